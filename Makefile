@@ -1,0 +1,67 @@
+# make demo      create .venv, install, and judge two examples: one identical, one not
+# make test      ruff, mypy and all tests (what CI runs)
+# make lint      ruff and mypy only
+# make bench     the measurements of bench/ (minutes; run them on a quiet machine)
+# make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
+# make clean     remove everything that the above made
+#
+# PYTHON is the interpreter that .venv is made from.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+GPU_PYTHON ?= $(BIN)/python
+PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+SOURCES := $(wildcard native/*) $(wildcard setup.py)
+
+.PHONY: demo test lint bench test-gpu clean
+
+demo: $(VENV)/.installed
+	$(BIN)/samebits verify examples/digits.py
+	@echo
+	$(BIN)/samebits verify examples/line_fit.py; status=$$?; \
+	if [ $$status -ne 1 ]; then \
+		echo "demo: the second example should be different (status 1), but the status was $$status" >&2; exit 1; \
+	fi
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.dev
+	$(BIN)/python bench/import_time.py
+	$(BIN)/python bench/digest.py
+	$(BIN)/python bench/overhead.py
+	$(BIN)/python bench/memory.py
+
+ifeq ($(GPU_PYTHON),$(BIN)/python)
+test-gpu: $(VENV)/.dev
+endif
+test-gpu:
+	PYTHONPATH=src $(GPU_PYTHON) -m pytest -m gpu -rN
+
+clean:
+	rm -rf $(VENV) build dist .samebits .pytest_cache .mypy_cache .ruff_cache src/*.egg-info
+	find src tests bench examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	rm -f src/samebits/*.so
+
+# Each stamp is made when its step has succeeded, so that a repeat does nothing.
+$(VENV)/.created: constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP_INSTALL) --upgrade pip
+	$(PIP_INSTALL) setuptools
+	touch $@
+
+# Without build isolation the build uses the pinned setuptools.
+$(VENV)/.installed: $(VENV)/.created pyproject.toml $(SOURCES)
+	$(PIP_INSTALL) torch --group examples
+	$(PIP_INSTALL) --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.dev: $(VENV)/.installed
+	$(PIP_INSTALL) --group dev
+	touch $@

@@ -1,0 +1,254 @@
+#include "digest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "digest_blocks.h"
+#include "digest_gather.h"
+
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "words are read from memory as they are: use the torch back end on a big-endian machine"
+#endif
+
+#if defined(__unix__) || defined(__APPLE__)
+#define SB_THREADS 1
+#include <pthread.h>
+#include <signal.h>
+#endif
+
+/* Blocks gathered at once from a strided tensor: several rows of a matrix, yet within the second-level cache. */
+#define SB_PANEL 64
+/* Below this many blocks, starting a thread costs more than it saves. */
+#define SB_THREAD_BLOCKS 1024
+#define SB_MAX_THREADS 64
+
+int samebits_digest_abi(void) { return SB_DIGEST_ABI; }
+
+static const sb_isa *active_isa; /* set once before use, and by tests: one pointer, so any thread sees a whole value */
+
+static const sb_isa *isa(void) {
+    const sb_isa *found = active_isa;
+    return found ? found : (active_isa = sb_find_isa(""));
+}
+
+int samebits_digest_select(const char *name) {
+    const sb_isa *found = sb_find_isa(name);
+    if (found)
+        active_isa = found;
+    return found != NULL;
+}
+
+const char *samebits_digest_isa(void) { return isa()->name; }
+
+/* ---- one tensor */
+
+typedef struct {
+    const unsigned char *data;
+    uint64_t header, n_bytes;
+    const uint64_t *sizes, *next;
+} descriptor;
+
+static descriptor parse(const uint64_t *words) {
+    descriptor d = {(const unsigned char *)(uintptr_t)words[0], words[1], 0, words + 2, NULL};
+    const unsigned n = SB_N_DIMS(d.header);
+    d.n_bytes = (uint64_t)1 << SB_SHIFT(d.header);
+    for (unsigned i = 0; i < n; i++)
+        d.n_bytes *= d.sizes[i];
+    d.next = d.sizes + (SB_STRIDED(d.header) ? 2 * n : n);
+    return d;
+}
+
+static uint64_t n_blocks(uint64_t n_bytes) { return (n_bytes + SB_BLOCK - 1) / SB_BLOCK; }
+
+static void dense_range(const unsigned char *data, uint64_t n_bytes, uint64_t from, uint64_t to, sb_sums *sums) {
+    const uint64_t whole = n_bytes / SB_BLOCK;
+    const uint64_t end = to < whole ? to : whole;
+    if (from < end)
+        isa()->blocks(data + SB_BLOCK * from, (size_t)(end - from), from, sums);
+    if (to > whole) {
+        unsigned char last[SB_BLOCK];
+        const size_t rest = (size_t)(n_bytes % SB_BLOCK);
+        memcpy(last, data + SB_BLOCK * whole, rest);
+        memset(last + rest, 0, SB_BLOCK - rest);
+        isa()->blocks(last, 1, whole, sums);
+    }
+}
+
+static void strided_range(const sb_view *view, uint64_t n_bytes, uint64_t from, uint64_t to, sb_sums *sums) {
+    unsigned char panel[SB_PANEL * SB_BLOCK];
+    for (uint64_t block = from; block < to; block += SB_PANEL) {
+        const uint64_t end = to - block < SB_PANEL ? to : block + SB_PANEL;
+        const uint64_t begin_byte = block * SB_BLOCK;
+        const uint64_t end_byte = end * SB_BLOCK < n_bytes ? end * SB_BLOCK : n_bytes;
+        const size_t length = (size_t)(end_byte - begin_byte);
+        sb_gather(view, (int64_t)(begin_byte >> view->shift), (int64_t)(length >> view->shift), panel);
+        memset(panel + length, 0, (size_t)((end - block) * SB_BLOCK) - length);
+        isa()->blocks(panel, (size_t)(end - block), block, sums);
+    }
+}
+
+/* Adds blocks from .. to - 1 of a tensor to `sums`. */
+static void digest_range(const descriptor *d, uint64_t from, uint64_t to, sb_sums *sums) {
+    if (from >= to)
+        return;
+    if (SB_STRIDED(d->header)) {
+        sb_view view;
+        const unsigned n = SB_N_DIMS(d->header);
+        sb_view_init(&view, d->data, SB_SHIFT(d->header), n, d->sizes, d->sizes + n);
+        if (!sb_view_is_dense(&view)) {
+            strided_range(&view, d->n_bytes, from, to, sums);
+            return;
+        }
+    }
+    dense_range(d->data, d->n_bytes, from, to, sums);
+}
+
+static void close_to(const descriptor *d, const sb_sums *sums, uint64_t *out) {
+    const sb_fold f = sb_close(sums, d->n_bytes, SB_CODE(d->header), SB_N_DIMS(d->header), d->sizes);
+    out[0] = f.h0;
+    out[1] = f.h1;
+}
+
+/* ---- many tensors */
+
+/* The sum of their bytes to `total`; 0, or -1 - i for the first tensor that cannot be read. */
+static int64_t measure(const uint64_t *words, size_t count, uint64_t *total) {
+    *total = 0;
+    for (size_t i = 0; i < count; i++) {
+        const descriptor d = parse(words);
+        if (d.n_bytes > 0 && d.data == NULL)
+            return -1 - (int64_t)i;
+        *total += d.n_bytes;
+        words = d.next;
+    }
+    return 0;
+}
+
+/* `out` may be `words`: a descriptor has two words or more, so that those ahead stay whole. */
+static void digest_each(const uint64_t *words, size_t count, uint64_t *out) {
+    for (size_t i = 0; i < count; i++) {
+        const descriptor d = parse(words);
+        sb_sums sums = {{0}, {0}};
+        digest_range(&d, 0, n_blocks(d.n_bytes), &sums);
+        words = d.next;
+        close_to(&d, &sums, out + 2 * i);
+    }
+}
+
+int64_t samebits_digest_to(const uint64_t *words, size_t count, uint64_t *out) {
+    uint64_t total;
+    const int64_t problem = measure(words, count, &total);
+    if (problem)
+        return problem;
+    if (total > SB_SHORT_BYTES)
+        return 1;
+    digest_each(words, count, out);
+    return 0;
+}
+
+int64_t samebits_digest(uint64_t *words, size_t count) { return samebits_digest_to(words, count, words); }
+
+#ifdef SB_THREADS
+
+static uint64_t count_blocks(const uint64_t *words, size_t count) {
+    uint64_t blocks = 0;
+    for (size_t i = 0; i < count; i++) {
+        const descriptor d = parse(words);
+        blocks += n_blocks(d.n_bytes);
+        words = d.next;
+    }
+    return blocks;
+}
+
+/* A share: blocks from .. to - 1 of all tensors laid end to end. */
+typedef struct {
+    const uint64_t *words;
+    size_t count;
+    sb_sums *sums;
+    uint64_t from, to;
+} share;
+
+static void add_sums(sb_sums *to, const sb_sums *part) {
+    for (int l = 0; l < SB_SUMS; l++) {
+        __atomic_fetch_add(&to->chain[l], part->chain[l], __ATOMIC_RELAXED);
+        __atomic_fetch_add(&to->trail[l], part->trail[l], __ATOMIC_RELAXED);
+    }
+}
+
+static void *digest_share(void *argument) {
+    const share *s = argument;
+    const uint64_t *words = s->words;
+    uint64_t start = 0;
+    for (size_t i = 0; i < s->count && start < s->to; i++) {
+        const descriptor d = parse(words);
+        const uint64_t blocks = n_blocks(d.n_bytes);
+        words = d.next;
+        if (start + blocks > s->from) {
+            sb_sums part = {{0}, {0}};
+            digest_range(&d, s->from > start ? s->from - start : 0, s->to - start < blocks ? s->to - start : blocks,
+                         &part);
+            add_sums(&s->sums[i], &part);
+        }
+        start += blocks;
+    }
+    return NULL;
+}
+
+static void run_shares(share *shares, int n) {
+    pthread_t threads[SB_MAX_THREADS];
+    int started[SB_MAX_THREADS] = {0};
+    sigset_t all, before; /* the program's signals stay with the program's threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (int i = 1; i < n; i++)
+        started[i] = pthread_create(&threads[i], NULL, digest_share, &shares[i]) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    digest_share(&shares[0]);
+    for (int i = 1; i < n; i++) {
+        if (started[i])
+            pthread_join(threads[i], NULL);
+        else
+            digest_share(&shares[i]);
+    }
+}
+
+/* Divides the blocks over threads; 0 if there are too few of them. */
+static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
+    const uint64_t blocks = count_blocks(words, count);
+    uint64_t n = blocks / SB_THREAD_BLOCKS;
+    if (threads < 2 || n < 2)
+        return 0;
+    n = n < (uint64_t)threads ? n : (uint64_t)threads;
+    n = n < SB_MAX_THREADS ? n : SB_MAX_THREADS;
+    sb_sums *sums = calloc(count, sizeof *sums);
+    if (!sums)
+        return 0;
+    share shares[SB_MAX_THREADS];
+    for (uint64_t i = 0; i < n; i++)
+        shares[i] = (share){words, count, sums, blocks / n * i, i == n - 1 ? blocks : blocks / n * (i + 1)};
+    run_shares(shares, (int)n);
+    for (size_t i = 0; i < count; i++) {
+        const descriptor d = parse(words);
+        close_to(&d, &sums[i], out + 2 * i);
+        words = d.next;
+    }
+    free(sums);
+    return 1;
+}
+
+#else
+
+static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
+    (void)words, (void)count, (void)out, (void)threads;
+    return 0;
+}
+
+#endif
+
+int64_t samebits_digest_threaded(const uint64_t *words, size_t count, uint64_t *out, int threads) {
+    uint64_t total;
+    const int64_t problem = measure(words, count, &total);
+    if (!problem && !digest_shared(words, count, out, threads))
+        digest_each(words, count, out);
+    return problem;
+}

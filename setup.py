@@ -1,0 +1,40 @@
+"""Builds the C library. Without a C compiler samebits installs all the same and digests with torch."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+IS_WINDOWS = sys.platform == "win32"
+
+
+class BuildPlainLibrary(build_ext):
+    """A library that is loaded with ctypes: it has no module initialiser to export."""
+
+    def get_export_symbols(self, ext: Extension) -> list[str]:
+        """Nothing beyond what the C code marks for export."""
+        return list(ext.export_symbols)
+
+
+def extensions() -> list[Extension]:
+    """The library samebits/_native; no per-file flags: instruction sets are chosen inside the C code."""
+    if sys.byteorder == "big":
+        return []
+    return [
+        Extension(
+            "samebits._native",
+            sources=sorted(path.as_posix() for path in Path("native").glob("*.c")),
+            depends=sorted(path.as_posix() for path in Path("native").glob("*.h")),
+            extra_compile_args=["/O2"]
+            if IS_WINDOWS
+            else ["-O3", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra"],
+            extra_link_args=[] if IS_WINDOWS else ["-pthread"],
+            optional=True,
+        )
+    ]
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary})

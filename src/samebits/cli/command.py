@@ -1,0 +1,51 @@
+"""What every command has in common."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class Command(Protocol):
+    """One command; its class docstring is its help: a summary line, then the rest with examples.
+
+    Args:
+        name: what the user types.
+        judges: whether it gives a verdict.
+    """
+
+    name: str
+    judges: bool
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow the name of the command.
+
+        Raises:
+            SamebitsError: they make no sense; `usage`.
+        """
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Do it.
+
+        Returns:
+            the exit status.
+        """
+
+
+def summary(command: Command) -> str:
+    """The first line of a command's help."""
+    return _documentation(command).split("\n", maxsplit=1)[0]
+
+
+def description(command: Command) -> tuple[str, str]:
+    """A command's help before its options, and the examples after them."""
+    before, _, examples = _documentation(command).partition("\nExamples:\n")
+    return before.strip(), f"examples:\n{examples.rstrip()}" if examples else ""
+
+
+def _documentation(command: Command) -> str:
+    return inspect.cleandoc(type(command).__doc__ or "")

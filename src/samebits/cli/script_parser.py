@@ -1,0 +1,91 @@
+"""Parsing a command line that ends in somebody else's command line."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from samebits.errors import SamebitsError
+from samebits.recording.runner import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+USAGE_SLUG = "usage"
+
+
+class CommandParser(argparse.ArgumentParser):
+    """An argument parser whose errors are samebits errors, printed at one place."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(
+            allow_abbrev=False, formatter_class=argparse.RawDescriptionHelpFormatter, add_help=False, **fields
+        )
+        self.add_argument("-h", "--help", action="help", help="show this help and exit")
+
+    def error(self, message: str) -> NoReturn:
+        """Refuse the command line.
+
+        Raises:
+            SamebitsError: always; `usage`.
+        """
+        raise SamebitsError(f"{message}; see `{self.prog} --help`", slug=USAGE_SLUG)
+
+
+class ScriptParser(CommandParser):
+    """Splits off `SCRIPT|-m MODULE [arguments]`, the part that belongs to the script untouched.
+
+    The options of samebits come before the script; the first word that is not one of them is the script.
+    """
+
+    def __init__(self, **fields: Any) -> None:
+        self._takes_value: set[str] = set()
+        super().__init__(**fields)
+
+    def add_argument(self, *names: Any, **fields: Any) -> argparse.Action:
+        """As argparse, and remembers which options take a value."""
+        action = super().add_argument(*names, **fields)
+        if action.nargs != 0:
+            self._takes_value.update(action.option_strings)
+        return action
+
+    def parse_command(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """The options, and the script as `target`."""
+        start = self._target_index(arguments)
+        options = self.parse_args(list(arguments[:start]))  # first: --help and wrong options come before all
+        options.target = self._target(arguments[start:])
+        return options
+
+    def _target_index(self, arguments: Sequence[str]) -> int:
+        index = 0
+        while index < len(arguments):
+            word = arguments[index]
+            if word == "--" or word.startswith("-m") or not word.startswith("-") or word == "-":
+                return index
+            index += 2 if word in self._takes_value else 1
+        return len(arguments)
+
+    def _target(self, words: Sequence[str]) -> Target:
+        if words and words[0] == "--":  # what follows is the script, even if its name starts with a dash
+            words = words[1:]
+        elif words and words[0].startswith("-m"):
+            words = [words[0][2:], *words[1:]] if words[0] != "-m" else words[1:]
+            if not words:
+                self.error("expected the name of a module after -m, found nothing")
+            return Target(script=None, module=words[0], arguments=tuple(words[1:]))
+        if not words:
+            self.error("expected a script or -m MODULE, found neither")
+        return Target(script=words[0], module=None, arguments=tuple(words[1:]))
+
+
+def whole_number(least: int) -> Callable[[str], int]:
+    """The type of an option that counts something."""
+
+    def parse(text: str) -> int:
+        value = int(text) if text.isascii() and text.isdigit() else least - 1
+        if value < least:
+            message = f"expected a whole number of at least {least}, found {text!r}"
+            raise argparse.ArgumentTypeError(message)
+        return value
+
+    return parse

@@ -1,0 +1,82 @@
+"""`samebits show`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.script_parser import CommandParser
+from samebits.cli.terminal import style_of
+from samebits.errors import SamebitsError
+from samebits.recording.events import KINDS
+from samebits.recording.store import RecordReader
+from samebits.report import record as record_report
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class ShowCommand:
+    """Show what a record holds.
+
+    The command, how the run ended, the environment, and one digest per step and kind of state.
+    A record that was cut short by a kill is shown as far as it goes.
+
+    Examples:
+      samebits show .samebits/train-1.sbr
+      samebits show a.sbr --events read,save
+      samebits show a.sbr --events all --step 3 --json
+    """
+
+    name = "show"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `show`."""
+        before, after = description(self)
+        parser = CommandParser(prog="samebits show", description=before, epilog=after)
+        parser.add_argument("record", metavar="RECORD")
+        parser.add_argument(
+            "--events", metavar="KINDS", help=f"list these events instead: all, or some of {','.join(KINDS)}"
+        )
+        parser.add_argument("--step", type=int, metavar="N", help="only events of step N")
+        parser.add_argument(
+            "--json", action="store_true", help="print JSON; with --events one object per line"
+        )
+        return parser.parse_args(list(arguments))
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Print the record."""
+        kinds = _kinds(options.events)
+        with RecordReader(options.record) as reader:
+            events = reader.events(kinds, options.step, options.step)
+            style = style_of(sys.stdout)
+            if options.events is not None:
+                lines = (
+                    map(record_report.event_json, events)
+                    if options.json
+                    else record_report.render_events(events, style)
+                )
+                for line in lines:
+                    print(line)
+                return 0
+            size = os.path.getsize(options.record)
+            summary = record_report.summarize(options.record, size, reader.info, events)
+        print(
+            record_report.render_json(summary) if options.json else record_report.render_text(summary, style)
+        )
+        return 0
+
+
+def _kinds(text: str | None) -> tuple[str, ...]:
+    if text in (None, "all"):
+        return ()
+    kinds = tuple(str(text).split(","))
+    for kind in kinds:
+        if kind not in KINDS:
+            message = f"no event kind named {kind!r}; expected all or some of {','.join(KINDS)}"
+            raise SamebitsError(message, slug="usage")
+    return kinds

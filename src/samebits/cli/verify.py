@@ -1,0 +1,99 @@
+"""`samebits verify`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.output import print_result
+from samebits.cli.progress import Phases
+from samebits.cli.run import add_recording_options, wants_progress
+from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.verification import VerifyRequest, verify
+from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class VerifyCommand:
+    """Run a script twice and say, bit for bit, whether it is the same.
+
+    Each run is a fresh process. Identical means: parameters, buffers, gradients, optimizer state and random
+    number generators are equal at every step, and so is every value that the script reads out of a tensor.
+    If not, the runs are repeated with every operation recorded, and the first one that differed is named
+    together with your line that caused it. Exit status: 0 identical, 1 different, 2 could not judge.
+
+    Examples:
+      samebits verify train.py --epochs 1
+      samebits verify --steps 20 -m mypackage.train
+      samebits verify --runs 5 --stress train.py       # bring out what rarely differs
+      samebits verify --json train.py > verdict.json
+    """
+
+    name = "verify"
+    judges = True
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `verify`."""
+        before, after = description(self)
+        parser = ScriptParser(
+            prog="samebits verify",
+            usage="samebits verify [options] SCRIPT|-m MODULE [arguments of the script]",
+            description=before,
+            epilog=after,
+        )
+        parser.add_argument(
+            "--runs", type=whole_number(2), default=2, metavar="N", help="compare N runs (default: 2)"
+        )
+        add_recording_options(parser)
+        parser.add_argument(
+            "--stress",
+            action="store_true",
+            help="perturb what must not matter, differently in each run: hash seed, memory fill, "
+            "address layout, thread scheduling",
+        )
+        parser.add_argument(
+            "--full", action="store_true", help="do not stop the later runs at their first difference"
+        )
+        parser.add_argument(
+            "--no-localise",
+            "--no-localize",
+            action="store_true",
+            help="on a difference, do not run again to find the operation",
+        )
+        parser.add_argument(
+            "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"
+        )
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
+        )
+        return parser.parse_command(arguments)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the script as often as it takes and print the verdict."""
+        live = wants_progress(options)
+        request = VerifyRequest(
+            target=options.target,
+            folder=_folder(options),
+            runs=options.runs,
+            steps=options.steps,
+            level=options.level,
+            stress=options.stress,
+            full=options.full,
+            localise=not options.no_localise,
+            output="stderr" if options.json else "inherit",
+            progress=live,
+        )
+        result = verify(request, announce=Phases(sys.stderr) if live else None)
+        return print_result(result, as_json=options.json)
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    """A folder that holds no record of an earlier verification."""
+    if options.keep is not None:
+        return Path(options.keep)
+    return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-verify")

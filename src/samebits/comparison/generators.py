@@ -1,0 +1,83 @@
+"""What the states of the random number generators and the calls that seed them tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.comparison.steps import Step
+    from samebits.recording.events import Event
+
+_KEPT = 1000
+_LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
+
+
+def seeds_source(event: Event, source: str) -> bool:
+    """Whether a `seed` event seeds an RNG source (`torch`, `cuda:0`, `numpy`, `python`)."""
+    call = event.arguments
+    if source == "python":
+        return call.startswith("random.")
+    if source == "numpy":
+        return call.startswith(("numpy.", "np."))
+    on_cuda = call.startswith("torch.cuda")
+    return on_cuda if source.startswith("cuda") and on_cuda else call.startswith("torch.") and not on_cuda
+
+
+def words(source: str) -> str:
+    """An RNG source in words."""
+    return f"{_LIBRARIES[source]}'s generator" if source in _LIBRARIES else f"the generator {source}"
+
+
+def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
+    """How each run seeded a source, as the end of a sentence."""
+    calls = [[event for event in events if seeds_source(event, source)] for events in (a, b)]
+    texts = [[event.arguments for event in events] for events in calls]
+    if not any(texts):
+        return "it was never seeded"
+    if texts[0] == texts[1]:
+        last = calls[0][-1]
+        return f"both runs seeded it alike, last by {last.arguments} at {place(last.site)}"
+    if not all(texts):
+        only = next(events[-1] for events in calls if events)
+        return f"only one run seeded it, by {only.arguments} at {place(only.site)}"
+    first, second = next(
+        ((x, y) for x, y in zip(*calls, strict=False) if x.arguments != y.arguments),
+        (calls[0][-1], calls[1][-1]),
+    )
+    if first.arguments == second.arguments:
+        return f"one run seeded it {len(calls[0])} times, the other {len(calls[1])} times"
+    return f"it was seeded differently: {first.arguments} and {second.arguments} at {place(first.site)}"
+
+
+class GeneratorLog:
+    """Follows the generators of two runs, step by step."""
+
+    def __init__(self) -> None:
+        self.first_difference: dict[str, int] = {}
+        self.seeds: tuple[list[Event], list[Event]] = ([], [])
+        self._before: dict[str, bytes] = {}
+        self._drawn: dict[str, int] = {}
+
+    def add(self, a: Step, b: Step) -> None:
+        """Take in the next step of both runs."""
+        for log, step in zip(self.seeds, (a, b), strict=True):
+            log.extend(step.seeds[: max(0, _KEPT - len(log))])
+        for source, state in a.generators.items():
+            if source in self._before and self._before[source] != state:
+                self._drawn[source] = a.last
+            if source in b.generators and state != b.generators[source]:
+                self.first_difference.setdefault(source, a.last)
+        self._before.update(a.generators)
+
+    def lines(self) -> list[str]:
+        """One line for each generator whose state differed."""
+        lines = []
+        for source, step in sorted(self.first_difference.items()):
+            used = f"; it gave numbers as late as step {self._drawn[source]}" if source in self._drawn else ""
+            how = seeding(source, *self.seeds)
+            lines.append(f"the state of {words(source)} differed at step {step}{used}; {how}")
+        return lines

@@ -1,0 +1,73 @@
+"""By what events of two runs are recognised as the same event."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.recording.events import Event, Site, TensorInfo
+
+
+def site_key(site: Site | None) -> tuple[str, int, str] | None:
+    """A site without its folder: two runs may have been started from copies in two places."""
+    return None if site is None else (os.path.basename(site.file), site.line, site.function)
+
+
+class Keys(NamedTuple):
+    """The keys of an event, from the strictest to the loosest.
+
+    Args:
+        whole: with all digests and arguments: the same event with the same contents.
+        given: with the digests of what an op read, and its arguments.
+        shaped: with dtypes and shapes.
+        loose: only the place in the program.
+    """
+
+    whole: int
+    given: int
+    shaped: int
+    loose: int
+
+
+class Keyer:
+    """Makes the keys of events, from the loosest to the strictest.
+
+    The keys of one process can be compared with one another; they mean nothing in another process.
+    """
+
+    def __init__(self) -> None:
+        # Records give the same tuple object for the same layout: hash it once. The object is kept with
+        # its hash so that its id is not reused.
+        self._layouts: dict[int, tuple[object, int]] = {}
+        self._sites: dict[int, tuple[object, Any]] = {}
+
+    def loose(self, event: Event) -> int:
+        """Where in the program: kind, op, site, forward site and module."""
+        site, forward = (_once(self._sites, site, site_key) for site in (event.site, event.forward_site))
+        return hash((event.kind, event.op, site, forward, event.module))
+
+    def keys(self, event: Event) -> Keys:
+        """All keys of an event."""
+        loose = self.loose(event)
+        shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
+        read = tuple(
+            [d for t, d in zip(event.tensors, event.digests, strict=True) if t.role in ("in", "rng")]
+        )
+        given = hash((shaped, event.arguments, read))
+        return Keys(hash((shaped, event.arguments, event.digests)), given, shaped, loose)
+
+
+def _layout(tensors: tuple[TensorInfo, ...]) -> int:
+    return hash(tuple([(t.role, t.name, t.dtype, t.shape) for t in tensors]))
+
+
+def _once(known: dict[int, tuple[object, Any]], value: Any, make: Callable[[Any], Any]) -> Any:
+    found = known.get(id(value))
+    if found is None:
+        if len(known) > 1 << 16:  # a record whose layouts are not shared
+            known.clear()
+        found = known[id(value)] = (value, make(value))
+    return found[1]

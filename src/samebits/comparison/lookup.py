@@ -1,0 +1,127 @@
+"""Finds events of two records by number, and which event of one run is which of the other."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from samebits.comparison.align import Alignment, align_events
+from samebits.comparison.keys import Keyer
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from samebits.comparison.sources import Record
+    from samebits.recording.events import Event
+
+_CACHED_EVENTS = 100_000  # of each run
+_ALIGNED_EVENTS = 2_000_000  # of one step of each run
+
+
+class EventCache:
+    """Events of one record by number, the most recently used kept.
+
+    Args:
+        record: where they come from.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self._events: OrderedDict[int, Event] = OrderedDict()
+
+    def get(self, seq: int) -> Event | None:
+        """The event with a number, None when the record does not have it."""
+        event = self._events.get(seq)
+        if event is None:
+            try:
+                event = self.record.event(seq)
+            except (SamebitsError, LookupError):
+                return None
+            self._keep(event)
+        else:
+            self._events.move_to_end(seq)
+        return event
+
+    def step(self, first: int, last: int) -> Iterator[Event]:
+        """The events of some steps, in order."""
+        for event in self.record.events(first_step=first, last_step=last):
+            self._keep(event)
+            yield event
+
+    def _keep(self, event: Event) -> None:
+        self._events[event.seq] = event
+        if len(self._events) > _CACHED_EVENTS:
+            self._events.popitem(last=False)
+
+
+class Lookup:
+    """Two records, side by side.
+
+    Args:
+        a: the first.
+        b: the second.
+        first_span: last step number of the first step of each run; later steps correspond from there on.
+        last_steps: no step of a run behind this one is looked at.
+    """
+
+    def __init__(
+        self, a: Record, b: Record, first_span: tuple[int, int], last_steps: tuple[int, int]
+    ) -> None:
+        self.a = EventCache(a)
+        self.b = EventCache(b)
+        self._first = first_span
+        self._last = last_steps
+        self._alignments: dict[int, Alignment | None] = {}
+        self._keyer = Keyer()
+
+    def alignment(self, step: int) -> Alignment | None:
+        """How the events of a step of the first run match those of the second; None for a step too long."""
+        first, _ = self._first
+        key = -1 if step <= first else step
+        if key not in self._alignments:
+            self._alignments[key] = self._align(step)
+        return self._alignments[key]
+
+    def partner_in_b(self, event: Event) -> int | None:
+        """The event of the second run that is this event of the first."""
+        alignment = self.alignment(event.step)
+        return None if alignment is None else alignment.to_b.get(event.seq)
+
+    def partner_in_a(self, event: Event) -> int | None:
+        """The event of the first run that is this event of the second."""
+        alignment = self.alignment(self.step_in_a(event.step))
+        return None if alignment is None else alignment.to_a.get(event.seq)
+
+    def step_in_a(self, step: int) -> int:
+        """The step of the first run that corresponds to one of the second."""
+        first_a, first_b = self._first
+        return min(step, first_a) if step <= first_b else step - first_b + first_a
+
+    def partners(self, a: Event, b: Event) -> bool:
+        """Whether an event of each run are the same event, or at least have the same contents."""
+        if self._keyer.keys(a).whole == self._keyer.keys(b).whole:
+            return True
+        alignment = self.alignment(a.step)
+        if alignment is None:  # too long to align: the same place in the program must do
+            return self._keyer.loose(a) == self._keyer.loose(b)
+        return alignment.to_b.get(a.seq) == b.seq
+
+    def _align(self, step: int) -> Alignment | None:
+        first_a, first_b = self._first
+        if step <= first_a:
+            spans = ((0, min(first_a, self._last[0])), (0, min(first_b, self._last[1])))
+        else:
+            spans = ((step, step), (step - first_a + first_b, step - first_a + first_b))
+        a, b = self.a.step(*spans[0]), self.b.step(*spans[1])
+        try:
+            return align_events(_bounded(a), _bounded(b), self._keyer)
+        except OverflowError:
+            return None
+
+
+def _bounded(events: Iterable[Event]) -> Iterator[Event]:
+    for count, event in enumerate(events):
+        if count >= _ALIGNED_EVENTS:
+            raise OverflowError
+        yield event

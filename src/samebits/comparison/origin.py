@@ -1,0 +1,322 @@
+"""Finds the origins of a difference by walking the data flow of two op-level records together."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison import entries
+from samebits.comparison.draws import blame_draw
+from samebits.comparison.flow import Writers, same_contents, writers_of
+from samebits.comparison.lookup import Lookup
+from samebits.comparison.ops import allocates, differing_inputs, n_bytes, positions, read_inputs, written
+from samebits.comparison.partings import block_start, first_parting
+from samebits.comparison.points import Point
+from samebits.comparison.reorder import accumulates, reordered
+from samebits.comparison.results import Origins
+from samebits.comparison.results import place as site_text
+from samebits.comparison.survey import Survey, survey
+from samebits.comparison.unread import is_unread
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator
+
+    from samebits.comparison.results import Finding
+    from samebits.comparison.sources import Record
+    from samebits.recording.events import Event
+
+_MOST_POINTS = 100_000
+
+
+def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins:
+    """Find where the first difference between two op-level records came in.
+
+    From each state tensor, read and save that differs in the first step with a difference, the operations
+    that made it are walked back in both runs together, through inputs that differ, to those whose inputs do
+    not.
+
+    Args:
+        a: the first record.
+        b: the second.
+        excused: names of state tensors that are left out.
+    """
+    found = survey(a, b, excused, to_first=True)
+    reads = _read_points(a, b, found)
+    starts, one_sided = _start_points(found)
+    lookup = Lookup(a, b, found.first_span, _last_steps(a, b, found))
+    unread = {name: point for name, point in starts if is_unread(lookup, point)}
+    walk = Walk(lookup, reads)
+    walk.run(
+        [*(point for _, point in starts if point not in unread.values()), *reads, *_save_points(a, b, found)]
+    )
+    findings = walk.findings()
+    if not findings and not unread:
+        findings = one_sided or first_parting(lookup, found)
+    return Origins(
+        _ordered(findings), tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
+    )
+
+
+class Walk:
+    """One search. Each pair of tensors is visited once, without recursion.
+
+    Args:
+        lookup: the records.
+        reads: reads that differ. A Python value that differs after one of them may come from it: then the
+            read is followed instead of the place where the value entered.
+    """
+
+    def __init__(self, lookup: Lookup, reads: Iterable[Point]) -> None:
+        self._lookup = lookup
+        self._reads = [(point.seq_a, point.seq_b) for point in reads]
+        self._queue: deque[Point] = deque()
+        self._seen: set[Point] = set()
+        self._examined: set[tuple[int, int]] = set()
+        self._found: list[Finding] = []
+        self._after_read: list[Finding] = []
+        self.notes: list[str] = []
+        self.complete = True
+
+    def run(self, starts: Iterable[Point]) -> None:
+        """Visit everything that the starts lead to."""
+        self._push(starts)
+        while self._queue:
+            if len(self._seen) > _MOST_POINTS:
+                self.complete = False
+                self.notes.append(
+                    f"the search ended after {_MOST_POINTS} pairs of tensors: there may be further origins"
+                )
+                return
+            self._visit(self._queue.popleft())
+
+    def findings(self) -> list[Finding]:
+        """The origins found."""
+        if self._found:
+            for late in self._after_read:
+                self.notes.append(
+                    f"a value that differs entered at {site_text(late.site)}, after a read that differs"
+                )
+            return self._found
+        return self._after_read
+
+    def _push(self, points: Iterable[Point]) -> None:
+        for point in points:
+            if point not in self._seen:
+                self._seen.add(point)
+                self._queue.append(point)
+
+    def _blame(self, finding: Finding) -> None:
+        """Keep an origin, unless a read that differs may explain it."""
+        enters = finding.entry in ("argument", "outside", "control-flow", "batch") or (
+            finding.entry == "order" and finding.cause != "race"
+        ) or finding.op == "seed"  # fmt: skip
+        after = enters and any(self._behind(finding, read) for read in self._reads)
+        (self._after_read if after else self._found).append(finding)
+
+    @staticmethod
+    def _behind(finding: Finding, read: tuple[int, int]) -> bool:
+        return all(seq is None or seq > before for seq, before in zip(finding.events, read, strict=True))
+
+    def _visit(self, point: Point) -> None:
+        a, b = self._lookup.a.get(point.seq_a), self._lookup.b.get(point.seq_b)
+        if a is None or b is None:
+            self.complete = False
+            self.notes.append("the record lacks an event that others refer to")
+            return
+        if a.digests[point.position_a] == b.digests[point.position_b]:
+            return
+        links = point.links(self._lookup)
+        if links is None:
+            self._blame(entries.lost(a, b, "where its contents came from is not recorded"))
+            return
+        self._follow(point, (a, b))
+
+    def _follow(self, point: Point, consumers: tuple[Event, Event]) -> None:
+        """Walk the writes to one memory back to those that made the difference."""
+        explained = False
+        for writers in writers_of(self._lookup, point):
+            if writers.ended:
+                break
+            if not writers.paired:
+                if not explained:
+                    self._part(consumers, writers)
+                return
+            a, b = writers.pair
+            if allocates(a):
+                if not explained:
+                    self._allocated(point, consumers, writers)
+                return
+            if same_contents(writers):
+                continue
+            explained = True
+            self._examine(a, b)
+            info = consumers[0].tensors[point.position_a]
+            if any(n_bytes(a.tensors[i]) >= n_bytes(info) for i in written(a, writers.memories[0])):
+                return
+        if not explained:
+            self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
+
+    def _unrecorded(self) -> tuple[str, ...]:
+        first = next(self._lookup.a.record.events(("op",)), None)
+        if first is None or first.step == 0:
+            return ()
+        return (f"operations before step {first.step} were not recorded",)
+
+    def _allocated(self, point: Point, consumers: tuple[Event, Event], writers: Writers) -> None:
+        a, b = writers.pair
+        if a.arguments != b.arguments:
+            self._blame(entries.argument(a, b, inputs_equal=True))
+        elif same_contents(writers) or self._shown_outside(writers.memories, a, consumers):
+            self._blame(entries.outside(*consumers, point))
+        else:
+            self._blame(entries.uninitialized(a, b, consumers[0]))
+
+    def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
+        """Whether NumPy had access to a memory, and so could write it."""
+        reads = self._lookup.a.record.events(("read",), made.step, consumers[0].step)
+        return any(
+            event.op == "numpy" and made.seq < event.seq < consumers[0].seq
+            and any(link.memory == memories[0] for link in event.links)
+            for event in reads
+        )  # fmt: skip
+
+    def _examine(self, a: Event, b: Event) -> None:
+        """Look at two writes that gave different contents: were their inputs the same?"""
+        if (a.seq, b.seq) in self._examined:
+            return
+        self._examined.add((a.seq, b.seq))
+        if a.kind != "op":
+            self._examine_batch(a, b)
+            return
+        differing = differing_inputs(a, b)
+        if len(differing) > 1:
+            threads = reordered(self._lookup, a, b)
+            if threads is not None:
+                self._blame(entries.order(a, b, threads))
+                return
+        self._push(Point(a.seq, i, b.seq, j) for i, j in differing)
+        if a.arguments != b.arguments or len(read_inputs(a)) != len(read_inputs(b)):
+            self._blame(entries.argument(a, b, inputs_equal=not differing))
+        elif not self._examine_generator(a, b) and not differing:
+            self._blame(entries.kernel(self._lookup, a, b))
+
+    def _examine_batch(self, a: Event, b: Event) -> None:
+        """A batch hands on what it got; the origin is there when nothing recorded made it."""
+        points = [
+            Point(a.seq, i, b.seq, i)
+            for i in positions(a, "value")
+            if i < min(len(a.links), len(b.links), len(b.digests)) and a.digests[i] != b.digests[i]
+        ]
+        made = [p for p in points if a.links[p.position_a].writer >= 0 and b.links[p.position_b].writer >= 0]
+        if made:
+            self._push(made)
+        else:
+            self._blame(entries.batch(a, b))
+
+    def _examine_generator(self, a: Event, b: Event) -> bool:
+        """Whether the generator of an op was in another state; then that is followed."""
+        places = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
+        differing = [i for i, j in places if a.digests[i] != b.digests[j]]
+        for i in differing:
+            blame = blame_draw(self._lookup, a, b, a.tensors[i].name)
+            points = [Point(blame.a.seq, p, blame.b.seq, q) for p, q in differing_inputs(blame.a, blame.b)]
+            if blame.inputs and points:
+                self._push(points)
+            else:
+                self._blame(entries.draw(blame))
+        return bool(differing)
+
+    def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
+        """Different operations made the tensor: find out why."""
+        a, b = writers.events
+        lookup = self._lookup
+        x_b = None if a is None else lookup.b.get(_or_none(lookup.partner_in_b(a)))
+        x_a = None if b is None else lookup.a.get(_or_none(lookup.partner_in_a(b)))
+        threads = {event.thread for event in (a, b, x_a, x_b, consumers[0]) if event is not None}
+        if a and x_b and written(x_b, writers.memories[1]):
+            self._blame(entries.order(a, x_b, threads, consumers[0]))
+        elif b and x_a and written(x_a, writers.memories[0]):
+            self._blame(entries.order(x_a, b, threads, consumers[0]))
+        elif (
+            a
+            and b
+            and x_a
+            and x_b
+            and len(threads) > 1
+            and accumulates(lookup.a, a)
+            and accumulates(lookup.b, b)
+        ):
+            self._blame(entries.order(a, b, threads, consumers[0]))
+        elif (a is None or x_b) and (b is None or x_a):
+            self._blame(entries.selection(*consumers, (a, b), threads))
+        else:
+            self._blame(block_start(lookup, a if a and not x_b else None, b if b and not x_a else None))
+
+
+def _or_none(seq: int | None) -> int:
+    return -1 if seq is None else seq
+
+
+def _start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]:
+    """The state tensors that differ, and findings about those that only one run has."""
+    starts, one_sided = [], []
+    for pair in found.first.state.pairs if found.first else ():
+        if pair.a is not None and pair.b is not None:
+            starts.append(
+                (pair.name, Point(pair.a.event.seq, pair.a.position, pair.b.event.seq, pair.b.position))
+            )
+        else:
+            line = f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
+            a, b = (place.event if place else None for place in (pair.a, pair.b))
+            one_sided.append(entries.finding(a, b, "control-flow", evidence=(line,)))
+    return starts, one_sided
+
+
+def _read_points(a: Record, b: Record, found: Survey) -> list[Point]:
+    return [point for point, kind in _output_points(a, b, found) if kind == "read"]
+
+
+def _save_points(a: Record, b: Record, found: Survey) -> list[Point]:
+    return [point for point, kind in _output_points(a, b, found) if kind == "save"]
+
+
+def _output_points(a: Record, b: Record, found: Survey) -> Iterator[tuple[Point, str]]:
+    pairs = found.first.outputs.differing if found.first else [found.unmatched] if found.unmatched else []
+    for seq_a, seq_b in pairs:
+        ours, theirs = a.event(seq_a), b.event(seq_b)
+        for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
+            if x != y:
+                yield Point(seq_a, i, seq_b, i), ours.kind
+
+
+def _last_steps(a: Record, b: Record, found: Survey) -> tuple[int, int]:
+    if found.first is None:
+        return a.info.steps, b.info.steps
+    return found.first.a.last, found.first.b.last
+
+
+def _unread_notes(unread: dict[str, Point]) -> list[str]:
+    return [
+        f"{name} holds memory that was never written; nothing that was compared read it" for name in unread
+    ]
+
+
+def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """In the order of the second run, each op and site once, with the number of others of its kind."""
+    by_place: dict[object, list[Finding]] = {}
+    for found in sorted(findings, key=_position):
+        by_place.setdefault((found.op, found.site), []).append(found)
+    return tuple(_merged(group) for group in by_place.values())
+
+
+def _merged(group: list[Finding]) -> Finding:
+    if len(group) == 1:
+        return group[0]
+    line = f"{len(group)} such events are origins"
+    return replace(group[0], evidence=(*group[0].evidence, line))
+
+
+def _position(found: Finding) -> int:
+    first, second = found.events
+    return second if second is not None else first if first is not None else -1

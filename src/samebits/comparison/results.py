@@ -1,0 +1,169 @@
+"""What a comparison of two records says: frozen values for the report and for verification."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from samebits.recording.events import Event, Site, TensorInfo
+
+Verdict = Literal["identical", "different", "not_judged"]
+
+_SHORT = {
+    "float64": "f64", "float32": "f32", "float16": "f16", "bfloat16": "bf16",
+    "int64": "i64", "int32": "i32", "int16": "i16", "int8": "i8",
+    "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
+    "complex128": "c128", "complex64": "c64", "complex32": "c32",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two tensors of one dtype and shape are apart.
+
+    Args:
+        elements: how many elements have different bits.
+        total: how many elements there are.
+        max_ulp: largest distance in units in the last place; None where that means nothing: integers, and
+            where an element that differs is a NaN or an infinity.
+        max_abs: largest absolute difference; None where an element that differs is a NaN or an infinity.
+        first_index: index of the first element that differs.
+        values: that element in each run, as text that shows every digit.
+    """
+
+    elements: int
+    total: int
+    max_ulp: int | None
+    max_abs: float | None
+    first_index: tuple[int, ...] | None = None
+    values: tuple[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A change proposed to the user.
+
+    Args:
+        text: what to change.
+        confirmed: whether a pair of runs with it was identical; None when not tried.
+    """
+
+    text: str
+    confirmed: bool | None = None
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One place where two runs part.
+
+    Args:
+        kind: kind of the event, such as `op`, `batch`, `step` or `read`.
+        step: step of the event; like all that follows in the first run, except where the second run did
+            something that the first did not.
+        op: op of the event.
+        module: module path, None outside modules.
+        site: line of user code.
+        forward_site: for a backward op, the line whose forward made it.
+        inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
+        difference: how far the outputs are apart, once the tensors were captured.
+        cause: one of the causes of the design, `unknown` without evidence.
+        evidence: what was seen, one line each.
+        remedy: the change proposed, if any.
+        entry: how the difference came in: `kernel`, `rng`, `argument`, `outside`, `batch`, `control-flow`,
+            `order`, `uninitialized`; empty at step level.
+        names: names of the tensors that differ (parameters, RNG sources), where they have names.
+        inputs: descriptions such as `f32[4, 3, 32, 32]`.
+        outputs: the same of the outputs or values.
+        events: `seq` of the event in each run; None where the run has no such event.
+        positions: which tensors of the event differ.
+        other_site: the line of the event of the other run, when it is another one.
+        other_op: op of the event of the other run, when it is another one.
+    """
+
+    kind: str
+    step: int | None
+    op: str | None
+    module: str | None
+    site: Site | None
+    forward_site: Site | None
+    inputs_equal: bool | None
+    difference: Difference | None = None
+    cause: str = "unknown"
+    evidence: tuple[str, ...] = ()
+    remedy: Remedy | None = None
+    entry: str = ""
+    names: tuple[str, ...] = ()
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    events: tuple[int | None, int | None] = (None, None)
+    positions: tuple[int, ...] = ()
+    other_site: Site | None = None
+    other_op: str | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The verdict over two records, and why.
+
+    Args:
+        verdict: whether the runs gave the same bits.
+        reason: why they differ or could not be judged; None when identical.
+        steps: how many step boundaries were compared.
+        findings: origins, the first one first; at step level the first event that differed.
+        notes: what differed without reaching the state or an output, and what else the user should know.
+        final_digest: digest over the last state of each run, in hexadecimal.
+        step_findings: every kind of event that differed in the first step with a difference, in order.
+        first_step: the first step with a difference, None without one.
+        differing_steps: how many steps had a difference.
+    """
+
+    verdict: Verdict
+    reason: str | None
+    steps: int
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    final_digest: tuple[str, str] = ("", "")
+    step_findings: tuple[Finding, ...] = ()
+    first_step: int | None = None
+    differing_steps: int = 0
+
+
+@dataclass(frozen=True)
+class Origins:
+    """Where the differences between two op-level records came in.
+
+    Args:
+        findings: the origins, in the order of the second run.
+        unread: names of state tensors that differ only in memory that nothing wrote and nothing read; they
+            are to be excused.
+        notes: remarks on these, and on what the search could not reach.
+        complete: False when the search met its bound before it had followed every difference.
+    """
+
+    findings: tuple[Finding, ...] = ()
+    unread: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    complete: bool = True
+
+
+def describe(info: TensorInfo) -> str:
+    """A tensor in short, such as `f32[4, 3, 32, 32]`."""
+    return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def place(site: Site | None) -> str:
+    """A site in words for a line of evidence."""
+    if site is None:
+        return "an unknown line"
+    return f"{site.file}:{site.line}"
+
+
+def descriptions(event: Event, *roles: str) -> tuple[str, ...]:
+    """The tensors of an event that have one of some roles."""
+    return tuple(describe(info) for info in event.tensors if info.role in roles)
+
+
+def values_of(event: Event) -> tuple[str, ...]:
+    """What an event gave: an op's outputs, the tensors of any other event."""
+    return tuple(describe(info) for info in event.tensors if event.kind != "op" or info.role == "out")

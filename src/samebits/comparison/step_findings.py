@@ -1,0 +1,100 @@
+"""What differed in the first step with a difference, as findings: all that a step-level record can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Finding, describe, place, values_of
+
+if TYPE_CHECKING:
+    from samebits.comparison.sources import Record
+    from samebits.comparison.states import TensorPair
+    from samebits.comparison.survey import StepDifference, Survey
+    from samebits.recording.events import Event
+
+
+def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
+    """One finding for each event that differed in the first step with a difference, in order.
+
+    Args:
+        a: the first record.
+        b: the second.
+        survey: what the walk over both found.
+    """
+    found = survey.first
+    if found is None:
+        return ()
+    lines = _earlier(survey, found) + survey.generators.lines()
+    by_event = _by_event(found)
+    findings = [_of_state(pairs, found.a.last) for pairs in by_event]
+    for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
+        findings.append(value_finding(a, b, seq_a, seq_b))
+    findings.sort(key=_position)
+    first, *others = findings
+    return (_with_evidence(first, tuple(lines)), *others)
+
+
+def _earlier(survey: Survey, found: StepDifference) -> list[str]:
+    words = {"batch": "batches already differed", "loss": "the loss already differed"}
+    return [
+        f"{words[kind]} at step {step}"
+        for kind, step in survey.early.items()
+        if kind in words and step < found.a.last
+    ]
+
+
+def _by_event(found: StepDifference) -> list[list[TensorPair]]:
+    groups: dict[tuple[int, int], list[TensorPair]] = {}
+    for pair in found.state.pairs:
+        seqs = (pair.a.event.seq if pair.a else -1, pair.b.event.seq if pair.b else -1)
+        groups.setdefault(seqs, []).append(pair)
+    return list(groups.values())
+
+
+def _of_state(pairs: list[TensorPair], step: int) -> Finding:
+    first, shown = pairs[0], [pair.a or pair.b for pair in pairs]
+    event = (first.a or first.b).event  # type: ignore[union-attr] # one of both runs has it
+    lines = [f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
+             for pair in pairs if pair.a is None or pair.b is None]  # fmt: skip
+    return Finding(
+        kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,
+        forward_site=event.forward_site, inputs_equal=None, evidence=tuple(lines[:5]),
+        names=tuple(pair.name for pair in pairs),
+        outputs=tuple(describe(p.event.tensors[p.position]) for p in shown if p),
+        events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
+        positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
+    )  # fmt: skip
+
+
+def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
+    """A finding for a read, save, batch or loss that both runs have with different values."""
+    first, second = a.event(seq_a), b.event(seq_b)
+    positions = _differing_positions(first, second)
+    return Finding(
+        kind=first.kind, step=first.step, op=first.op, module=first.module or None, site=first.site,
+        forward_site=first.forward_site, inputs_equal=None,
+        evidence=_shape_evidence(first, second),
+        names=tuple(first.tensors[i].name for i in positions if first.tensors[i].name),
+        outputs=values_of(first), events=(seq_a, seq_b), positions=positions,
+    )  # fmt: skip
+
+
+def _differing_positions(a: Event, b: Event) -> tuple[int, ...]:
+    return tuple(i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y)
+
+
+def _shape_evidence(a: Event, b: Event) -> tuple[str, ...]:
+    ours, theirs = values_of(a), values_of(b)
+    if ours == theirs:
+        return ()
+    return (f"shapes differ at {place(a.site)}: {', '.join(ours)} and {', '.join(theirs)}",)
+
+
+def _position(finding: Finding) -> int:
+    first, second = finding.events
+    return first if first is not None else second if second is not None else 0
+
+
+def _with_evidence(finding: Finding, lines: tuple[str, ...]) -> Finding:
+    return replace(finding, evidence=finding.evidence + lines)

@@ -1,0 +1,92 @@
+"""The events of a record, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from samebits.comparison.tables import Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from samebits.comparison.sources import Record
+    from samebits.recording.events import Event
+
+STEP_KINDS = ("batch", "loss", "grad", "step", "rng", "read", "save")
+END = "end"  # the `step` event that a run writes when its script ends; it closes no step
+_CLOSING = ("step", "loss", "grad")
+
+
+@dataclass
+class Step:
+    """What was recorded between two step boundaries.
+
+    Reads count as boundaries until the first backward pass or optimizer, so that the same line that prints
+    once more would shift every later step. They are therefore merged with the step that follows.
+
+    Args:
+        first: number of the first recorded step in it.
+        last: number of the last one, which is its own.
+        hard: whether it has a backward pass or an optimizer step.
+        closed: whether the run went past its boundary.
+        states: its `step` events.
+        ends: the `step` event at the end of the script, if it came.
+        grads: its `grad` events.
+        seeds: its `rng` events that seed.
+        generators: digest of each generator's state, the last in the step.
+        outputs: reads and saves.
+        evidence: batches and losses.
+    """
+
+    first: int
+    last: int
+    hard: bool = False
+    closed: bool = False
+    states: list[Event] = field(default_factory=list)
+    ends: list[Event] = field(default_factory=list)
+    grads: list[Event] = field(default_factory=list)
+    seeds: list[Event] = field(default_factory=list)
+    generators: dict[str, bytes] = field(default_factory=dict)
+    outputs: Table = field(default_factory=Table)
+    evidence: Table = field(default_factory=Table)
+
+    def add(self, event: Event) -> None:
+        """Take in the next event."""
+        self.last = event.step
+        if event.kind == "step":
+            (self.ends if event.op == END else self.states).append(event)
+        elif event.kind == "grad":
+            self.grads.append(event)
+        elif event.kind == "rng":
+            self._add_generators(event)
+        else:
+            (self.outputs if event.kind in ("read", "save") else self.evidence).add(event)
+        self.hard |= event.kind in _CLOSING and event.op != END
+
+    def _add_generators(self, event: Event) -> None:
+        if event.op == "seed":
+            self.seeds.append(event)
+        else:
+            self.generators.update({t.name: d for t, d in zip(event.tensors, event.digests, strict=True)})
+
+
+def steps(record: Record, last_step: int | None = None) -> Iterator[Step]:
+    """The steps of a record, one at a time; the last may be what came after the last boundary.
+
+    Args:
+        record: the record.
+        last_step: number of the last step to read.
+    """
+    step: Step | None = None
+    for event in record.events(STEP_KINDS, last_step=last_step):
+        if step is not None and event.step > step.last and step.hard:
+            step.closed = True
+            yield step
+            step = None
+        if step is None:
+            step = Step(event.step, event.step)
+        step.add(event)
+    if step is not None:
+        step.closed = step.hard and (bool(step.states) or step.last < record.info.steps)
+        yield step

@@ -1,0 +1,182 @@
+"""Walks two records step by step, in constant memory beyond one step, and notes where they differ."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from samebits.comparison.generators import GeneratorLog
+from samebits.comparison.states import StateDifference, compare_states, final_state
+from samebits.comparison.steps import Step, steps
+from samebits.comparison.tables import Key, TableDifference, compare_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from samebits.comparison.sources import Record
+
+_FIRST = 20  # sites whose extra values are remembered
+
+
+@dataclass(frozen=True)
+class StepDifference:
+    """How two runs differ in one step.
+
+    Args:
+        a: the step of the first run.
+        b: the step of the second run.
+        state: state at its boundary.
+        outputs: reads and saves.
+        evidence: batches and losses.
+    """
+
+    a: Step
+    b: Step
+    state: StateDifference
+    outputs: TableDifference
+    evidence: TableDifference
+
+    @property
+    def counts(self) -> bool:
+        """Whether it makes the runs different, rather than being a note."""
+        return bool(self.state.pairs or self.outputs.differing)
+
+
+@dataclass
+class Survey:
+    """What a walk over two records found.
+
+    Args:
+        boundaries: how many step boundaries were compared.
+        totals: how many step boundaries each run closed, as far as the walk went.
+        first: the first step that makes the runs different.
+        before: how many boundaries were compared before it.
+        differing: how many steps do (what follows the last boundary is none).
+        early: first step whose batch or loss differed, by kind.
+        extra: values that only one run gave, by site, summed up (first run, second run).
+        unmatched: (seq in a, seq in b) of the first values of a site without a counterpart in both runs.
+        has_state: whether any state was compared.
+        whole_sites: whether a site of reads or saves gave the same number of values in both runs.
+        generators: how the random number generators fared.
+        first_span: last step number of the first step of each run: later steps correspond from there on.
+        final_digest: digest over the last state of each run, in hexadecimal.
+    """
+
+    boundaries: int = 0
+    totals: tuple[int, int] = (0, 0)
+    first: StepDifference | None = None
+    before: int = 0
+    differing: int = 0
+    early: dict[str, int] = field(default_factory=dict)
+    extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    unmatched: tuple[int, int] | None = None
+    has_state: bool = False
+    whole_sites: bool = False
+    generators: GeneratorLog = field(default_factory=GeneratorLog)
+    first_span: tuple[int, int] = (-1, -1)
+    final_digest: tuple[str, str] = ("", "")
+
+
+def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: bool = False) -> Survey:
+    """Compare two records step by step.
+
+    Args:
+        a: the first record.
+        b: the second.
+        excused: names of state tensors that are left out.
+        to_first: stop behind the first step that makes them different.
+    """
+    result = Survey()
+    outputs = hashlib.blake2b(digest_size=16)
+    last_state: tuple[Step, Step] | None = None
+    streams = [steps(record, _last_common_step(a, b)) for record in (a, b)]
+    while True:
+        pair = [next(stream, None) for stream in streams]
+        first, second = pair
+        if first is None or second is None or not _comparable(a, b, first, second):
+            break
+        if not (a.info.status == b.info.status == "finished"):
+            # A script that was cut short ended at another place than its twin.
+            first.ends, second.ends = [], []
+        outputs.update(_compare_step(first, second, excused, result))
+        if first.states or first.ends:
+            last_state = (first, second)
+        if to_first and result.first is not None:
+            return result
+    rest = [_drain(step, stream) for step, stream in zip(pair, streams, strict=True)]
+    result.totals = tuple(result.boundaries + closed for closed, _ in rest)  # type: ignore[assignment]
+    for which, (_, step) in enumerate(rest):
+        if step is not None and last_state is not None:
+            last_state = (step, last_state[1]) if which == 0 else (last_state[0], step)
+    result.final_digest = _final_digest(last_state, outputs.digest(), excused)
+    return result
+
+
+def _last_common_step(a: Record, b: Record) -> int | None:
+    """The last step to read: what comes after the point where a run was stopped is not compared."""
+    limits = [record.info.steps - 1 for record in (a, b) if record.info.status == "stopped"]
+    return min(limits, default=None)
+
+
+def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
+    if first.closed or second.closed:
+        return first.closed and second.closed
+    return (not first.hard and not second.hard) or a.info.status == b.info.status == "finished"
+
+
+def _compare_step(a: Step, b: Step, excused: Collection[str], result: Survey) -> bytes:
+    """Compare one step of two runs; give the digests of the outputs that both have."""
+    if result.first_span == (-1, -1):
+        result.first_span = (a.last, b.last)
+    result.generators.add(a, b)
+    outputs, evidence = compare_tables(a.outputs, b.outputs), compare_tables(a.evidence, b.evidence)
+    found = StepDifference(a, b, compare_states(a, b, excused), outputs, evidence)
+    result.boundaries += a.closed
+    result.has_state |= found.state.compared
+    result.whole_sites |= outputs.whole_sites > 0
+    for key, counts in outputs.extra.items():
+        if key in result.extra or len(result.extra) < _FIRST:
+            before = result.extra.get(key, (0, 0))
+            result.extra[key] = (before[0] + counts[0], before[1] + counts[1])
+    if outputs.loose and result.unmatched is None:
+        result.unmatched = outputs.loose[0]
+    _note_evidence(found, result)
+    if found.counts:
+        result.differing += a.closed or not result.boundaries
+        if result.first is None:
+            result.first, result.before = found, result.boundaries - a.closed
+    return outputs.matched
+
+
+def _note_evidence(found: StepDifference, result: Survey) -> None:
+    if not found.evidence.differing or len(result.early) > 1:
+        return
+    for kind, _, _ in _differing_keys(found):
+        result.early.setdefault(kind, found.a.last)
+
+
+def _differing_keys(found: StepDifference) -> list[Key]:
+    seqs = {seq for seq, _ in found.evidence.differing}
+    return [key for key, column in found.a.evidence.columns.items() if seqs.intersection(column.seqs)]
+
+
+def _drain(step: Step | None, stream: object) -> tuple[int, Step | None]:
+    """How many further boundaries a run has, and its last step with a state beyond those compared."""
+    closed, last = 0, None
+    rest = iter(stream)  # type: ignore[call-overload]
+    while step is not None:
+        closed += step.closed
+        if step.states or step.ends:
+            last = step
+        step = next(rest, None)
+    return closed, last
+
+
+def _final_digest(
+    last: tuple[Step, Step] | None, outputs: bytes, excused: Collection[str]
+) -> tuple[str, str]:
+    from samebits.digest import digest_bytes
+
+    states = (outputs, outputs) if last is None else final_state(*last, excused)
+    return digest_bytes(states[0]).hex(), digest_bytes(states[1]).hex()

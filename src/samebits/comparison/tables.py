@@ -1,0 +1,142 @@
+"""Values that leave torch or enter it (reads, saves, batches, losses) in one step, matched site by site."""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from samebits.comparison.align import align
+from samebits.comparison.keys import site_key
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from samebits.recording.events import Event
+
+_WIDTH = 16
+Key = tuple[str, str, Any]
+
+
+class Column:
+    """The values of one site in order, 24 bytes each: a step may hold a million reads."""
+
+    def __init__(self) -> None:
+        self.seqs = array("q")
+        self._digests = bytearray()
+        self.threads: set[str] = set()
+
+    def __len__(self) -> int:
+        return len(self.seqs)
+
+    def add(self, event: Event) -> None:
+        """Append an event."""
+        self.seqs.append(event.seq)
+        self.threads.add(event.thread)
+        single = event.digests[0] if len(event.digests) == 1 else b""
+        if len(single) != _WIDTH:
+            single = hashlib.blake2b(b"".join(event.digests), digest_size=_WIDTH).digest()
+        self._digests += single
+
+    def contents(self) -> bytes:
+        """All digests, one after the other."""
+        return bytes(self._digests)
+
+    def digest(self, row: int) -> bytes:
+        """The digest of one value."""
+        return bytes(self._digests[_WIDTH * row : _WIDTH * (row + 1)])
+
+    def digests(self) -> list[bytes]:
+        """The digests of all values."""
+        return [self.digest(row) for row in range(len(self))]
+
+
+class Table:
+    """The values of one step, by kind, op and site."""
+
+    def __init__(self) -> None:
+        self.columns: dict[Key, Column] = {}
+
+    def add(self, event: Event) -> None:
+        """Append an event."""
+        key = (event.kind, event.op, site_key(event.site))
+        column = self.columns.get(key)
+        if column is None:
+            column = self.columns[key] = Column()
+        column.add(event)
+
+
+@dataclass
+class TableDifference:
+    """What two tables do not have in common.
+
+    Args:
+        differing: (seq in a, seq in b) of values at the same place that are not the same: of each site the
+            first.
+        extra: by site, how many values only each run has (first run, second run).
+        loose: (seq in a, seq in b) of the first values without a counterpart where both runs have such.
+        matched: digest of what was found in both, to go into the final digest.
+        whole_sites: how many sites gave the same number of values in both runs.
+    """
+
+    differing: list[tuple[int, int]] = field(default_factory=list)
+    extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
+    loose: list[tuple[int, int]] = field(default_factory=list)
+    matched: bytes = b""
+    whole_sites: int = 0
+
+
+def compare_tables(a: Table, b: Table) -> TableDifference:
+    """Match the values of two runs, site by site and in order.
+
+    Where a site gave the same number of values, the k-th is compared with the k-th; values that several
+    threads gave are compared without regard to order. Where the numbers differ, values are matched by their
+    digest and the rest is extra.
+    """
+    found = TableDifference()
+    for key in [*a.columns, *(key for key in b.columns if key not in a.columns)]:
+        first, second = a.columns.get(key, Column()), b.columns.get(key, Column())
+        if len(first) == len(second):
+            found.whole_sites += 1
+            found.differing += _first_unequal(first, second)
+            found.matched += first.contents()
+        else:
+            _match_unequal_numbers(key, first, second, found)
+    return found
+
+
+def _first_unequal(a: Column, b: Column) -> Iterator[tuple[int, int]]:
+    if a.contents() == b.contents():
+        return
+    if len(a.threads | b.threads) > 1:
+        rows = _unordered_difference(a, b)
+    else:
+        rows = next(((i, i) for i in range(len(a)) if a.digest(i) != b.digest(i)), None)
+    if rows is not None:
+        yield a.seqs[rows[0]], b.seqs[rows[1]]
+
+
+def _unordered_difference(a: Column, b: Column) -> tuple[int, int] | None:
+    in_a, in_b = a.digests(), b.digests()
+    only_a, only_b = Counter(in_a) - Counter(in_b), Counter(in_b) - Counter(in_a)
+    if not only_a:
+        return None
+    return (
+        next(i for i, digest in enumerate(in_a) if digest in only_a),
+        next(j for j, digest in enumerate(in_b) if digest in only_b),
+    )
+
+
+def _match_unequal_numbers(key: Key, a: Column, b: Column, found: TableDifference) -> None:
+    numbers: dict[bytes, int] = {}
+    codes_a, codes_b = ([numbers.setdefault(d, len(numbers)) for d in c.digests()] for c in (a, b))
+    pairs = align(codes_a, codes_b)
+    found.extra[key] = (len(a) - len(pairs), len(b) - len(pairs))
+    found.matched += b"".join(a.digest(i) for i, _ in pairs)
+    if min(found.extra[key]):
+        rows_a, rows_b = {i for i, _ in pairs}, {j for _, j in pairs}
+        i = next(i for i in range(len(a)) if i not in rows_a)
+        j = next(j for j in range(len(b)) if j not in rows_b)
+        found.loose.append((a.seqs[i], b.seqs[j]))

@@ -1,0 +1,96 @@
+"""The C library, loaded with ctypes."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.machinery
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ABI = 1
+BACKEND_VARIABLE = "SAMEBITS_DIGEST_BACKEND"
+
+
+@dataclass(frozen=True)
+class NativeLibrary:
+    """Functions of native/digest.h.
+
+    The first two are called with the GIL held: they do not take longer than a switch of threads would.
+
+    Args:
+        digest: `samebits_digest` (address of the descriptors, count), in place.
+        digest_to: `samebits_digest_to` (…, address of the result).
+        digest_threaded: `samebits_digest_threaded` (…, number of threads), called without the GIL.
+        select: `samebits_digest_select`.
+        isa: `samebits_digest_isa`.
+    """
+
+    digest: Callable[[int, int], int]
+    digest_to: Callable[[int, int, int], int]
+    digest_threaded: Callable[[int, int, int, int], int]
+    select: Callable[[bytes], int]
+    isa: Callable[[], bytes]
+
+
+def find_library() -> Path | None:
+    """The file that setup.py built, None if this installation has none."""
+    package = Path(__file__).resolve().parent.parent
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = package / f"_native{suffix}"
+        if path.exists():
+            return path
+    return None
+
+
+def open_library(path: Path) -> NativeLibrary | None:
+    """Loads the library; None when this machine cannot use it or it belongs to another version."""
+    try:
+        library, gil = ctypes.CDLL(str(path)), ctypes.PyDLL(str(path))
+        if library.samebits_digest_abi() != ABI:
+            return None
+    except (OSError, AttributeError):
+        return None
+    in_place: list[Any] = [ctypes.c_void_p, ctypes.c_size_t]
+    digest, digest_to, threaded = (
+        gil.samebits_digest,
+        gil.samebits_digest_to,
+        library.samebits_digest_threaded,
+    )
+    digest.argtypes, digest.restype = in_place, ctypes.c_int64
+    digest_to.argtypes, digest_to.restype = [*in_place, ctypes.c_void_p], ctypes.c_int64
+    threaded.argtypes, threaded.restype = [*in_place, ctypes.c_void_p, ctypes.c_int], ctypes.c_int64
+    select, isa = library.samebits_digest_select, library.samebits_digest_isa
+    select.argtypes, isa.restype = [ctypes.c_char_p], ctypes.c_char_p
+    return NativeLibrary(digest, digest_to, threaded, select, isa)
+
+
+@functools.cache
+def load() -> NativeLibrary | None:
+    """The library this process uses, None for the torch back end.
+
+    Raises:
+        SamebitsError: if the variable `SAMEBITS_DIGEST_BACKEND` asks for a back end that is not there.
+    """
+    wanted = os.environ.get(BACKEND_VARIABLE, "")
+    if wanted == "torch" or sys.byteorder == "big":
+        return None
+    path = find_library()
+    library = open_library(path) if path else None
+    if library is None and not wanted:
+        return None
+    if library is None or not library.select(wanted.encode()):
+        raise SamebitsError(
+            f"{BACKEND_VARIABLE}={wanted} asks for a digest back end that this machine cannot run: "
+            "unset it, or set it to torch.",
+            slug="digest-backend",
+        )
+    return library

@@ -1,0 +1,97 @@
+"""Tensors that are not one piece of strided memory, taken apart into tensors that are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from samebits.digest import definition as d
+
+_PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+_COMPRESSED_BY_ROW = (torch.sparse_csr, torch.sparse_bsr)
+_COMPRESSED_BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a tensor consists of.
+
+    Args:
+        tag: its kind, with everything that its parts do not tell.
+        tensors: in a fixed order.
+    """
+
+    tag: str
+    tensors: tuple[torch.Tensor, ...]
+
+
+def has_contents(tensor: torch.Tensor) -> bool:
+    """False for meta and fake tensors and for those whose storage was freed."""
+    if tensor.is_meta or hasattr(tensor, "fake_mode"):
+        return False
+    if type(tensor) not in _PLAIN_TYPES or tensor.layout is not torch.strided or tensor.is_nested:
+        return True
+    return tensor.numel() == 0 or tensor.data_ptr() != 0 or tensor.untyped_storage().nbytes() != 0
+
+
+def absent_digest(tensor: torch.Tensor) -> bytes:
+    """The digest of a tensor without contents; a size that is a symbol counts as 2^64 - 1."""
+    sizes = tuple(size if isinstance(size, int) else d.MASK for size in tensor.shape)
+    return d.absent(dtype_name(tensor.dtype), sizes)
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    """Such as `float32`."""
+    return str(dtype).removeprefix("torch.")
+
+
+def readable(tensor: torch.Tensor) -> torch.Tensor:
+    """A strided tensor with the same logical contents for the two layouts that hide their memory."""
+    if tensor.layout is torch.strided and not tensor.is_nested and tensor.numel() and tensor.data_ptr() == 0:
+        return tensor.clone()  # zeros that were never written, as forward-mode differentiation makes them
+    return tensor.to_dense() if tensor.is_mkldnn else tensor
+
+
+def parts_of(tensor: torch.Tensor) -> Parts | None:
+    """The parts, None for a strided tensor that can be read as it is."""
+    flatten = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is not None:
+        names = tuple(flatten()[0])
+        return Parts(
+            f"subclass {type(tensor).__qualname__} {names}", tuple(getattr(tensor, n) for n in names)
+        )
+    if tensor.is_nested:
+        return Parts(f"nested {dtype_name(tensor.dtype)}", tuple(tensor.unbind()))
+    if tensor.is_quantized:
+        return _quantized(tensor)
+    components = _components(tensor)
+    if components is None:
+        return None
+    kind = str(tensor.layout).removeprefix("torch.")
+    return Parts(f"{kind} {dtype_name(tensor.dtype)} {tuple(tensor.shape)}", components)
+
+
+def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:
+    """The tensors that make up a sparse tensor, None for any other."""
+    if tensor.layout is torch.sparse_coo:
+        whole = tensor.coalesce()
+        return whole.indices(), whole.values()
+    if tensor.layout in _COMPRESSED_BY_ROW:
+        return tensor.crow_indices(), tensor.col_indices(), tensor.values()
+    if tensor.layout in _COMPRESSED_BY_COLUMN:
+        return tensor.ccol_indices(), tensor.row_indices(), tensor.values()
+    return None
+
+
+def _quantized(tensor: torch.Tensor) -> Parts:
+    scheme = str(tensor.qscheme()).removeprefix("torch.")
+    if "channel" in scheme:
+        parameters = (tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points())
+        scheme += f" {tensor.q_per_channel_axis()}"
+    else:
+        parameters = (
+            torch.tensor(tensor.q_scale(), dtype=torch.float64, device="cpu"),
+            torch.tensor(tensor.q_zero_point(), dtype=torch.int64, device="cpu"),
+        )
+    return Parts(f"quantized {dtype_name(tensor.dtype)} {scheme}", (tensor.int_repr(), *parameters))

@@ -1,0 +1,103 @@
+"""The facts that a record keeps of where its run took place."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from samebits.environment.machine import MachineFacts, collect_machine
+from samebits.environment.software import SourceFacts, collect_libraries, collect_packages, collect_source
+from samebits.environment.torch_facts import TorchFacts, collect_torch
+
+_PREFIXES = (
+    *("ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_"),
+    *("CUBLAS", "CUDA_", "CUDNN_", "NCCL_", "NVIDIA_TF32_"),
+    *("HIP_", "HSA_", "MIOPEN_", "ROCBLAS_"),
+    *("DNNL_", "ONEDNN_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NPY_"),
+    *("OMP_", "KMP_", "GOMP_"),
+    *("PYTHONHASHSEED", "PYTHONMALLOC", "MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD"),
+)
+_SECRETS = ("TOKEN", "SECRET", "PASSW", "CREDENTIAL", "AUTH", "API_KEY", "ACCESS_KEY", "PRIVATE")
+_LONGEST_VALUE = 300
+
+
+@dataclass(frozen=True)
+class PythonFacts:
+    """The interpreter.
+
+    Args:
+        hash_seed: `PYTHONHASHSEED` as it took effect; `random` if each process hashes text differently.
+        optimize: how often `-O` was given, which removes assertions.
+    """
+
+    version: str
+    implementation: str
+    hash_seed: str
+    optimize: int
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What can be known of where a run takes place, without changing it.
+
+    Args:
+        torch: None when torch is not imported.
+        variables: environment variables that numeric libraries read; no others, and no secrets.
+        packages: version of each imported distribution.
+        libraries: file names of the numeric libraries that are loaded.
+        source: None when the script is not in a git repository.
+    """
+
+    machine: MachineFacts
+    python: PythonFacts
+    torch: TorchFacts | None
+    variables: dict[str, str]
+    packages: dict[str, str]
+    libraries: tuple[str, ...]
+    source: SourceFacts | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON would give them back."""
+        facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return facts
+
+
+def collect(directory: Path | None = None) -> Environment:
+    """Look around. Torch is looked at only when it is imported already, CUDA only when it is in use.
+
+    Args:
+        directory: whose git commit is of interest; by default that of the running script.
+    """
+    return Environment(
+        machine=collect_machine(),
+        python=_collect_python(),
+        torch=collect_torch(sys.modules.get("torch")),
+        variables=_collect_variables(),
+        packages=collect_packages(),
+        libraries=collect_libraries(),
+        source=collect_source(directory or _script_directory()),
+    )
+
+
+def _collect_python() -> PythonFacts:
+    seed = "random" if sys.flags.ignore_environment else os.environ.get("PYTHONHASHSEED") or "random"
+    seed = seed if sys.flags.hash_randomization else "0"
+    return PythonFacts(platform.python_version(), platform.python_implementation(), seed, sys.flags.optimize)
+
+
+def _collect_variables() -> dict[str, str]:
+    found = {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES)}
+    return {
+        name: "(hidden)" if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
+        for name, value in sorted(found.items())
+    }
+
+
+def _script_directory() -> Path:
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return Path(script).parent if isinstance(script, str) else Path()

@@ -1,0 +1,152 @@
+"""What torch says of itself: its build, its threads, its switches, its GPUs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+# Each is read by following its name from the module `torch`; what a release lacks is left out.
+# The older `allow_tf32` is read only where `fp32_precision` is missing: torch refuses it once that was set.
+_SWITCHES = (
+    "are_deterministic_algorithms_enabled",
+    "is_deterministic_algorithms_warn_only_enabled",
+    "utils.deterministic.fill_uninitialized_memory",
+    "get_default_dtype",
+    "get_float32_matmul_precision",
+    "backends.fp32_precision",
+    "backends.cuda.matmul.fp32_precision",
+    "backends.cuda.matmul.allow_fp16_reduced_precision_reduction",
+    "backends.cuda.matmul.allow_bf16_reduced_precision_reduction",
+    "backends.cuda.matmul.allow_fp16_accumulation",
+    "backends.cuda.preferred_blas_library",
+    "backends.cuda.preferred_linalg_library",
+    "backends.cuda.flash_sdp_enabled",
+    "backends.cuda.mem_efficient_sdp_enabled",
+    "backends.cuda.cudnn_sdp_enabled",
+    "backends.cuda.math_sdp_enabled",
+    "backends.cudnn.enabled",
+    "backends.cudnn.benchmark",
+    "backends.cudnn.deterministic",
+    "backends.cudnn.conv.fp32_precision",
+    "backends.cudnn.rnn.fp32_precision",
+    "backends.mkldnn.enabled",
+    "backends.mkldnn.deterministic",
+    "backends.mkldnn.matmul.fp32_precision",
+    "backends.mkldnn.conv.fp32_precision",
+)
+_OLDER_SWITCHES = ("backends.cuda.matmul.allow_tf32", "backends.cudnn.allow_tf32")
+
+
+@dataclass(frozen=True)
+class GpuFacts:
+    """A GPU. Random numbers depend on how many multiprocessors it has and how many threads each runs."""
+
+    name: str
+    capability: str
+    multiprocessors: int
+    threads_per_multiprocessor: int
+
+
+@dataclass(frozen=True)
+class TorchFacts:
+    """torch, as built and as it stands.
+
+    Args:
+        version: such as `2.13.0+cpu`.
+        git: commit that it was built from.
+        cuda: version of CUDA or ROCm that it was built for, empty if none.
+        cudnn: version that is loaded, empty if none.
+        mkl: and the next two: as torch was built with, empty if without.
+        capability: instruction set that torch's own CPU kernels use.
+        threads: by which pool, as in effect now.
+        switches: settings that influence bits, by their path in `torch`.
+        gpus: empty while CUDA is not in use: asking would start it.
+    """
+
+    version: str
+    git: str
+    cuda: str
+    cudnn: str
+    mkl: str
+    onednn: str
+    openmp: str
+    capability: str
+    threads: dict[str, int]
+    switches: dict[str, str]
+    gpus: tuple[GpuFacts, ...]
+
+
+def collect_torch(torch: Any) -> TorchFacts | None:
+    """Return what torch says of itself.
+
+    Args:
+        torch: the module, None if it is not imported.
+    """
+    if torch is None:
+        return None
+    build = str(_read(torch, "__config__.show") or "")
+    return TorchFacts(
+        version=_text(torch, "__version__"),
+        git=_text(torch, "version.git_version"),
+        cuda=_text(torch, "version.cuda") or _text(torch, "version.hip"),
+        cudnn=_text(torch, "backends.cudnn.version") if _read(torch, "cuda.is_initialized") else "",
+        mkl=_find(r"Math Kernel Library Version (\S+)", build),
+        onednn=_find(r"MKL-DNN (\S+)", build),
+        openmp=_find(r"OpenMP (\d+)", build),
+        capability=_text(torch, "backends.cpu.get_cpu_capability"),
+        threads=_collect_threads(torch),
+        switches=_collect_switches(torch),
+        gpus=_collect_gpus(torch),
+    )
+
+
+def _collect_threads(torch: Any) -> dict[str, int]:
+    answer = str(_read(torch, "__config__.parallel_info") or "")
+    names = {
+        "intra-op": "at::get_num_threads",
+        "inter-op": "at::get_num_interop_threads",
+        "OpenMP": "omp_get_max_threads",
+        "MKL": "mkl_get_max_threads",
+    }
+    found = {name: _find(rf"{function}\(\) : (\d+)", answer) for name, function in names.items()}
+    return {name: int(count) for name, count in found.items() if count}
+
+
+def _collect_switches(torch: Any) -> dict[str, str]:
+    found = {path: _read(torch, path) for path in _SWITCHES}
+    if found["backends.cuda.matmul.fp32_precision"] is None:
+        found.update({path: _read(torch, path) for path in _OLDER_SWITCHES})
+    return {path: str(value) for path, value in found.items() if value is not None}
+
+
+def _collect_gpus(torch: Any) -> tuple[GpuFacts, ...]:
+    if not _read(torch, "cuda.is_initialized"):
+        return ()
+    gpus = []
+    for index in range(torch.cuda.device_count()):
+        gpu = torch.cuda.get_device_properties(index)
+        threads = getattr(gpu, "max_threads_per_multi_processor", 0)
+        gpus.append(GpuFacts(gpu.name, f"{gpu.major}.{gpu.minor}", gpu.multi_processor_count, threads))
+    return tuple(gpus)
+
+
+def _read(torch: Any, path: str) -> Any:
+    """Return the value at a path, calling it if it is a function; None where this torch has none."""
+    value = torch
+    try:
+        for name in path.split("."):
+            value = getattr(value, name)
+        return value() if callable(value) else value
+    except Exception:  # noqa: BLE001  # a fact that torch refuses to tell must not end the user's run
+        return None
+
+
+def _text(torch: Any, path: str) -> str:
+    value = _read(torch, path)
+    return "" if value is None else str(value)
+
+
+def _find(pattern: str, text: str) -> str:
+    found = re.search(pattern, text)
+    return found.group(1) if found else ""

@@ -1,0 +1,113 @@
+"""What a record holds: the frozen values that recording writes and comparison reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
+NO_WRITER = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code: never a line inside torch or samebits."""
+
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor of an event, its bits aside.
+
+    Args:
+        role: `in` (before an op), `out` (after it, mutated arguments too), `param`, `buffer`, `grad`,
+            `optimizer`, `value` (loss, batch, read, save) or `rng` (the state of one RNG source).
+        name: parameter or buffer path (`fc1.weight`), RNG source, position in a batch; else empty.
+        dtype: without the `torch.` prefix, such as `float32`.
+        shape: sizes.
+    """
+
+    role: str
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where the contents of a tensor came from, within one run (op level only).
+
+    Args:
+        memory: serial number of the storage in this run; the same storage keeps it while it lives.
+        writer: `seq` of the event that last wrote that storage before this event; `NO_WRITER` when no
+            recorded event did (the value entered from Python, NumPy, a file or another process).
+            For an `out` tensor: the writer before this event, so that writes to one storage form a chain.
+    """
+
+    memory: int
+    writer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One observed thing, in order.
+
+    Args:
+        seq: position in the run, from 0.
+        kind: one of `KINDS`.
+        step: number of step boundaries before it.
+        op: `aten::mm.default` for an op; `SGD.step`, `item`, `torch.save`, `DataLoader` for others.
+        site: the line of user code that caused it.
+        forward_site: for a backward op, the line whose forward made it.
+        module: path of the module being executed, such as `encoder.layers.0`; for a backward op, the path
+            of the module of its forward.
+        thread: name of the thread; the main thread is the empty string.
+        arguments: canonical text of the non-tensor arguments.
+        tensors: what the digests belong to.
+        digests: 16 bytes each, parallel to `tensors`.
+        links: parallel to `tensors`, or empty at step level.
+    """
+
+    seq: int
+    kind: str
+    step: int
+    op: str
+    site: Site | None
+    forward_site: Site | None
+    module: str
+    thread: str
+    arguments: str
+    tensors: tuple[TensorInfo, ...]
+    digests: tuple[bytes, ...]
+    links: tuple[Link, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of the run as a whole.
+
+    Args:
+        command: the script or `-m module` and its arguments, as given.
+        level: `step` or `op`.
+        status: `running` (its writer never closed it: killed), `finished`, `stopped` (by samebits, at a step
+            limit or at the first difference), `failed` (uncaught exception).
+        exit_status: as the shell would see it, None while unknown.
+        failure: last line of the traceback, empty if none.
+        steps: number of step boundaries.
+        torch: torch version, empty when the script never imported torch.
+        environment: facts of the machine and the packages; never compared for the verdict.
+        notes: what the user should know of how it was recorded.
+    """
+
+    command: tuple[str, ...]
+    level: str
+    status: str
+    exit_status: int | None = None
+    failure: str = ""
+    steps: int = 0
+    torch: str = ""
+    environment: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()

@@ -1,0 +1,82 @@
+"""All probes of a recording, put in place and taken away together.
+
+Importing this module imports torch: it is done once the script itself has imported torch.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from samebits.recording.probes.backward import BackwardProbe
+from samebits.recording.probes.batches import BatchProbe
+from samebits.recording.probes.boundaries import StateProbe
+from samebits.recording.probes.capture import CaptureProbe
+from samebits.recording.probes.compiled import CompileProbe
+from samebits.recording.probes.memory import MemoryMap
+from samebits.recording.probes.module_paths import ModulePaths
+from samebits.recording.probes.modules import ModuleRegistry
+from samebits.recording.probes.ops import OpProbe
+from samebits.recording.probes.optimizers import OptimizerProbe
+from samebits.recording.probes.reads import ReadProbe
+from samebits.recording.probes.rng import RngProbe
+from samebits.recording.probes.saves import SaveProbe
+from samebits.recording.probes.state import StateTracker
+from samebits.recording.probes.threads import ThreadProbe
+
+if TYPE_CHECKING:
+    from samebits.recording.recorder import Recorder
+
+
+class Probe(Protocol):
+    """**Protocol:** something that watches a part of torch and can be taken away."""
+
+    def install(self, torch: Any) -> None:
+        """Begin to watch."""
+
+    def remove(self) -> None:
+        """Leave everything as it was."""
+
+
+class ProbeSet:
+    """The probes that a level asks for.
+
+    Args:
+        recorder: where events go; its settings say which probes.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        registry = ModuleRegistry()
+        self._rng = RngProbe(recorder)
+        self._boundaries = StateProbe(recorder, StateTracker(recorder, registry), self._rng)
+        backward = BackwardProbe(recorder, self._boundaries.state, self._boundaries)
+        optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
+        self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
+        self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
+        if recorder.settings.capture is not None:
+            self._probes.append(CaptureProbe(recorder, recorder.settings.capture))
+        if recorder.settings.level == "op":
+            memory, paths = MemoryMap(), ModulePaths(recorder, registry)
+            ops = OpProbe(recorder, memory, paths, backward)
+            recorder.links = memory.event_links
+            self._probes += [paths, ops, ThreadProbe(ops)]
+
+    def install(self, torch: Any) -> None:
+        """Put all in place."""
+        for probe in self._probes:
+            probe.install(torch)
+
+    def remove(self) -> None:
+        """Take all away, last first."""
+        for probe in reversed(self._probes):
+            probe.remove()
+
+    def watch_numpy(self, numpy: Any) -> None:
+        """Watch NumPy too, once it is imported."""
+        self._rng.watch_numpy(numpy)
+
+    def record_end(self) -> None:
+        """Record the state that the run leaves."""
+        recorder = self._recorder
+        if recorder.active and (recorder.has_optimizer or recorder.has_backward):
+            self._boundaries.record("end")

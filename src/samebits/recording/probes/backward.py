@@ -1,0 +1,162 @@
+"""Loss and gradients at each backward pass, and the step boundary of scripts without an optimizer."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.patching import Patches
+from samebits.recording.recorder import is_tensor, recordable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from samebits.recording.probes.boundaries import StateProbe
+    from samebits.recording.probes.state import StateTracker
+    from samebits.recording.recorder import Recorder
+
+_ALWAYS_SEARCHED = 3
+
+
+class BackwardProbe:
+    """Records `loss` and `grad` events around `torch.autograd.backward` and `torch.autograd.grad`.
+
+    Args:
+        recorder: where events go.
+        state: knows the parameters, and learns of trained tensors that are no module's.
+        boundaries: records the state when the script has no optimizer.
+    """
+
+    def __init__(self, recorder: Recorder, state: StateTracker, boundaries: StateProbe) -> None:
+        self._recorder = recorder
+        self._state = state
+        self._boundaries = boundaries
+        self._patches = Patches()
+        self._local = threading.local()
+        self.running = 0
+        self.seen: dict[str, tuple[int, int]] = {}
+        self._passes = 0
+        self._bare = False
+
+    def install(self, torch: Any) -> None:
+        """Watch backward passes."""
+        backward, grad = torch.autograd.backward, torch.autograd.grad
+
+        def recorded_backward(*args: Any, **kwargs: Any) -> Any:
+            roots = args[0] if args else kwargs.get("tensors", ())
+            return self._outermost(backward, args, kwargs, roots, self._after_backward)
+
+        def recorded_grad(*args: Any, **kwargs: Any) -> Any:
+            roots = args[0] if args else kwargs.get("outputs", ())
+            return self._outermost(grad, args, kwargs, roots, self._after_grad)
+
+        self._patches.set(torch.autograd, "backward", recorded_backward)
+        self._patches.set(torch.autograd, "grad", recorded_grad)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        self._patches.restore()
+
+    def forget(self) -> None:
+        """Take no gradient as recorded already."""
+        self.seen = {}
+
+    def _outermost(
+        self,
+        function: Callable[..., Any],
+        args: Any,
+        kwargs: Any,
+        roots: Any,
+        after: Callable[[list[Any], Any, FrameType], None],
+    ) -> Any:
+        # A checkpoint or a double backward calls these inside themselves: only the outermost call counts.
+        local, recorder = self._local, self._recorder
+        if not recorder.active or getattr(local, "inside", False):
+            return function(*args, **kwargs)
+        frame = sys._getframe(2)
+        listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
+        tensors = [root for root in listed if is_tensor(root)]
+        self._search_leaves(tensors, frame)
+        local.inside = True
+        self.running += 1
+        try:
+            result = function(*args, **kwargs)
+        finally:
+            local.inside = False
+            self.running -= 1
+        if recordable(tensors):
+            after(tensors, result, frame)
+        return result
+
+    def _after_backward(self, roots: list[Any], _: Any, frame: FrameType) -> None:
+        recorder = self._recorder
+        recorder.has_backward = True
+        recorder.value("loss", "backward", frame, roots, _positions(len(roots)))
+        gradients = self._state.gradients()
+        if gradients:
+            names, tensors = zip(*gradients, strict=True)
+            recorder.value("grad", "backward", frame, tensors, names)
+        # Not held: gradients are as large as the model.
+        self.seen = {name: (id(gradient), gradient._version) for name, gradient in gradients}
+        self._close_step("backward")
+
+    def _after_grad(self, roots: list[Any], result: Any, frame: FrameType) -> None:
+        recorder = self._recorder
+        recorder.has_backward = True
+        recorder.value("loss", "grad", frame, roots, _positions(len(roots)))
+        tensors = [gradient for gradient in result if gradient is not None]
+        if tensors and recordable(tensors):
+            recorder.value("grad", "grad", frame, tensors, _positions(len(tensors)))
+        self._close_step("grad")
+
+    def _close_step(self, op: str) -> None:
+        recorder = self._recorder
+        if not recorder.has_optimizer:
+            recorder.has_optimizer = self._state.is_optimized()
+        if not recorder.has_optimizer:
+            self._boundaries.close_step(op)
+
+    def _search_leaves(self, roots: list[Any], frame: FrameType) -> None:
+        """Find trained tensors that no module or optimizer holds, by a walk over the autograd graph.
+
+        The walk costs as much as the graph is long, so a script in which the first passes have no such
+        tensors is searched again only at growing distances.
+        """
+        self._passes += 1
+        passes = self._passes
+        if not self._bare and passes > _ALWAYS_SEARCHED and passes & (passes - 1):
+            return
+        for leaf in graph_leaves(roots):
+            if self._state.learn(leaf, _name_of(leaf, frame, len(self._state.leaves))):
+                self._bare = True
+
+
+def graph_leaves(roots: list[Any]) -> list[Any]:
+    """The leaves that a backward pass from `roots` reaches, in the order of the walk."""
+    pending = [root.grad_fn for root in roots if root.grad_fn is not None]
+    visited: set[Any] = set()
+    leaves = []
+    while pending:
+        node = pending.pop()
+        if node in visited:
+            continue
+        visited.add(node)
+        variable = getattr(node, "variable", None)
+        if variable is not None:
+            leaves.append(variable)
+        pending.extend(parent for parent, _ in node.next_functions if parent is not None)
+    return leaves
+
+
+def _positions(n: int) -> tuple[str, ...]:
+    return tuple(map(str, range(n)))
+
+
+def _name_of(tensor: Any, frame: FrameType, position: int) -> str:
+    # Only globals: reading the locals of a function would keep its tensors alive.
+    for name, value in frame.f_globals.items():
+        if value is tensor:
+            return name
+    return f"leaf{position}"

@@ -1,0 +1,58 @@
+"""Keeping the tensors of one event whole, so that two runs can be compared element by element."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.recording.recorder import Recorder
+    from samebits.recording.settings import CaptureSpec
+
+_MOST_BYTES = 1 << 28
+
+
+class CaptureProbe:
+    """Stores the tensors of the event that `spec` describes.
+
+    Args:
+        recorder: whose events are watched.
+        spec: which event.
+    """
+
+    def __init__(self, recorder: Recorder, spec: CaptureSpec) -> None:
+        self._recorder = recorder
+        self._spec = spec
+        self._matches = 0
+
+    def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
+        """Watch events."""
+        self._recorder.on_tensors.append(self.see)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        self._recorder.on_tensors.remove(self.see)
+
+    def see(self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]) -> None:
+        """Store the tensors (position in the event, tensor) if this is the event."""
+        spec = self._spec
+        if kind != spec.kind or op != spec.op or self._recorder.step != spec.step:
+            return
+        place = self._recorder.sites.known(site)
+        if (place.file if place else "", place.line if place else 0) != (spec.file, spec.line):
+            return
+        self._matches += 1
+        if self._matches == spec.occurrence + 1:
+            for position, tensor in tensors:
+                self._store(seq, position, tensor)
+
+    def _store(self, seq: int, position: int, tensor: Any) -> None:
+        from safetensors.torch import save
+
+        plain = tensor.detach()
+        if plain.layout.__str__() != "torch.strided" or plain.is_quantized:
+            return
+        if plain.numel() * plain.element_size() > _MOST_BYTES:
+            return
+        self._recorder.writer.capture(seq, position, save({"value": plain.cpu().contiguous()}))

@@ -1,0 +1,110 @@
+"""Which modules take part in a run, and their paths."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.patching import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+
+class ModuleRegistry:
+    """Every `nn.Module` that lives, in order of creation."""
+
+    def __init__(self) -> None:
+        self.version = 0
+        self._modules: dict[int, weakref.ref[Any]] = {}
+        self._older: list[weakref.ref[Any]] = []
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:
+        """Note modules from now on; those that exist already count once they take part."""
+        module_class = torch.nn.Module
+        init, set_state, note = module_class.__init__, module_class.__setstate__, self.note
+
+        def noted_init(module: Any, *args: Any, **kwargs: Any) -> None:
+            note(module)
+            init(module, *args, **kwargs)
+
+        def noted_set_state(module: Any, state: Any) -> None:
+            note(module)
+            set_state(module, state)
+
+        self._patches.set(module_class, "__init__", noted_init)
+        self._patches.set(module_class, "__setstate__", noted_set_state)
+        self._older = [weakref.ref(found) for found in instances(module_class)]
+
+    def remove(self) -> None:
+        """Note nothing from now on."""
+        self._patches.restore()
+
+    def note(self, module: Any) -> None:
+        """Add a module."""
+        key = id(module)
+        self.version += 1
+
+        def forget(_: Any) -> None:
+            self._modules.pop(key, None)
+            self.version += 1
+
+        self._modules[key] = weakref.ref(module, forget)
+
+    def adopt(self, tensor: Any) -> bool:
+        """Note the older model that holds a tensor; give whether there is one."""
+        older = [module for module in (reference() for reference in self._older) if module is not None]
+        owners = [module for module in older if any(tensor is held for held in module.parameters())]
+        if not owners:
+            return False
+        root = max(owners, key=lambda module: sum(1 for _ in module.modules()))
+        self.note_tree(root)
+        return True
+
+    def note_tree(self, root: Any) -> None:
+        """Add a module and those below it that are not known yet."""
+        for module in root.modules():
+            known = self._modules.get(id(module))
+            if known is None or known() is not module:
+                self.note(module)
+
+    def holds(self, tensor: Any) -> bool:
+        """Whether a noted module has this tensor as a parameter of its own."""
+        return any(tensor is held for module in self.alive() for held in vars(module)["_parameters"].values())
+
+    def alive(self) -> list[Any]:
+        """The modules that live and are fully made, in order of creation."""
+        found = [reference() for reference in list(self._modules.values())]
+        return [module for module in found if module is not None and "_modules" in vars(module)]
+
+    def named(self) -> Iterator[tuple[str, Any]]:
+        """(path, module) of every module below the roots that own tensors."""
+        alive = self.alive()
+        children = {id(child) for module in alive for child in vars(module)["_modules"].values()}
+        roots = [m for m in alive if id(m) not in children and any(_own_tensors(sub) for sub in m.modules())]
+        prefixes = [""] if len(roots) == 1 else _numbered(type(root).__name__ for root in roots)
+        for prefix, root in zip(prefixes, roots, strict=True):
+            for path, module in root.named_modules():
+                yield ".".join(part for part in (prefix, path) if part), module
+
+
+def instances(kind: type[Any]) -> list[Any]:
+    """Objects of a class that exist already; asks no object for its `__class__`, which proxies compute."""
+    return [found for found in gc.get_objects() if issubclass(type(found), kind)]
+
+
+def _own_tensors(module: Any) -> bool:
+    own = vars(module)
+    return any(t is not None for t in chain(own["_parameters"].values(), own["_buffers"].values()))
+
+
+def _numbered(names: Iterable[str]) -> list[str]:
+    seen: dict[str, int] = {}
+    result = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        result.append(name if seen[name] == 1 else f"{name}#{seen[name]}")
+    return result

@@ -1,0 +1,104 @@
+"""The state at each `Optimizer.step`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.patching import Patches
+from samebits.recording.recorder import recordable
+
+if TYPE_CHECKING:
+    from samebits.recording.probes.backward import BackwardProbe
+    from samebits.recording.probes.boundaries import StateProbe
+    from samebits.recording.probes.state import StateTracker
+    from samebits.recording.recorder import Recorder
+
+
+class OptimizerProbe:
+    """Records a `step` event after every step of any optimizer.
+
+    Args:
+        recorder: where events go.
+        state: knows the tensors.
+        backward: knows which gradients were recorded already.
+        boundaries: records the state.
+    """
+
+    def __init__(
+        self, recorder: Recorder, state: StateTracker, backward: BackwardProbe, boundaries: StateProbe
+    ) -> None:
+        self._recorder = recorder
+        self._state = state
+        self._backward = backward
+        self._boundaries = boundaries
+        self._handles: list[Any] = []
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:
+        """Watch optimizers, also those that exist already."""
+        from torch.optim.optimizer import (
+            register_optimizer_step_post_hook,
+            register_optimizer_step_pre_hook,
+        )
+
+        self._handles = [
+            register_optimizer_step_pre_hook(self._before),
+            register_optimizer_step_post_hook(self._after),
+        ]
+        optimizer_class, note = torch.optim.Optimizer, self._note
+        init = optimizer_class.__init__
+
+        def noted_init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            init(optimizer, *args, **kwargs)
+            note(optimizer)
+
+        self._patches.set(optimizer_class, "__init__", noted_init)
+        self._state.find_optimizers(optimizer_class)
+        scaler = getattr(torch.amp, "GradScaler", None)
+        if scaler is not None:
+            self._watch_scaler(scaler)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._patches.restore()
+
+    def _watch_scaler(self, scaler_class: type[Any]) -> None:
+        """Unscaling writes to gradients without raising their version (seen in torch 2.13.0)."""
+        unscale, backward = scaler_class.unscale_, self._backward
+
+        def watched_unscale(scaler: Any, optimizer: Any) -> None:
+            unscale(scaler, optimizer)
+            backward.forget()
+
+        self._patches.set(scaler_class, "unscale_", watched_unscale)
+
+    def _note(self, optimizer: Any) -> None:
+        if self._recorder.active:
+            self._recorder.has_optimizer = True
+            self._state.add_optimizer(optimizer)
+
+    def _before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        """Record gradients that were changed since the backward pass (clipped, unscaled)."""
+        recorder = self._recorder
+        if not recorder.active:
+            return
+        self._note(optimizer)
+        seen = self._backward.seen
+        changed = [
+            (name, gradient)
+            for name, gradient in self._state.gradients()
+            if seen.get(name) != (id(gradient), gradient._version)
+        ]
+        if changed and recordable(tensors := [gradient for _, gradient in changed]):
+            names = tuple([name for name, _ in changed])
+            recorder.value("grad", f"{type(optimizer).__name__}.step", sys._getframe(1), tensors, names)
+        self._backward.forget()
+
+    def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        if self._recorder.active:
+            self._note(optimizer)
+            self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)

@@ -1,0 +1,51 @@
+"""Tensors that are written with `torch.save`."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.patching import Patches
+from samebits.recording.probes.batches import leaves_of
+from samebits.recording.recorder import is_tensor, recordable
+
+if TYPE_CHECKING:
+    from samebits.recording.recorder import Recorder
+
+
+class SaveProbe:
+    """Records a `save` event for each `torch.save`, with the tensors found in the object.
+
+    Text and numbers beside the tensors (a date, a run name) are not part of it.
+
+    Args:
+        recorder: where events go.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:
+        """Watch `torch.save`."""
+        recorder, save = self._recorder, torch.save
+
+        @functools.wraps(save)
+        def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
+            if recorder.active:
+                held = obj.state_dict() if isinstance(obj, torch.nn.Module) else obj
+                tensors = [(name, leaf) for name, leaf in leaves_of(held) if is_tensor(leaf)]
+                values = [tensor for _, tensor in tensors]
+                if values and recordable(values):
+                    recorder.value(
+                        "save", "torch.save", sys._getframe(1), values, tuple(n for n, _ in tensors)
+                    )
+            return save(obj, *args, **kwargs)
+
+        self._patches.set(torch, "save", recorded_save)
+        self._patches.set(torch.serialization, "save", recorded_save)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        self._patches.restore()

@@ -1,0 +1,185 @@
+"""Turns what the probes see into events of the record."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from typing import TYPE_CHECKING, Any
+
+from samebits.errors import SamebitsError
+from samebits.recording.events import KINDS, TensorInfo
+from samebits.recording.sites import SiteFinder
+from samebits.recording.torch_private import is_virtual
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from samebits.recording.settings import RecordingSettings
+    from samebits.recording.store import RecordWriter
+
+_KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
+
+
+class Quiet(threading.local):
+    """While a thread is inside, the ops that it runs are samebits' own. Can be nested."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+
+class Recorder:
+    """Numbers events, finds their sites, digests their tensors and hands rows to the writer.
+
+    Probes ask `active` first: it is False before the start, after the end, and in forked children.
+
+    Args:
+        writer: where rows go.
+        settings: how the run is recorded.
+    """
+
+    def __init__(self, writer: RecordWriter, settings: RecordingSettings) -> None:
+        self.writer = writer
+        self.settings = settings
+        self.sites = SiteFinder(writer.site)
+        self.step = 0
+        self.active = False
+        self.n_values = 0
+        self.unreadable = 0
+        self.has_optimizer = False
+        self.has_backward = False
+        self.compile_asked = False
+        self.links: Callable[..., bytes] | None = None
+        self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
+        self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
+        self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
+        self.next_seq = itertools.count().__next__
+        self._infos: dict[Any, int] = {}
+        self._threads: dict[int, int] = {}
+        self._main = threading.main_thread().ident
+        self.quietly = Quiet()
+        self._empty = writer.text("")
+
+    def start(self) -> None:
+        """Begin to record in this process, and only in this one."""
+        self.active = True
+        os.register_at_fork(after_in_child=self._forked)
+
+    def stop(self) -> None:
+        """Record nothing from now on."""
+        self.active = False
+
+    def _forked(self) -> None:
+        self.active = False
+
+    def thread(self) -> int:
+        """The text id of the running thread's name; the main thread's is empty."""
+        ident = threading.get_ident()
+        found = self._threads.get(ident)
+        if found is None or ident != self._main:
+            # Thread idents are reused, so only the main thread's name can be kept.
+            name = "" if ident == self._main else threading.current_thread().name
+            found = self._threads[ident] = self.writer.text(name)
+        return found
+
+    def digests(self, tensors: Sequence[Any]) -> bytes:
+        """16 bytes per tensor; ops that this runs are not recorded."""
+        self.n_values += len(tensors)
+        with self.quietly:
+            try:
+                return self.digest_many(tensors)
+            except SamebitsError:
+                return b"".join([self._digest_or_none(tensor) for tensor in tensors])
+
+    def _digest_or_none(self, tensor: Any) -> bytes:
+        try:
+            return self.digest_many([tensor])
+        except SamebitsError:
+            self.unreadable += 1
+            return bytes(16)
+
+    def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
+        """The id of the description of some tensors that share a role."""
+        try:
+            key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
+        except RuntimeError:  # nested tensors have no shape
+            key = (role, names, tuple([(t.dtype, shape_of(t)) for t in tensors]))
+        found = self._infos.get(key)
+        if found is None:
+            infos = tuple(describe(role, name, t) for name, t in zip(names, tensors, strict=True))
+            found = self._infos[key] = self.writer.layout(infos)
+        return found
+
+    def value(
+        self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]
+    ) -> None:
+        """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
+        role = "grad" if kind == "grad" else "value"
+        self.event(
+            kind,
+            op,
+            self.sites.find(frame),
+            self.layout(role, names, tensors),
+            self.digests(tensors),
+            tensors,
+        )
+
+    def event(
+        self, kind: str, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
+    ) -> int:
+        """Record one event outside the op stream and give its number."""
+        seq = self.next_seq()
+        links = b"" if self.links is None else self.links(seq, tensors, writes=kind == "batch")
+        text = self.writer.text
+        self.writer.add(
+            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(), self._empty,
+             layout, digests, links)
+        )  # fmt: skip
+        for listener in self.on_tensors:
+            listener(seq, kind, op, site, list(enumerate(tensors)))
+        return seq
+
+    def remark(self, kind: str, op: str, frame: FrameType | None, arguments: str) -> None:
+        """Record an event that has no tensors, such as a seeding."""
+        text = self.writer.text
+        self.writer.add(
+            (self.next_seq(), _KIND_CODE[kind], self.step, text(op), self.sites.find(frame), None,
+             self._empty, self.thread(), text(arguments), self.writer.layout(()), b"", b"")
+        )  # fmt: skip
+
+    def boundary(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
+        """Close a step whose state was just recorded: what listens decides whether the run goes on."""
+        self.step += 1
+        for listener in self.on_boundary:
+            listener(infos, digests)
+
+
+def describe(role: str, name: str, tensor: Any) -> TensorInfo:
+    """What a record says of a tensor beside its digest."""
+    return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Sizes; empty for tensors that have none as a whole (nested)."""
+    try:
+        return tuple(map(int, tensor.shape))
+    except (RuntimeError, TypeError):
+        return ()
+
+
+def recordable(tensors: Sequence[Any]) -> bool:
+    """Whether all tensors have data (none is being traced)."""
+    return not any(is_virtual(tensor) for tensor in tensors)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor; asks its type, so that torch need not be imported."""
+    return hasattr(type(value), "untyped_storage")

@@ -1,0 +1,326 @@
+"""Runs a script or a module as `__main__`, as bare Python does.
+
+What CPython does around a script is written in C (`pymain_run_python`, `_PyRun_SimpleFileObject`,
+`_PyErr_PrintEx`, the same from 3.10 to 3.13), and this module repeats it. `runpy.run_path` is no substitute:
+it takes `__main__` away again, and with it pickling in threads and `atexit`, and adds frames to every
+traceback. `python -m`, folders and archives do go through `runpy` in bare Python too, so they go through it
+here, and their tracebacks show it.
+
+What runs when:
+
+1. `run_target` runs the script. Before it returns, an uncaught exception has gone through `sys.excepthook`,
+   the text of `sys.exit("text")` has been printed, and `__main__` has been left in `sys.modules`.
+2. The caller closes what it must close after the main thread's work. Threads of the script may still be
+   running.
+3. `enter`, which called the caller, ends the process. The interpreter then joins the threads that are not
+   daemons, calls the `atexit` functions (last registered first, so one registered before the script ran comes
+   last) and clears the modules.
+
+What stays different from bare Python: the frames of samebits lie below the script's own, so
+`inspect.stack()`, `traceback.print_stack()` and warnings whose `stacklevel` points past the script see them.
+No traceback does.
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import os
+import sys
+from dataclasses import dataclass
+from importlib.machinery import SourceFileLoader, SourcelessFileLoader
+from types import ModuleType, TracebackType
+from typing import TYPE_CHECKING, NoReturn
+
+from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.recording.script_file import (
+    check_target,
+    find_importer,
+    is_compiled,
+    load_compiled,
+    read_script,
+    script_path,
+    uncover,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from importlib.abc import Loader
+
+_INTERRUPTED = 130
+_LAST = ("last_exc", "last_type", "last_value", "last_traceback")
+
+
+class StopRun(BaseException):
+    """Raised by a probe, in the thread that runs the script, to end the run early.
+
+    Not an `Exception`, so that the script's own handlers let it through while its `finally` blocks run.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is to be run.
+
+    Args:
+        script: path of a script, a `.pyc`, or a folder or zip archive with a `__main__.py`; as the user wrote
+            it.
+        module: dotted name, as after `python -m`; exactly one of the two is given.
+        arguments: what the script finds in `sys.argv[1:]`.
+    """
+
+    script: str | None
+    module: str | None
+    arguments: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunResult:
+    """How a run ended.
+
+    Args:
+        exit_status: as the shell would see it; 130 when interrupted.
+        failure: what was not caught, on one line as at the end of a traceback; empty if nothing.
+        stopped: a probe ended it by `StopRun`, whatever the script made of it while it unwound.
+    """
+
+    exit_status: int
+    failure: str = ""
+    stopped: bool = False
+
+
+def run_target(target: Target) -> RunResult:
+    """Run a target in this process as `python target` would; see the module's text for what runs when.
+
+    `sys.path` must not hold an entry for a script yet.
+
+    Raises:
+        SamebitsError: there is nothing to run; `script-missing`, `script-unreadable`, `script-no-main`
+            or `module-missing`.
+    """
+    check_target(target.script)
+    main = _new_main()
+    by_runpy = target.script is None or find_importer(script_path(target.script)) is not None
+    start = _prepared_module(target) if by_runpy else _prepared_script(target, main)
+    replaced = sys.modules["__main__"]  # kept alive: it is the code that called us
+    _forget_shadowed(replaced)
+    sys.modules["__main__"] = main
+    error = _outcome_of(start)
+    if by_runpy:
+        _refuse_nothing_to_run(target, error)
+    result = _concluded(error)
+    if not by_runpy and not isinstance(error, SystemExit):
+        # CPython takes them away before the atexit functions run, except after sys.exit.
+        vars(main).pop("__file__", None)
+        vars(main).pop("__cached__", None)
+    del replaced
+    return result
+
+
+def enter(main: Callable[[list[str]], int]) -> NoReturn:
+    """The life of a child process, from the code that `samebits.recording.launch` starts it with.
+
+    Args:
+        main: calls `run_target` for `[script, *arguments]` or `["-m", module, *arguments]`; gives the status.
+
+    Raises:
+        SystemExit: for the interpreter to end with the status.
+        KeyboardInterrupt: for the interpreter to end by SIGINT, after `atexit` and all else.
+    """
+    try:
+        status = main(sys.argv[2:])
+    except SamebitsError as error:
+        _say(f"samebits: {error}\nsee docs/messages.md#{error.slug}")
+        raise SystemExit(EXIT_NOT_JUDGED) from None
+    if status == _INTERRUPTED and type(getattr(sys, "last_value", None)) is KeyboardInterrupt:
+        _silence_next_traceback()
+        raise KeyboardInterrupt
+    raise SystemExit(status)
+
+
+def _new_main() -> ModuleType:
+    main = ModuleType("__main__")
+    if sys.version_info < (3, 14):
+        main.__annotations__ = {}
+    vars(main)["__builtins__"] = builtins
+    return main
+
+
+def _prepared_module(target: Target) -> Callable[[], None]:
+    import runpy
+
+    if target.script is None:
+        name = str(target.module)
+        sys.argv[:] = ["-m", *target.arguments]
+        _add_to_path(os.getcwd())
+        return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
+    sys.argv[:] = [target.script, *target.arguments]
+    sys.path.insert(0, script_path(target.script))  # for a folder or archive even with -P and -I
+    return lambda: runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
+
+
+def _prepared_script(target: Target, main: ModuleType) -> Callable[[], None]:
+    path = script_path(str(target.script))
+    data = read_script(path)
+    compiled = is_compiled(path, data)
+    namespace = vars(main)
+    namespace["__file__"] = path
+    if sys.version_info < (3, 15):
+        namespace["__cached__"] = None
+    loader: Loader = (SourcelessFileLoader if compiled else SourceFileLoader)("__main__", path)
+    namespace["__loader__"] = loader
+    sys.argv[:] = [str(target.script), *target.arguments]
+    _add_to_path(os.path.dirname(os.path.realpath(path)))
+
+    def start() -> None:
+        try:
+            code = load_compiled(data) if compiled else compile(data, path, "exec", dont_inherit=True)
+            exec(code, namespace)  # noqa: S102 - the user's script
+        finally:
+            _flush()
+
+    return start
+
+
+def _add_to_path(folder: str) -> None:
+    if not _is_safe_path():
+        sys.path.insert(0, folder)
+
+
+def _is_safe_path() -> bool:
+    return bool(getattr(sys.flags, "safe_path", sys.flags.isolated))  # safe_path is new in Python 3.11
+
+
+def _forget_shadowed(launcher: ModuleType) -> None:
+    """Give the script the modules that lie beside it, where samebits has imported others of that name."""
+    startup_modules: frozenset[str] | None = vars(launcher).get("startup_modules")  # see launch.BOOTSTRAP
+    if startup_modules is not None and not _is_safe_path():
+        uncover(sys.path[0], startup_modules)
+
+
+def _flush() -> None:
+    """As CPython does after a script, so that its output comes before its traceback."""
+    for stream in (sys.stderr, sys.stdout):
+        with contextlib.suppress(Exception):  # closed, full or replaced by the script: CPython ignores it too
+            stream.flush()
+
+
+def _say(text: str) -> None:
+    if sys.stderr is None:
+        os.write(2, f"{text}\n".encode(errors="backslashreplace"))
+    else:
+        print(text, file=sys.stderr)
+
+
+def _outcome_of(start: Callable[[], None]) -> BaseException | None:
+    try:
+        start()
+    except BaseException as error:  # noqa: BLE001 - all that a script can raise
+        return error.with_traceback(_without_own_frames(error.__traceback__))
+    return None
+
+
+def _without_own_frames(trace: TracebackType | None) -> TracebackType | None:
+    own = os.path.dirname(_outcome_of.__code__.co_filename)
+    while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == own:
+        trace = trace.tb_next
+    return trace
+
+
+def _concluded(error: BaseException | None) -> RunResult:
+    if error is None or isinstance(error, StopRun):
+        return RunResult(0, stopped=error is not None)
+    stopped = _unwound_by_stop(error)
+    if isinstance(error, SystemExit):
+        status, text = _exit_status(error)
+        return RunResult(status, f"SystemExit: {_first_line(text)}" if text else "", stopped)
+    failure = _last_line(error)
+    status = _show(error)
+    return RunResult(status, failure, stopped)
+
+
+def _unwound_by_stop(error: BaseException) -> bool:
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        if isinstance(link, StopRun):
+            return True
+        link = link.__cause__ or link.__context__
+    return False
+
+
+def _refuse_nothing_to_run(target: Target, error: BaseException | None) -> None:
+    """Turn the `sys.exit` by which `runpy` says that it found nothing into an error of ours."""
+    trace = None if error is None else error.__traceback__
+    if not isinstance(error, SystemExit) or trace is None or trace.tb_next is not None:
+        return
+    if trace.tb_frame.f_code.co_name != "_run_module_as_main":
+        return
+    if target.script is None:
+        message = f"{error.__context__}; expected a module for `python -m` (looked in {os.getcwd()} first)"
+        raise SamebitsError(message, slug="module-missing") from None
+    message = f"{error.__context__}; expected a script, or an archive or folder with __main__.py"
+    raise SamebitsError(message, slug="script-no-main") from None
+
+
+def _exit_status(error: SystemExit) -> tuple[int, str]:
+    """The status, and the text when `sys.exit` was given something to print, which is then printed."""
+    code: object = getattr(error, "code", error)
+    if code is None:
+        return 0, ""
+    if isinstance(code, int):
+        fits = -(2**63) <= code < 2**63  # else CPython takes -1
+        return (code & 0xFF if fits else 0xFF), ""
+    text = str(code)
+    _say(text)
+    return 1, text
+
+
+def _last_line(error: BaseException) -> str:
+    kind = type(error)
+    prefix = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
+    try:
+        text = str(error.msg if isinstance(error, SyntaxError) else error)
+    except Exception:  # noqa: BLE001 - the user's __str__
+        text = "<exception str() failed>"
+    first = _first_line(text)
+    return prefix + kind.__qualname__ + (f": {first}" if first else "")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _show(error: BaseException) -> int:
+    """What CPython does with an uncaught exception; gives the exit status."""
+    kind, trace = type(error), error.__traceback__
+    sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
+    if sys.version_info >= (3, 12):
+        sys.last_exc = error
+    hook = getattr(sys, "excepthook", None)
+    sys.audit("sys.excepthook", hook, kind, error, trace)
+    if hook is None:
+        _say("sys.excepthook is missing")
+        hook = sys.__excepthook__
+    second = _outcome_of(lambda: hook(kind, error, trace))
+    if isinstance(second, SystemExit):
+        return _exit_status(second)[0]
+    if second is not None:
+        _say("Error in sys.excepthook:")
+        sys.__excepthook__(type(second), second, second.__traceback__)
+        _say("\nOriginal exception was:")
+        sys.__excepthook__(kind, error, trace)
+    return _INTERRUPTED if kind is KeyboardInterrupt else 1
+
+
+def _silence_next_traceback() -> None:
+    """Let the interpreter see one exception without a word; `atexit` functions find the script's own hook."""
+    hook = sys.excepthook
+    last = {name: vars(sys)[name] for name in _LAST if name in vars(sys)}
+
+    def silent(*_: object) -> None:
+        sys.excepthook = hook
+        vars(sys).update(last)
+
+    sys.excepthook = silent

@@ -1,0 +1,135 @@
+"""Finding and reading what is to be run, as CPython does before it runs a script."""
+
+from __future__ import annotations
+
+import io
+import marshal
+import os
+import sys
+from importlib.machinery import PathFinder
+from importlib.util import MAGIC_NUMBER
+from typing import TYPE_CHECKING, Any
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from types import CodeType
+
+_PYC_HEADER_BYTES = 16
+
+
+def script_path(script: str) -> str:
+    """The absolute path as CPython makes it: `./a.py` stays visible in `__file__`, links are not followed."""
+    return os.path.join(os.getcwd(), script)
+
+
+def check_target(script: str | None) -> None:
+    """Refuse a script that cannot be run, before anything is started for it. Modules are found by running.
+
+    Raises:
+        SamebitsError: `script-missing`, `script-unreadable` or `script-no-main`.
+    """
+    if script is None:
+        return
+    path = script_path(script)
+    try:
+        os.stat(path)
+    except OSError as error:
+        raise _cannot_open(script, error) from None
+    if os.path.isdir(path):
+        if PathFinder.find_spec("__main__", [path]) is None:
+            message = f"{script} is a folder without __main__.py; expected a script, or a folder that has one"
+            raise SamebitsError(message, slug="script-no-main")
+    elif not os.access(path, os.R_OK):
+        raise _cannot_open(script, PermissionError(13, "Permission denied"))
+
+
+def read_script(path: str) -> bytes:
+    """The contents of a script.
+
+    Raises:
+        SamebitsError: `script-missing` or `script-unreadable`.
+    """
+    try:
+        with io.open_code(path) as file:
+            return file.read()
+    except OSError as error:
+        raise _cannot_open(path, error) from None
+
+
+def _cannot_open(script: str, error: OSError) -> SamebitsError:
+    if isinstance(error, FileNotFoundError | NotADirectoryError):
+        message = f"found no file {script} (in {os.getcwd()}); expected a Python script, or -m and a module"
+        return SamebitsError(message, slug="script-missing")
+    message = f"cannot read {script}: {error.strerror or error}; expected a Python script that you may read"
+    return SamebitsError(message, slug="script-unreadable")
+
+
+def find_importer(path: str) -> Any:
+    """What imports from a folder or archive; None for an ordinary file. Cached where CPython caches it."""
+    cache = sys.path_importer_cache
+    if path in cache:
+        return cache[path]
+    cache[path] = None
+    for hook in sys.path_hooks:
+        try:
+            cache[path] = hook(path)
+        except ImportError:
+            continue
+        break
+    return cache[path]
+
+
+def is_compiled(path: str, data: bytes) -> bool:
+    """Whether CPython takes a file for a `.pyc`: by its name, or by its first two bytes."""
+    return path.endswith(".pyc") or data[:2] == MAGIC_NUMBER[:2]
+
+
+def load_compiled(data: bytes) -> CodeType:
+    """The code in a `.pyc`.
+
+    Raises:
+        RuntimeError: as CPython raises it.
+    """
+    if data[:4] != MAGIC_NUMBER:
+        raise RuntimeError("Bad magic number in .pyc file")
+    try:
+        code = marshal.loads(data[_PYC_HEADER_BYTES:])  # noqa: S302 - the user's own script
+    except (EOFError, TypeError, ValueError):
+        code = None
+    if not isinstance(code, type(load_compiled.__code__)):
+        raise RuntimeError("Bad code object in .pyc file")  # noqa: TRY004 - CPython's type
+    return code
+
+
+def uncover(folder: str, startup_modules: frozenset[str]) -> None:
+    """Forget modules that were imported since the start and that `folder` has under the same name.
+
+    samebits imports from the standard library before the script runs. A script with its own `types.py` must
+    get that one. samebits keeps its own through the names it has bound.
+
+    Args:
+        folder: the first entry of `sys.path`, the script's.
+        startup_modules: what a bare interpreter had imported too.
+    """
+    imported = {name for name in sys.modules if "." not in name} - startup_modules - {"__main__"}
+    for name in imported:
+        ours = getattr(sys.modules[name], "__spec__", None)
+        if ours is None or ours.origin in ("built-in", "frozen"):
+            continue  # found before any folder is searched
+        theirs = PathFinder.find_spec(name, [folder])
+        if theirs is not None and theirs.loader is not None and not _same_file(theirs.origin, ours.origin):
+            _forget(name)
+    sys.path_importer_cache.pop(folder, None)  # the script may write a module into its folder and import it
+
+
+def _same_file(path: str | None, other: str | None) -> bool:
+    return path == other or (path and os.path.realpath(path)) == (other and os.path.realpath(other))
+
+
+def _forget(name: str) -> None:
+    del sys.modules[name]
+    if name == __name__.partition(".")[0]:
+        return  # submodules of samebits are looked up by their full names, and go on working
+    for inner in [key for key in sys.modules if key.startswith(name + ".")]:
+        del sys.modules[inner]

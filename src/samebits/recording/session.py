@@ -1,0 +1,145 @@
+"""One recording: a writer, a recorder and the probes, put in place and taken away again."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits import environment
+from samebits.recording.events import RunInfo
+from samebits.recording.imports import PostImport
+from samebits.recording.limits import ReferenceLimit, StepLimit
+from samebits.recording.noise import SchedulingNoise
+from samebits.recording.progress import Progress
+from samebits.recording.recorder import Recorder
+from samebits.recording.settings import RecordingSettings
+from samebits.recording.store import RecordWriter
+from samebits.recording.torch_private import compiled_graphs, hide_from_compiler
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from samebits.recording.probes.assembly import ProbeSet
+
+
+class RecordingSession:
+    """Records this process from `start` to `finish`.
+
+    Probes are put in place right after torch is imported, so that a script which sets environment variables
+    before it imports torch finds torch as it expects it.
+
+    Args:
+        settings: how to record.
+        command: the script or `-m module` and its arguments.
+
+    Raises:
+        SamebitsError: the record cannot be written.
+    """
+
+    def __init__(self, settings: RecordingSettings, command: tuple[str, ...]) -> None:
+        self.settings = settings
+        info = RunInfo(command=command, level=settings.level, status="running")
+        self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite)
+        self.recorder = Recorder(self.writer, settings)
+        self.progress = Progress(self.recorder)
+        self._imports = PostImport()
+        self._probes: ProbeSet | None = None
+        self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
+
+    def start(self) -> None:
+        """Begin to record."""
+        settings, recorder = self.settings, self.recorder
+        if settings.max_steps is not None:
+            recorder.on_boundary.append(StepLimit(recorder, settings.max_steps))
+        if settings.reference:
+            recorder.on_boundary.append(ReferenceLimit(recorder, settings.reference, settings.excused))
+        if settings.progress:
+            recorder.on_boundary.append(self.progress)
+        recorder.start()
+        self._imports.on_import("torch", self._install)
+        self._imports.on_import("numpy", self._install_numpy)
+        self._imports.on_import("torch._dynamo.trace_rules", hide_from_compiler)
+        self._imports.install()
+        if self._noise is not None:
+            self._noise.start()
+
+    def finish(self, *, status: str = "finished", exit_status: int | None = None, failure: str = "") -> None:
+        """Record the last state, take the probes away and close the record."""
+        if self._noise is not None:
+            self._noise.stop()
+        recorder = self.recorder
+        try:
+            if self._probes is not None:
+                self._probes.record_end()
+        finally:
+            recorder.stop()
+            self.progress.clear()
+            self._imports.remove()
+            if self._probes is not None:
+                self._probes.remove()
+        torch = sys.modules.get("torch")
+        self.writer.update(
+            status=status,
+            exit_status=exit_status,
+            failure=failure,
+            steps=recorder.step,
+            torch=str(getattr(torch, "__version__", "")),
+            environment=environment.collect().to_dict(),
+            notes=self._notes(),
+        )
+        self.writer.close()
+
+    def _install(self, torch: Any) -> None:
+        from samebits.digest import digest_many
+        from samebits.recording.probes.assembly import ProbeSet
+
+        self.recorder.digest_many = digest_many
+        self._probes = ProbeSet(self.recorder)
+        self._probes.install(torch)
+
+    def _install_numpy(self, numpy: Any) -> None:
+        if self._probes is not None:
+            self._probes.watch_numpy(numpy)
+
+    def _notes(self) -> tuple[str, ...]:
+        graphs, notes = compiled_graphs(), []
+        if graphs:
+            notes.append(
+                f"torch.compile made {graphs} graph(s): compiled code is recorded by step, not by op"
+            )
+        elif self.recorder.compile_asked and self.settings.level == "op":
+            notes.append("torch.compile was switched off to record ops: this run is eager")
+        if self.recorder.unreadable:
+            notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
+        return tuple(notes)
+
+
+@contextlib.contextmanager
+def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> Iterator[Path]:
+    """Record what this process does inside the `with` block.
+
+    Args:
+        path: the record to write.
+        level: `step` (batches, losses, gradients, state at each optimizer step, reads, saves) or `op` (every
+            dispatched op too).
+        overwrite: replace a record that is there.
+
+    Yields:
+        The path.
+
+    Raises:
+        SamebitsError: the record cannot be written.
+    """
+    from pathlib import Path
+
+    settings = RecordingSettings(record=str(path), level=level, overwrite=overwrite)
+    session = RecordingSession(settings, tuple(sys.argv))
+    session.start()
+    try:
+        yield Path(path)
+    except BaseException as error:
+        session.finish(status="failed", failure=f"{type(error).__name__}: {error}")
+        raise
+    session.finish()

@@ -1,0 +1,71 @@
+"""What a child process is told about the run that it records."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class CaptureSpec:
+    """Which event's output tensors are kept whole.
+
+    Args:
+        step: step of the event.
+        kind: kind of the event.
+        op: op of the event.
+        file: file of its site, empty for none.
+        line: line of its site.
+        occurrence: how many events of the same description come before it in that step.
+    """
+
+    step: int
+    kind: str
+    op: str
+    file: str
+    line: int
+    occurrence: int = 0
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class RecordingSettings:
+    """How one run is recorded.
+
+    Args:
+        record: path of the record to write.
+        level: `step` or `op`.
+        first_op_step: ops are recorded from this step on.
+        max_steps: stop the script at this many step boundaries.
+        reference: another record; stop at the first step boundary whose state differs from it.
+        excused: names of state tensors that are left out of that comparison.
+        capture: the event whose output tensors are kept, if any.
+        progress: show a live line on stderr.
+        scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
+        overwrite: replace an existing record.
+    """
+
+    record: str
+    level: str = "step"
+    first_op_step: int = 0
+    max_steps: int | None = None
+    reference: str = ""
+    excused: tuple[str, ...] = ()
+    capture: CaptureSpec | None = None
+    progress: bool = False
+    scheduling_noise: int = 0
+    overwrite: bool = False
+
+    def to_json(self) -> str:
+        """Text form, for the environment of a child process."""
+        return json.dumps(dataclasses.asdict(self))
+
+    @classmethod
+    def from_json(cls, text: str) -> RecordingSettings:
+        """Read what `to_json` wrote."""
+        fields = json.loads(text)
+        fields["excused"] = tuple(fields["excused"])
+        if fields["capture"] is not None:
+            fields["capture"] = CaptureSpec(**fields["capture"])
+        return cls(**fields)

@@ -1,0 +1,231 @@
+"""From the values of a record to events. Every value is checked: a record may come from a stranger."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, TypeVar
+
+from samebits.recording.events import KINDS, Event, Link, RunInfo, Site, TensorInfo
+from samebits.recording.store import schema
+
+Query = Callable[[str], Iterator[tuple[Any, ...]]]
+
+Value = TypeVar("Value")
+
+_DIGEST = f"{schema.DIGEST_BYTES}s"
+_MAX_DIGITS = 20
+_LEVELS = ("step", "op")
+_STATUSES = ("running", "finished", "stopped", "failed")
+
+
+class Damage(Exception):  # noqa: N818  # what is wrong; the reader makes an error of it
+    """What is wrong with a record, in a few words."""
+
+
+class Unpacked(NamedTuple):
+    """An event as it is stored."""
+
+    seq: int
+    step: int
+    op: int
+    site: int
+    forward_site: int
+    module: int
+    thread: int
+    arguments: int
+    layout: int
+    kind: int
+    has_links: int
+    digests: bytes
+    links: bytes
+
+
+class Tables:
+    """The interned values of a record, checked.
+
+    Args:
+        query: runs a statement.
+
+    Attributes:
+        texts: by number.
+    """
+
+    def __init__(self, query: Query) -> None:
+        self.texts: dict[int, str] = {}
+        for number, value in _numbered(query("SELECT id, value FROM text ORDER BY id")):
+            self.texts[number] = _text(value)
+        self._sites: dict[int, Site | None] = {schema.NO_SITE: None}
+        for number, file, line, function in _numbered(
+            query("SELECT id, file, line, function FROM site ORDER BY id")
+        ):
+            self._sites[number] = Site(self._named(file), _integer(line), self._named(function))
+        tensors: dict[int, TensorInfo] = {}
+        for number, role, name, dtype, shape in _numbered(
+            query("SELECT id, role, name, dtype, shape FROM tensor ORDER BY id")
+        ):
+            texts = self._named(role), self._named(name), self._named(dtype)
+            tensors[number] = TensorInfo(*texts, _naturals(shape))
+        self._layouts: dict[int, tuple[TensorInfo, ...]] = {}
+        for number, members in _numbered(query("SELECT id, tensors FROM layout ORDER BY id")):
+            self._layouts[number] = tuple([_found(tensors, member) for member in _naturals(members)])
+
+    def layout(self, number: int) -> tuple[TensorInfo, ...]:
+        """Return a list of tensor descriptions."""
+        return _found(self._layouts, number)
+
+    def event(self, event: Unpacked) -> Event:
+        """Return an event in the words of the rest of samebits."""
+        tensors = self.layout(event.layout)
+        return Event(
+            seq=event.seq,
+            kind=KINDS[event.kind],
+            step=event.step,
+            op=_found(self.texts, event.op),
+            site=_found(self._sites, event.site),
+            forward_site=_found(self._sites, event.forward_site),
+            module=_found(self.texts, event.module),
+            thread=_found(self.texts, event.thread),
+            arguments=_found(self.texts, event.arguments),
+            tensors=tensors,
+            digests=struct.unpack(_DIGEST * len(tensors), event.digests),
+            links=tuple([Link(*link) for link in schema.LINK.iter_unpack(event.links)]),
+        )
+
+    def _named(self, number: object) -> str:
+        return _found(self.texts, _integer(number))
+
+
+def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
+    """Return the events of a row of table `event`, in order.
+
+    Raises:
+        Damage: if the row does not make sense.
+    """
+    first, last, checksum, heads, digests, links = row[0], row[1], row[4], *row[5:]
+    if not all(type(blob) is bytes for blob in (heads, digests, links)):
+        raise Damage(f"the events from {first!r} have a value of the wrong type")
+    if schema.checksum(heads, digests, links) != checksum:
+        raise Damage(f"the events from {first!r} do not match their checksum")
+    if not heads or len(heads) % schema.HEAD.size:
+        raise Damage(f"the events from {first!r} are cut short")
+    events = []
+    digest_end = link_end = 0
+    for head in schema.HEAD.iter_unpack(heads):
+        digest_start, link_start = digest_end, link_end
+        count = len(tables.layout(head[8]))
+        digest_end += count * schema.DIGEST_BYTES
+        link_end += count * schema.LINK.size * head[10]
+        own = digests[digest_start:digest_end], links[link_start:link_end]
+        event = Unpacked._make(head + own)
+        _check(event)
+        events.append(event)
+    if digest_end != len(digests) or link_end != len(links):
+        raise Damage(f"the events from {first!r} have another number of digests or links than tensors")
+    if (events[0].seq, events[-1].seq) != (first, last):
+        raise Damage(f"the events from {first!r} are not those that their row promises")
+    return events
+
+
+def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo:
+    """Return what a record says of its run.
+
+    Args:
+        row: of table `run`.
+        count_steps: called if the writer did not live to write the number of steps.
+
+    Raises:
+        Damage: if a value is of the wrong type.
+    """
+    _, _, command, level, status, exit_status, failure, steps, torch, environment, notes = row
+    if level not in _LEVELS or status not in _STATUSES:
+        raise Damage(f"the level {level!r:.40} or the status {status!r:.40} is unknown")
+    facts = load_json(environment)
+    if type(facts) is not dict:
+        raise Damage("the environment is not a JSON object")
+    steps = _integer(steps)
+    return RunInfo(
+        command=_text_list(command),
+        level=level,
+        status=status,
+        exit_status=None if exit_status is None else _integer(exit_status),
+        failure=_text(failure),
+        steps=max(steps, count_steps()) if status == "running" else steps,
+        torch=_text(torch),
+        environment=facts,
+        notes=_text_list(notes),
+    )
+
+
+def _check(event: Unpacked) -> None:
+    if event.kind >= len(KINDS) or event.has_links > 1 or event.seq < 0 or event.step < 0:
+        raise Damage(f"event {event.seq} has a kind, step or number that cannot be")
+
+
+def _numbered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    """Yield rows whose first value grows: a forged tree of pages can repeat rows without end."""
+    previous = -1
+    for row in rows:
+        if type(row[0]) is not int or row[0] <= previous:
+            raise Damage(f"row {row[0]!r} comes after row {previous}")
+        previous = row[0]
+        yield row
+
+
+def _found(table: dict[int, Value], number: int) -> Value:
+    try:
+        return table[number]
+    except KeyError:
+        raise Damage(f"it refers to number {number}, which it does not define") from None
+
+
+def _integer(value: object) -> int:
+    if type(value) is not int:
+        raise Damage(f"found a {type(value).__name__}, expected a whole number")
+    return value
+
+
+def _text(value: object) -> str:
+    if type(value) is not str:
+        raise Damage(f"found a {type(value).__name__}, expected text")
+    return value
+
+
+def _text_list(text: object) -> tuple[str, ...]:
+    values = load_json(text)
+    if type(values) is not list:
+        raise Damage("found other JSON than a list of texts")
+    return tuple([_text(value) for value in values])
+
+
+def _naturals(text: object) -> tuple[int, ...]:
+    return naturals(load_json(text))
+
+
+def naturals(values: object) -> tuple[int, ...]:
+    """Return a list of sizes or numbers.
+
+    Raises:
+        Damage: if it is not one.
+    """
+    if type(values) is not list or not all(type(value) is int and 0 <= value < 2**63 for value in values):
+        raise Damage("found other JSON than a list of sizes or numbers")
+    return tuple(values)
+
+
+def load_json(text: object) -> Any:
+    """Return what a JSON text says.
+
+    Raises:
+        Damage: if it is not text, or holds a number that is too long.
+        ValueError: if it is not JSON.
+        RecursionError: if it is nested too deeply.
+    """
+    return json.loads(_text(text), parse_int=_parsed_integer)
+
+
+def _parsed_integer(digits: str) -> int:
+    if len(digits) > _MAX_DIGITS:  # converting takes time that grows with the square of their number
+        raise Damage("a whole number in it has too many digits")
+    return int(digits)

@@ -1,0 +1,211 @@
+"""Read a record, whoever wrote it: nothing in it is trusted, run or changed."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+from samebits.recording.events import KINDS, Event, RunInfo
+from samebits.recording.store import schema
+from samebits.recording.store.decoding import Damage, Tables, Unpacked, decode_info, unpack
+from samebits.recording.store.safetensors import check_safetensors
+from samebits.recording.store.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from types import TracebackType
+
+_BROKEN = (sqlite3.Error, Damage, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
+_TICK = 1_000_000  # steps of SQLite's machine between two looks at the budget
+_INTERRUPTED = "interrupted"  # SQLite's word for a query that the budget stopped
+_STEP = KINDS.index("step")
+_RUN = f"SELECT {schema.RUN_COLUMNS} FROM run LIMIT 2"  # noqa: S608  # our own names
+_CHUNKS = f"SELECT {schema.EVENT_COLUMNS} FROM event"  # noqa: S608  # our own names
+
+
+class RecordReader:
+    """A record, open for reading. The file is not changed and nothing is left beside it.
+
+    Args:
+        path: of the record; it may be in a directory that cannot be written, still being written, or left
+            by a run that was killed.
+
+    Attributes:
+        info: what is known of the run; while its status is `running`, `steps` is counted from the events.
+
+    Raises:
+        SamebitsError: `record-missing`, `record-unreadable`, `record-foreign`, `record-version` or
+            `record-damaged`.
+    """
+
+    info: RunInfo
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self._snapshot = Snapshot(self.path)
+        try:
+            with self._damage():
+                self._connection = self._snapshot.connect()
+                self._budget = _Budget(self._connection, self._snapshot.size)
+                self._check_tables()
+                self._tables = Tables(self._query)
+                self.info = self._read_info()
+        except BaseException:
+            self.close()
+            raise
+
+    def events(
+        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+    ) -> Iterator[Event]:
+        """Yield events in order.
+
+        Args:
+            kinds: only these; empty for all.
+            first_step: only events whose `step` is at least this.
+            last_step: only events whose `step` is at most this.
+
+        Raises:
+            SamebitsError: `record-damaged`, at the event where the record stops making sense.
+        """
+        codes = {KINDS.index(kind) for kind in kinds} or set(range(len(KINDS)))
+        first = -(2**31) if first_step is None else first_step
+        last = 2**31 if last_step is None else last_step
+        with self._damage():
+            for event in self._unpacked(first, last):
+                if event.kind in codes and first <= event.step <= last:
+                    yield self._tables.event(event)
+
+    def event(self, seq: int) -> Event:
+        """Return one event.
+
+        Raises:
+            SamebitsError: `record-no-event`, `record-damaged`.
+        """
+        with self._damage():
+            rows = self._query(f"{_CHUNKS} WHERE first_seq <= ? AND last_seq >= ?", (seq, seq))
+            for event in chain.from_iterable(unpack(row, self._tables) for row in rows):
+                if event.seq == seq:
+                    return self._tables.event(event)
+        raise SamebitsError(
+            f"{schema.shown(self.path)} holds no event {seq}: list its events with `samebits show`",
+            slug="record-no-event",
+        )
+
+    def captures(self, seq: int) -> dict[int, bytes]:
+        """Return the captured tensors of an event, as safetensors files, by position in its layout.
+
+        Raises:
+            SamebitsError: `record-damaged`.
+        """
+        query = "SELECT position, checksum, data FROM capture WHERE seq = ? ORDER BY id"
+        parts: dict[int, list[bytes]] = {}
+        with self._damage():
+            for position, checksum, data in self._query(query, (seq,)):
+                if type(position) is not int or type(data) is not bytes:
+                    raise Damage(f"a capture of event {seq} has a value of the wrong type")
+                if schema.checksum(data) != checksum:
+                    raise Damage(f"a capture of event {seq} does not match its checksum")
+                parts.setdefault(position, []).append(data)
+            found = {position: b"".join(pieces) for position, pieces in parts.items()}
+            for data in found.values():
+                check_safetensors(data)
+        return found
+
+    def close(self) -> None:
+        """Let go of the file."""
+        connection = getattr(self, "_connection", None)
+        if connection is not None:
+            connection.close()
+        self._snapshot.close()
+
+    def __enter__(self) -> RecordReader:  # noqa: PYI034  # typing.Self needs Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _query(self, statement: str, values: tuple[int, ...] = ()) -> Iterator[tuple[object, ...]]:
+        self._budget.reset()
+        return iter(self._connection.execute(statement, values))
+
+    def _unpacked(self, first: int, last: int) -> Iterator[Unpacked]:
+        """Yield events in order of seq: threads may have written them slightly out of it."""
+        waiting: list[Unpacked] = []
+        previous: Unpacked | None = None
+        rows = self._query(
+            f"{_CHUNKS} WHERE last_step >= ? AND first_step <= ? ORDER BY first_seq", (first, last)
+        )
+        for row in chain(rows, [None]):
+            chunk = [] if row is None else unpack(row, self._tables)
+            limit = chunk[0].seq if chunk else 2**63
+            ready = [event for event in waiting if event.seq < limit]
+            waiting = sorted([event for event in waiting if event.seq >= limit] + chunk)
+            for event in ready:
+                if previous is not None and event.seq <= previous.seq:
+                    if event == previous:  # an interrupted writer may write an event twice
+                        continue
+                    raise Damage(f"event {event.seq} comes twice")
+                yield event
+                previous = event
+
+    def _check_tables(self) -> None:
+        """Refuse any table, index, view or trigger that samebits did not make."""
+        found = set()
+        for kind, name, text in self._query("SELECT type, name, sql FROM sqlite_master"):
+            if kind != "table" or schema.TABLES.get(str(name)) != text:
+                raise Damage(f"it holds the unknown {kind} {str(name)[:40]!r}")
+            found.add(name)
+        missing = sorted(set(schema.TABLES) - found)
+        if missing:
+            raise Damage(f"its table {missing[0]!r} is missing")
+
+    def _read_info(self) -> RunInfo:
+        rows = list(self._query(_RUN))
+        if len(rows) != 1:
+            raise Damage("it does not describe exactly one run")
+        return decode_info(rows[0], self._counted_steps)
+
+    def _counted_steps(self) -> int:
+        """Count step boundaries as a writer that was killed would have."""
+        (last,) = next(self._query("SELECT max(last_step) FROM event"))
+        if type(last) is not int:
+            return 0
+        final = [event for event in self._unpacked(last, last) if event.step == last]
+        closed = any(event.kind == _STEP and self._tables.texts.get(event.op) != "end" for event in final)
+        return last + closed
+
+    @contextmanager
+    def _damage(self) -> Iterator[None]:
+        try:
+            yield
+        except _BROKEN as error:
+            raise SamebitsError(
+                f"{schema.shown(self.path)} is damaged ({_one_line(error)}): record the run again",
+                slug="record-damaged",
+            ) from None
+
+
+class _Budget:
+    """Stops a query that does more work than a sound file of this size can ask for."""
+
+    def __init__(self, connection: sqlite3.Connection, size: int) -> None:
+        self._ticks = self._allowed = 10 + size // 50_000
+        connection.set_progress_handler(self._tick, _TICK)
+
+    def reset(self) -> None:
+        self._ticks = self._allowed
+
+    def _tick(self) -> int:
+        self._ticks -= 1
+        return self._ticks < 0
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join((str(error) or type(error).__name__).split())
+    return "its pages repeat without end" if text == _INTERRUPTED else text[:200]

@@ -1,0 +1,126 @@
+"""What the writer and the reader agree on: the tables, the version and the packing of events."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING
+
+from samebits import __version__
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from samebits.recording.events import RunInfo
+
+VERSION = 1
+APPLICATION_ID = 0x73626974  # "sbit"
+MAGIC = b"SQLite format 3\0"
+DIGEST_BYTES = 16
+NO_SITE = -1
+
+HEAD = struct.Struct("<qiiiiiiiiBB")
+"""An event: seq, step, op, site, forward site, module, thread, arguments, layout, kind code, has links."""
+
+LINK = struct.Struct("<ii")
+"""A link: memory, writer."""
+
+RUN_COLUMNS = "id, samebits, command, level, status, exit_status, failure, steps, torch, environment, notes"
+EVENT_COLUMNS = "first_seq, last_seq, first_step, last_step, checksum, heads, digests, links"
+
+TABLES = {
+    "run": "CREATE TABLE run (id INTEGER PRIMARY KEY, samebits TEXT NOT NULL, command TEXT NOT NULL,"
+    " level TEXT NOT NULL, status TEXT NOT NULL, exit_status INTEGER, failure TEXT NOT NULL,"
+    " steps INTEGER NOT NULL, torch TEXT NOT NULL, environment TEXT NOT NULL, notes TEXT NOT NULL)",
+    "text": "CREATE TABLE text (id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+    "site": "CREATE TABLE site (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL,"
+    " function INTEGER NOT NULL)",
+    "tensor": "CREATE TABLE tensor (id INTEGER PRIMARY KEY, role INTEGER NOT NULL, name INTEGER NOT NULL,"
+    " dtype INTEGER NOT NULL, shape TEXT NOT NULL)",
+    "layout": "CREATE TABLE layout (id INTEGER PRIMARY KEY, tensors TEXT NOT NULL)",
+    "event": "CREATE TABLE event (first_seq INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL,"
+    " first_step INTEGER NOT NULL, last_step INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+    " heads BLOB NOT NULL, digests BLOB NOT NULL, links BLOB NOT NULL)",
+    "capture": "CREATE TABLE capture (id INTEGER PRIMARY KEY, seq INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL)",
+}
+
+
+def insert(table: str, columns: str) -> str:
+    """Return the statement that writes one row, and that leaves things as they are when run twice."""
+    marks = ", ".join("?" for _ in columns.split(","))
+    return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608  # our own names
+
+
+def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
+    """Write the one row of table `run`."""
+    command, environment, notes = (
+        json.dumps(value, default=str) for value in (info.command, info.environment, info.notes)
+    )
+    texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
+    level, status, failure, torch = texts
+    row = (1, __version__, command, level, status, info.exit_status, failure, info.steps, torch)
+    connection.execute(insert("run", RUN_COLUMNS), (*row, environment, notes))
+
+
+def checksum(*blobs: bytes) -> int:
+    """Return the CRC-32 of blobs on end: against decay, not against malice."""
+    value = 0
+    for blob in blobs:
+        value = zlib.crc32(blob, value)
+    return value
+
+
+def storable(text: str) -> str:
+    """Return text that UTF-8 can hold: a file name may carry bytes that it cannot."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as it appears in a message: on one line whatever its name holds."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def is_record(header: bytes) -> bool:
+    """Return whether these first 100 bytes are a record's, of whatever version."""
+    return len(header) == 100 and header.startswith(MAGIC) and _integer(header, 68) == APPLICATION_ID
+
+
+def check_header(path: Path, header: bytes) -> None:
+    """Refuse what is not a record of this version.
+
+    Args:
+        path: for the message.
+        header: the first 100 bytes of the file, or as many as there are.
+
+    Raises:
+        SamebitsError: `record-foreign` or `record-version`.
+    """
+    if not is_record(header):
+        found = "is empty" if not header else "is not a samebits record"
+        raise SamebitsError(
+            f"{shown(path)} {found}: give a record that `samebits run` or `samebits verify` wrote",
+            slug="record-foreign",
+        )
+    version = _integer(header, 60)
+    if version != VERSION:
+        age = "a newer" if version > VERSION else "an older"
+        raise SamebitsError(
+            f"{shown(path)}: found record version {version}, this samebits reads version {VERSION}:"
+            f" read it with {age} samebits, or record the run again",
+            slug="record-version",
+        )
+
+
+def promised_size(header: bytes) -> int:
+    """Return the size in bytes that the header of a closed record promises."""
+    page = int.from_bytes(header[16:18], "big")
+    return (65536 if page == 1 else page) * _integer(header, 28)
+
+
+def _integer(header: bytes, offset: int) -> int:
+    return int.from_bytes(header[offset : offset + 4], "big")

@@ -1,0 +1,267 @@
+"""The verdict for people: what differed first, in whose line, by how much, and what to do next."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING
+
+from samebits.report.source import place, source_line
+from samebits.report.style import Style, number, printable
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.recording.events import Site
+    from samebits.verification.results import Verification
+
+_LABEL = 16  # columns before the text of a row
+_MOST_FINDINGS = 4
+_MOST_NAMES = 4
+_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_KIND_WORDS = {
+    "batch": "a batch of the DataLoader",
+    "draw": "a random draw",
+    "loss": "the loss",
+    "grad": "the gradients",
+    "step": "the state after the step",
+    "rng": "the random number generators",
+    "read": "a value read out of torch",
+    "save": "a saved value",
+    "collective": "a collective operation",
+}
+
+
+def render(result: Verification, style: Style, folder: str) -> str:
+    """The whole report.
+
+    Args:
+        result: what was found.
+        style: colour and width.
+        folder: paths are shown relative to it.
+    """
+    comparison = result.comparison
+    lines = [*_verdict(result, style)]
+    if comparison.findings:
+        lines += ["", *_first(comparison.findings[0], style, folder)]
+        lines += _others(comparison.findings[1:], style, folder)
+    lines += _notes(comparison, style)
+    lines += _runs(result, style, folder)
+    return "\n".join(lines)
+
+
+def _verdict(result: Verification, style: Style) -> list[str]:
+    comparison = result.comparison
+    word = comparison.verdict.replace("_", " ")
+    text = {"identical": _identical, "different": _different, "not_judged": _not_judged}[comparison.verdict](
+        result
+    )
+    lines = style.wrap(f"{word}: {printable(text)}", hanging=2)
+    lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]
+    return lines
+
+
+def _identical(result: Verification) -> str:
+    comparison = result.comparison
+    parts = [_count(len(result.compared), "run"), _count(comparison.steps, "step")]
+    if result.n_values:
+        parts.append(f"{number(result.n_values)} values compared bit for bit")
+    return ", ".join(parts)
+
+
+def _different(result: Verification) -> str:
+    which = f"run {len(result.compared)} against run 1: " if len(result.compared) > 2 else ""
+    return which + (result.comparison.reason or "the two runs gave other bits")
+
+
+def _not_judged(result: Verification) -> str:
+    return result.comparison.reason or "no reason was given"
+
+
+def _first(finding: Finding, style: Style, folder: str) -> list[str]:
+    title = "first difference"
+    lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
+    lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
+    lines += _quoted("", finding.site, style, folder)
+    if finding.forward_site is not None and finding.forward_site != finding.site:
+        lines += _quoted("backward of", finding.forward_site, style, folder)
+    if finding.other_site is not None and finding.other_site != finding.site:
+        lines += _quoted("in run 2 at", finding.other_site, style, folder)
+    lines.append("")
+    for label, text in _rows(finding):
+        lines += _row(label, text, style)
+    return lines
+
+
+def _headline(finding: Finding) -> str:
+    what = finding.op if finding.kind == "op" else _KIND_WORDS.get(finding.kind, finding.kind)
+    if finding.kind == "rng" and finding.op == "seed":
+        what = "a generator is seeded"
+    elif finding.kind != "op" and finding.op:
+        what = f"{what} ({finding.op})"
+    parts = [f"step {finding.step}"] if finding.step is not None else []
+    parts.append(str(what) + (f" in module {finding.module}" if finding.module else ""))
+    return printable(", ".join(parts))
+
+
+def _quoted(label: str, site: Site | None, style: Style, folder: str) -> list[str]:
+    """Where, and the line itself."""
+    if site is None:
+        return (
+            [f"  {style.paint('outside any line of Python that could be found', 'dim')}"] if not label else []
+        )
+    text = source_line(site)
+    prefix = f"{label} " if label else ""
+    lines = ["  " + style.paint(prefix + place(site, folder), "dim")]
+    if text:
+        room = style.width - 6
+        shown = text if len(text) <= room else text[: room - 3] + "..."
+        lines.append("    > " + style.paint(shown, "bold"))
+    return lines
+
+
+def _rows(finding: Finding) -> list[tuple[str, str]]:
+    out = "first draw" if finding.kind == "rng" else "what came out"
+    rows = [("what went in", _inputs(finding)), (out, _outputs(finding))]
+    if finding.difference is not None and finding.difference.values is not None:
+        rows.append(("", _values(finding.difference)))
+    if finding.other_op and finding.other_op != finding.op:
+        rows.append(("in run 2", f"{finding.other_op} instead"))
+    cause = finding.cause if finding.cause != "unknown" else "not known yet"
+    rows.append(("cause", cause))
+    rows += [("", f"- {line}") for line in finding.evidence]
+    if finding.remedy is not None:
+        state = {True: " (tried: identical)", False: " (tried: still different)", None: ""}
+        rows.append(("remedy", finding.remedy.text + state[finding.remedy.confirmed]))
+    return [(label, text) for label, text in rows if text]
+
+
+def _inputs(finding: Finding) -> str:
+    what = ", ".join(finding.inputs)
+    if finding.inputs_equal is None:
+        return what
+    verdict = "the same bits in both runs" if finding.inputs_equal else "not the same in both runs"
+    return f"{what}: {verdict}" if what else verdict
+
+
+def _outputs(finding: Finding) -> str:
+    what = _named_outputs(finding)
+    difference = finding.difference
+    if difference is None:
+        return what
+    return f"{what}: {_amount(difference)}" if what else _amount(difference)
+
+
+def _named_outputs(finding: Finding) -> str:
+    """`fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
+    names, outputs = finding.names, finding.outputs
+    if len(names) == len(outputs):
+        parts = [f"{name} {output}".strip() for name, output in zip(names, outputs, strict=True)]
+    else:
+        parts = list(outputs)
+    more = f" and {len(parts) - _MOST_NAMES} more" if len(parts) > _MOST_NAMES else ""
+    return ", ".join(parts[:_MOST_NAMES]) + more
+
+
+def _amount(difference: Difference) -> str:
+    text = f"{number(difference.elements)} of {_count(difference.total, 'element')} differ"
+    if difference.max_abs is not None and math.isnan(difference.max_abs):
+        text += ", some of them NaN in one run"
+    elif difference.max_abs is not None:
+        text += f", by up to {difference.max_abs:.4g}"
+    if difference.max_ulp is not None:
+        text += f" ({number(difference.max_ulp)} ULP)"
+    return text
+
+
+def _values(difference: Difference) -> str:
+    first, second = difference.values or ("", "")
+    where = list(difference.first_index or ())
+    return (
+        f"first at {where}: {first} in run 1, {second} in run 2"
+        if where
+        else f"{first} in run 1, {second} in run 2"
+    )
+
+
+def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[str]:
+    if not findings:
+        return []
+    lines = ["", style.paint("also different on its own", "bold")]
+    for finding in findings[:_MOST_FINDINGS]:
+        where = f", {place(finding.site, folder)}" if finding.site is not None else ""
+        cause = f" ({finding.cause})" if finding.cause != "unknown" else ""
+        lines += style.wrap(f"{_headline(finding)}{where}{cause}", indent=2, hanging=4)
+    if len(findings) > _MOST_FINDINGS:
+        lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
+    return lines
+
+
+def _notes(comparison: Comparison, style: Style) -> list[str]:
+    if not comparison.notes:
+        return []
+    lines = [""]
+    for note in comparison.notes:
+        lines += style.wrap(f"note: {printable(note)}", hanging=6)
+    return lines
+
+
+def _runs(result: Verification, style: Style, folder: str) -> list[str]:
+    digests = result.comparison.final_digest
+    rows = [("final digest", digests[0])] if result.comparison.verdict == "identical" else []
+    rows += [("runs", _run_counts(result)), *_perturbations(result)]
+    if result.runs:
+        rows.append(("records", _shown(os.path.dirname(result.runs[0].record), folder)))
+        rows.append(("next", _next(result, folder)))
+    lines = [""]
+    for label, text in rows:
+        if text:
+            lines += _row(label, text, style)
+    return lines if len(lines) > 1 else []
+
+
+def _run_counts(result: Verification) -> str:
+    words = {
+        "compare": "to compare",
+        "localise": "to find the operation",
+        "excuse": "without memory that nothing read",
+        "capture": "to fetch the values",
+    }
+    if not result.seconds:
+        return ""
+    counts = {purpose: sum(run.purpose == purpose for run in result.runs) for purpose in words}
+    parts = [f"{count} {words[purpose]}" for purpose, count in counts.items() if count]
+    purposes = f": {', '.join(parts)}" if len(parts) > 1 else ""
+    return f"{len(result.runs)} in {result.seconds:.0f} s{purposes}"
+
+
+def _perturbations(result: Verification) -> list[tuple[str, str]]:
+    return [
+        ("stress" if index == 0 else "", f"run {index + 1}: {', '.join(run.perturbation)}")
+        for index, run in enumerate(result.compared)
+        if run.perturbation
+    ]
+
+
+def _next(result: Verification, folder: str) -> str:
+    """The command that shows every operation of the step in question."""
+    findings = result.comparison.findings
+    records = [run.record for run in result.runs if run.purpose == "localise"]
+    if result.comparison.verdict != "different" or not findings or not records:
+        return ""
+    step = f" --step {findings[0].step}" if findings[0].step is not None else ""
+    return f"samebits show {_shown(records[0], folder)} --events op{step}"
+
+
+def _shown(path: str, folder: str) -> str:
+    inside = os.path.relpath(path, folder)
+    return printable(path if inside.startswith("..") else inside)
+
+
+def _row(label: str, text: str, style: Style) -> list[str]:
+    hanging = _LABEL + 2 if text.startswith("- ") else _LABEL
+    wrapped = style.wrap(printable(text), indent=_LABEL, hanging=hanging)
+    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
+
+
+def _count(value: int, noun: str) -> str:
+    return f"{number(value)} {noun}" + ("" if value == 1 else "s")

@@ -1,0 +1,93 @@
+"""Whether runs can be judged at all, and why not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.recording.events import RunInfo
+from samebits.verification.naming import target_name
+from samebits.verification.place import why_incomplete
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from samebits.recording.runner import Target
+    from samebits.verification.results import ScriptRun
+
+
+_COMPARED_KINDS = {"step", "loss", "grad", "read", "save"}
+
+
+def nothing_to_compare(run: ScriptRun, target: Target) -> str:
+    """Why a second run would be of no use; empty if it would."""
+    name = script_name(target)
+    if run.info is None:
+        return f"{name} ended with exit status {run.status} before its record was begun"
+    if run.info.status == "running":
+        return f"run 1 of {name} did not end: {_ending(run)}"
+    if run.info.torch:
+        return ""
+    if run.info.status == "failed":
+        return f"{name} failed before it imported torch: {run.info.failure} (exit status {run.status})"
+    return f"{name} never imported torch: nothing to compare"
+
+
+def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
+    """Why two runs cannot be judged: one or both did not end as they should; empty if they did."""
+    name = script_name(target)
+    said = [_ending(run) for run in runs]
+    if not any(said):
+        return ""
+    if all(said):
+        if said[0] == said[1]:
+            return f"{name} failed in both runs: {said[0]}"
+        return f"{name} failed in both runs: {said[0]} in run 1, {said[1]} in run 2"
+    number = 1 if said[0] else 2
+    other = runs[2 - number].info or RunInfo((), "step", "finished")
+    ended = "was stopped at a difference" if other.status == "stopped" else "did not fail"
+    return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}"
+
+
+def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[str], target: Target) -> str:
+    """Why equal bits are not enough to call two runs identical; empty if they are.
+
+    Args:
+        runs: the runs.
+        kinds: kinds of the events that were compared.
+        target: the script.
+    """
+    if not _COMPARED_KINDS & set(kinds):
+        return f"{script_name(target)} took no step and read no value out of torch: nothing to compare"
+    if runs[0].status != runs[1].status:
+        statuses = f"{runs[0].status} in run 1 and {runs[1].status} in run 2"
+        return f"the bits are equal, but the exit status is {statuses}"
+    return ""
+
+
+def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
+    """A remark on a script that ended by itself with a status other than 0 in both runs."""
+    if runs[0].status == runs[1].status != 0:
+        status = runs[0].status
+        return f"{script_name(target)} ended with exit status {status} in both runs, without an exception"
+    return ""
+
+
+def script_name(target: Target) -> str:
+    """What to call the script in a message."""
+    return target.script if target.script is not None else f"module {target.module or target_name(target)}"
+
+
+def _ending(run: ScriptRun) -> str:
+    """What went wrong in a run; empty if nothing."""
+    info = run.info
+    if info is None:
+        return f"exit status {run.status}, no record"
+    where = f"at step {info.steps}" if info.steps else "before its first step"
+    if info.status == "running":
+        if info.failure:  # by what the parent saw
+            return info.failure
+        return f"its record is incomplete: {why_incomplete(Path(run.record))}"
+    if info.status == "failed":
+        return f"{info.failure or 'an exception'} {where} (exit status {run.status})"
+    return ""

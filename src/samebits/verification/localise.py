@@ -1,0 +1,102 @@
+"""Finding the operation: pairs of runs with every operation recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits.recording.settings import RecordingSettings
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison, Origins
+    from samebits.verification.series import Pair, Series
+    from samebits.verification.tools import Tools
+
+MOST_PAIRS = 3
+_FEW_STEPS = 3
+_LEAD_STEPS = 2  # steps with operations before the step that differed
+_SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
+
+
+@dataclass(frozen=True)
+class Localisation:
+    """What the pairs showed.
+
+    Args:
+        pair: the pair of op-level runs that differed; None when none did.
+        origins: where the difference came in.
+        pairs: how many pairs were run.
+        first_op_step: from which step operations were recorded in `pair`.
+    """
+
+    pair: Pair | None
+    origins: Origins | None
+    pairs: int
+    first_op_step: int = 0
+
+
+def localise(
+    series: Series, tools: Tools, comparison: Comparison, role: int, excused: tuple[str, ...] = ()
+) -> Localisation:
+    """Run pairs at op level until one differs, and follow the difference to where it came in.
+
+    Args:
+        series: makes the runs.
+        tools: compare them.
+        comparison: what the step-level pair said.
+        role: which of the compared runs differed from the first.
+        excused: names of state tensors that are left out.
+    """
+    step = comparison.first_step or 0
+    start = 0 if step <= _FEW_STEPS else step - _LEAD_STEPS
+    last = step + 1
+    found: Localisation | None = None
+    for attempt in range(1, MOST_PAIRS + 1):
+        words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
+        settings = RecordingSettings(
+            record="", level="op", first_op_step=start, max_steps=last, excused=excused
+        )
+        pair = series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
+        origins = origins_of(pair, tools, excused)
+        if origins is not None:
+            found = Localisation(pair, origins, attempt, start)
+            if start == 0 or not came_before(origins):
+                return found
+            start = 0
+        elif attempt == MOST_PAIRS - 1:
+            start = 0
+        last = step + 1 + _SPARE_STEPS
+    return found or Localisation(None, None, MOST_PAIRS)
+
+
+def origins_of(pair: Pair, tools: Tools, excused: tuple[str, ...] = ()) -> Origins | None:
+    """Where the differences of an op-level pair came in; None when there are none, or a record is missing."""
+    if pair.first.info is None or pair.second.info is None:
+        return None
+    with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
+        comparison = tools.judge(a, b, excused)
+        if comparison.verdict != "different":
+            return None
+        return tools.find_origins(a, b, excused)
+
+
+def came_before(origins: Origins) -> bool:
+    """Whether a value that differed may have been written before operations were recorded."""
+    if not origins.findings:
+        return not origins.unread
+    return any(finding.entry == "outside" for finding in origins.findings)
+
+
+def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
+    """The verdict of the step-level pair with the findings of the op-level pair."""
+    if found.origins is None:
+        note = (
+            f"the runs did not differ in {found.pairs} more pairs with every operation recorded: recording "
+            "slows the script and puts its operations in line, which hides some races. Shown is what the "
+            "step-level runs saw; `samebits verify --stress` may bring it out"
+        )
+        return replace(comparison, notes=(*comparison.notes, note))
+    notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
+    if not found.origins.findings:
+        return replace(comparison, notes=notes)
+    return replace(comparison, findings=found.origins.findings, notes=notes)

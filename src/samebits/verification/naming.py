@@ -1,0 +1,29 @@
+"""Where records go."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from samebits.recording.runner import Target
+
+DEFAULT_FOLDER = Path(".samebits")
+SUFFIX = ".sbr"
+
+
+def target_name(target: Target) -> str:
+    """A file name made from the script's or module's name."""
+    name = Path(target.script).stem if target.script is not None else str(target.module)
+    return re.sub(r"[^\w.-]+", "_", name).strip(".") or "script"
+
+
+def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
+    """`folder/stem-N` + suffix with the first N that is beyond every one in use."""
+    used = [0]
+    if folder.is_dir():
+        pattern = re.compile(re.escape(stem) + r"-(\d+)" + re.escape(suffix))
+        matches = (pattern.fullmatch(entry.name) for entry in folder.iterdir())
+        used += [int(match[1]) for match in matches if match]
+    return folder / f"{stem}-{max(used) + 1}{suffix}"

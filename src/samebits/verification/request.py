@@ -1,0 +1,40 @@
+"""What is to be verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from samebits.recording.runner import Target
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """One question: does this script give the same bits each time?
+
+    Args:
+        target: the script or module and its arguments.
+        folder: where the records go.
+        runs: how many runs are compared, at least 2.
+        steps: stop each run after this many steps.
+        level: `op` records every operation already in the first runs.
+        stress: perturb what must not matter, differently in each run.
+        full: let the later runs go to their end instead of stopping at the first difference.
+        localise: on a difference, run again to find the operation.
+        output: where the script's standard output goes: `inherit` or `stderr`.
+        progress: let the runs show a live line.
+    """
+
+    target: Target
+    folder: Path
+    runs: int = 2
+    steps: int | None = None
+    level: str = "step"
+    stress: bool = False
+    full: bool = False
+    localise: bool = True
+    output: str = "inherit"
+    progress: bool = False

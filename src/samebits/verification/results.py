@@ -1,0 +1,55 @@
+"""What a verification found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison
+    from samebits.recording.events import RunInfo
+
+
+@dataclass(frozen=True)
+class ScriptRun:
+    """One run of the script that samebits made.
+
+    Args:
+        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise` or `capture`.
+        record: path of its record.
+        status: exit status as a shell would show it.
+        seconds: how long it took.
+        perturbation: what `--stress` changed, in words.
+        info: what the record says of the run; None when it left no record.
+    """
+
+    purpose: str
+    record: str
+    status: int
+    seconds: float
+    perturbation: tuple[str, ...] = ()
+    info: RunInfo | None = None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The verdict over all runs, and how it was reached.
+
+    Args:
+        comparison: verdict and findings.
+        command: the script or `-m module` and its arguments.
+        runs: every run of the script that was made, in order.
+        seconds: of all of it; 0 when the records were there already.
+        n_values: how many tensors of the first run were compared with another's.
+    """
+
+    comparison: Comparison
+    command: tuple[str, ...]
+    runs: tuple[ScriptRun, ...]
+    seconds: float
+    n_values: int = 0
+
+    @property
+    def compared(self) -> tuple[ScriptRun, ...]:
+        """The runs that the verdict is about."""
+        return tuple(run for run in self.runs if run.purpose == "compare")

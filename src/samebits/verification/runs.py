@@ -1,0 +1,92 @@
+"""Running the script once, recorded, in a fresh process."""
+
+from __future__ import annotations
+
+import signal
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+from samebits.recording.launch import Launch, launch
+from samebits.recording.store import RecordReader, finalize
+from samebits.verification.perturbation import NONE, Perturbation, applied
+from samebits.verification.results import ScriptRun
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits.recording.events import RunInfo
+    from samebits.recording.launch import Outcome
+    from samebits.recording.runner import Target
+    from samebits.recording.settings import RecordingSettings
+
+
+@dataclass(frozen=True)
+class Script:
+    """What is run each time.
+
+    Args:
+        target: the script or module and its arguments.
+        output: where its standard output goes: `inherit` or `stderr`.
+    """
+
+    target: Target
+    output: str = "inherit"
+
+
+def run_script(
+    script: Script,
+    settings: RecordingSettings,
+    *,
+    purpose: str = "compare",
+    perturbation: Perturbation = NONE,
+    environment: Mapping[str, str] | None = None,
+) -> ScriptRun:
+    """Run a script in a fresh process and record it.
+
+    Args:
+        script: what to run.
+        settings: how it is recorded.
+        purpose: for the report.
+        perturbation: what `--stress` changes in this run.
+        environment: further environment variables.
+
+    Raises:
+        KeyboardInterrupt: the run was ended by Ctrl-C; its record is kept.
+    """
+    started = time.monotonic()
+    variables = {**(environment or {}), **perturbation.environment}
+    with applied(perturbation):
+        outcome = launch(Launch(script.target, settings.to_json(), variables, script.output))
+    seconds = time.monotonic() - started
+    info = close_record(Path(settings.record), outcome)
+    if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
+        raise KeyboardInterrupt
+    run = ScriptRun(purpose, settings.record, outcome.status, seconds)
+    return replace(run, perturbation=perturbation.description, info=info)
+
+
+def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
+    """What the record says of the run; a record whose writer was killed is made a single file first."""
+    if not record.exists():
+        return None
+    try:
+        with RecordReader(record) as reader:
+            info = reader.info
+        if info.status != "running":
+            return info
+        failure = info.failure or (f"killed by {_signal_name(outcome.signal)}" if outcome.signal else "")
+        finalize(record, exit_status=outcome.status, failure=failure)
+        with RecordReader(record) as reader:
+            return reader.info
+    except SamebitsError:  # e.g. killed before the first commit
+        return None
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

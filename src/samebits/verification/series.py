@@ -1,0 +1,117 @@
+"""The runs of one verification, one after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from samebits.errors import SamebitsError
+from samebits.verification.naming import SUFFIX
+from samebits.verification.perturbation import NONE, stress
+from samebits.verification.place import check_place
+from samebits.verification.runs import Script, run_script
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.recording.settings import RecordingSettings
+    from samebits.verification.perturbation import Perturbation
+    from samebits.verification.request import VerifyRequest
+    from samebits.verification.results import ScriptRun
+
+
+class RunScript(Protocol):
+    """**Protocol:** what `run_script` does; tests give another."""
+
+    def __call__(
+        self, script: Script, settings: RecordingSettings, *, purpose: str, perturbation: Perturbation
+    ) -> ScriptRun:
+        """Run a script once, recorded."""
+        ...
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One run to be made.
+
+    Args:
+        name: of its record.
+        words: what to tell the user.
+        settings: how it is recorded; the series fills in the record's path.
+        purpose: see `ScriptRun`.
+        role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
+    """
+
+    name: str
+    words: str
+    settings: RecordingSettings
+    purpose: str = "compare"
+    role: int = 0
+
+
+class Series:
+    """Makes runs and remembers them.
+
+    Args:
+        request: what is verified.
+        announce: told what is about to run.
+        run_script: runs the script.
+    """
+
+    def __init__(
+        self,
+        request: VerifyRequest,
+        announce: Callable[[str], None] | None = None,
+        run_script: RunScript = run_script,
+    ) -> None:
+        self.request = request
+        self.runs: list[ScriptRun] = []
+        self._announce = announce or (lambda _: None)
+        self._run_script = run_script
+        self._script = Script(request.target, request.output)
+
+    def check_folder(self) -> None:
+        """Refuse a folder that holds the records of another verification, or cannot hold any.
+
+        Raises:
+            SamebitsError: `record-exists` or `record-unwritable`.
+        """
+        first = self.request.folder / f"run-1{SUFFIX}"
+        if first.exists():
+            message = f"{first} exists and is not overwritten; give another --keep, or remove it"
+            raise SamebitsError(message, slug="record-exists")
+        check_place(first)
+
+    def run(self, plan: Plan) -> ScriptRun:
+        """Run the script once."""
+        self._announce(plan.words)
+        settings = replace(
+            plan.settings,
+            record=str(self.request.folder / f"{plan.name}{SUFFIX}"),
+            max_steps=_least(plan.settings.max_steps, self.request.steps),
+            progress=self.request.progress,
+        )
+        perturbation = stress(plan.role) if self.request.stress else NONE
+        settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
+        run = self._run_script(self._script, settings, purpose=plan.purpose, perturbation=perturbation)
+        self.runs.append(run)
+        return run
+
+    def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
+        first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
+        following = replace(settings, reference="" if settings.capture else first.record)
+        second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))
+        return Pair(first, second)
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs to be compared."""
+
+    first: ScriptRun
+    second: ScriptRun
+
+
+def _least(*limits: int | None) -> int | None:
+    return min((limit for limit in limits if limit is not None), default=None)

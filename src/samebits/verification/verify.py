@@ -1,0 +1,174 @@
+"""The whole of a verification: run, run again, compare; on a difference find out where and by how much."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Comparison
+from samebits.recording.settings import RecordingSettings
+from samebits.verification import fitness
+from samebits.verification.localise import Localisation, localise, origins_of, with_origins
+from samebits.verification.place import check_target
+from samebits.verification.results import ScriptRun, Verification
+from samebits.verification.series import Pair, Plan, Series
+from samebits.verification.tools import Counted, Tools
+from samebits.verification.values import Measurement, measure
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
+    from samebits.comparison.results import Origins
+    from samebits.verification.request import VerifyRequest
+
+
+def verify(
+    request: VerifyRequest, *, announce: Callable[[str], None] | None = None, tools: Tools | None = None
+) -> Verification:
+    """Run a script several times in fresh processes and say whether it gives the same bits.
+
+    Args:
+        request: what is verified, and how.
+        announce: told in words what is about to run.
+        tools: how runs are made and compared.
+
+    Raises:
+        SamebitsError: the script cannot be run, or the records cannot be written.
+        KeyboardInterrupt: by Ctrl-C during a run; records are kept.
+    """
+    used = tools or Tools()
+    return _Verifier(request, Series(request, announce, used.run_script), used).verify()
+
+
+class _Verifier:
+    """The steps of one verification."""
+
+    def __init__(self, request: VerifyRequest, series: Series, tools: Tools) -> None:
+        self.request = request
+        self.series = series
+        self.tools = tools
+        self._n_values: dict[str, int] = {}
+        self._started = time.monotonic()
+
+    def verify(self) -> Verification:
+        check_target(self.request.target)
+        self.series.check_folder()
+        first = self._run(0)
+        reason = fitness.nothing_to_compare(first, self.request.target)
+        if reason:
+            return self._result(Comparison("not_judged", reason, _steps(first)))
+        for role in range(1, self.request.runs):
+            pair = Pair(first, self._run(role, reference=first.record))
+            comparison = self._judged(pair)
+            if comparison.verdict != "identical":
+                break
+        if comparison.verdict == "different" and self.request.localise:
+            comparison = self._explained(comparison, pair, role)
+        return self._result(comparison)
+
+    def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:
+        """One of the runs that are compared."""
+        settings = RecordingSettings(
+            record="",
+            level=self.request.level,
+            reference="" if self.request.full else reference,
+            excused=excused,
+        )
+        words = f"run {role + 1} of {self.request.runs}"
+        if excused:
+            plan = Plan(
+                f"run-{role + 1}-excused",
+                f"{words}, memory that nothing read left out",
+                settings,
+                "excuse",
+                role,
+            )
+        else:
+            plan = Plan(f"run-{role + 1}", words, settings, role=role)
+        return self.series.run(plan)
+
+    def _judged(self, pair: Pair, excused: Collection[str] = ()) -> Comparison:
+        """The verdict over two runs, unless the script itself failed."""
+        runs, target = (pair.first, pair.second), self.request.target
+        reason = fitness.failure(runs, target)
+        if pair.second.info is None:
+            return Comparison("not_judged", reason, _steps(pair.first))
+        with ExitStack() as stack:
+            a = Counted(stack.enter_context(self.tools.open_record(pair.first.record)))
+            b = stack.enter_context(self.tools.open_record(pair.second.record))
+            comparison = self.tools.judge(a, b, excused=excused)
+        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = a.n_values
+        if reason:
+            return _with_failure(comparison, reason)
+        doubt = fitness.doubt(runs, a.kinds, target) if comparison.verdict == "identical" else ""
+        if doubt:
+            return replace(comparison, verdict="not_judged", reason=doubt)
+        note = fitness.exit_note(runs, target)
+        return replace(comparison, notes=(*comparison.notes, note)) if note else comparison
+
+    def _explained(self, comparison: Comparison, pair: Pair, role: int) -> Comparison:
+        """The comparison with the origin of the difference, if that can be found."""
+        found = self._localised(comparison, pair, role, ())
+        origins = found.origins
+        if origins is None or not origins.unread or origins.findings:
+            return self._measured(with_origins(comparison, found), found, role)
+        comparison, pair = self._without(origins, pair, role)
+        if comparison.verdict != "different":
+            return comparison
+        found = self._localised(comparison, pair, role, origins.unread)
+        return self._measured(with_origins(comparison, found), found, role)
+
+    def _localised(
+        self, comparison: Comparison, pair: Pair, role: int, excused: tuple[str, ...]
+    ) -> Localisation:
+        if self.request.level == "op":  # the pair that was compared has it all
+            origins = origins_of(pair, self.tools, excused)
+            if origins is not None:
+                return Localisation(pair, origins, 0)
+        return localise(self.series, self.tools, comparison, role, excused)
+
+    def _without(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:
+        """The verdict without state that differs only in memory that nothing wrote and nothing read.
+
+        The second run was stopped where that memory differed, so it is made again to go further.
+        """
+        if not self.request.full:
+            pair = Pair(pair.first, self._run(role, reference=pair.first.record, excused=origins.unread))
+        judged = self._judged(pair, origins.unread)
+        notes = (*judged.notes, *(note for note in origins.notes if note not in judged.notes))
+        return replace(judged, notes=notes), pair
+
+    def _measured(self, comparison: Comparison, found: Localisation, role: int) -> Comparison:
+        """The comparison with the first finding's values fetched."""
+        if found.pair is None or found.origins is None or not found.origins.findings:
+            return comparison
+        wanted = Measurement(comparison.findings[0], found.pair, found.first_op_step, role)
+        first, note = measure(self.series, self.tools, wanted)
+        notes = (*comparison.notes, note) if note else comparison.notes
+        return replace(comparison, findings=(first, *comparison.findings[1:]), notes=notes)
+
+    def _result(self, comparison: Comparison) -> Verification:
+        seconds = time.monotonic() - self._started
+        target = self.request.target
+        name = (target.script,) if target.script is not None else ("-m", str(target.module))
+        return Verification(
+            comparison,
+            (*name, *target.arguments),
+            tuple(self.series.runs),
+            seconds,
+            sum(self._n_values.values()),
+        )
+
+
+def _steps(run: ScriptRun) -> int:
+    return 0 if run.info is None else run.info.steps
+
+
+def _with_failure(comparison: Comparison, reason: str) -> Comparison:
+    """A difference before the failure is a verdict, and often its cause; without one there is none."""
+    if comparison.verdict == "different":
+        return replace(comparison, notes=(*comparison.notes, reason))
+    return replace(comparison, verdict="not_judged", reason=reason)

@@ -1,0 +1,435 @@
+"""The verdict over two step-level records."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from event_tape import Tape
+
+from samebits.comparison.verdict import judge
+
+
+def train(steps=3, *, level="step", weight="w", before=None, after=None):
+    """A run of some steps: batch, loss, gradient, state. `before` and `after` add to a step."""
+    tape = Tape(level=level)
+    tape.seed(0)
+    tape.hard = True
+    parameter = tape.outside(weight)
+    for step in range(steps):
+        (x,) = tape.batch([("batch", step)])
+        if before:
+            before(tape, step, x)
+        loss = tape.outside(("loss", step, parameter.value))
+        gradient = tape.outside(("gradient", step, parameter.value))
+        tape.backward(loss, {"w": gradient})
+        parameter.memory.cells[""] = (parameter.value, step)
+        if after:
+            after(tape, step, parameter)
+        tape.boundary({"w": parameter})
+    tape.end({"w": parameter})
+    return tape
+
+
+def test_equal_runs_are_identical():
+    result = judge(train().record(), train().record())
+    assert (result.verdict, result.reason, result.steps, result.findings) == ("identical", None, 3, ())
+    assert result.final_digest[0] == result.final_digest[1] != ""
+    assert result.notes == ()
+
+
+def test_different_state_is_different():
+    def change(tape, step, parameter):
+        if step == 1:
+            parameter.memory.cells[""] = "other"
+
+    result = judge(train().record(), train(after=change).record())
+    assert result.verdict == "different"
+    assert result.reason == ("the state differs at step 1: parameter w (f32[4]); step 0 is identical")
+    assert (result.first_step, result.steps, result.differing_steps) == (1, 3, 2)
+    (finding,) = result.findings
+    assert (finding.kind, finding.names, finding.outputs, finding.site.line) == (
+        "step",
+        ("w",),
+        ("f32[4]",),
+        30,
+    )
+    assert result.final_digest[0] != result.final_digest[1]
+
+
+def test_the_first_event_of_the_step_comes_first():
+    """A batch that differs in the same step precedes the loss, the gradients and the state."""
+    tape = train()
+    other = train(weight="v")
+    other.log[1] = replace(other.log[1], digests=(b"x" * 16,))
+    result = judge(tape.record(), other.record())
+    assert [finding.kind for finding in result.step_findings] == ["batch", "loss", "grad", "step"]
+    assert result.findings[0].kind == "batch"
+
+
+def test_a_gradient_is_state():
+    def change(tape, step, parameter):
+        tape.add("grad", "backward", [tape._shown("grad", tape.outside(object), "w")], 20)
+
+    result = judge(train().record(), train(after=change).record())
+    assert result.verdict == "different"
+    assert result.findings[0].kind == "grad"
+
+
+def test_a_loss_alone_is_a_note():
+    """A loss with a constant that differs reaches neither gradients nor state."""
+    tape, other = train(), train()
+    at = next(i for i, event in enumerate(other.log) if event.kind == "loss")
+    other.log[at] = replace(other.log[at], digests=(b"x" * 16,))
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "identical"
+    assert result.notes == ("the loss differed at step 0, but not the state or an output",)
+
+
+def test_a_batch_alone_is_a_note():
+    tape, other = train(), train()
+    other.log[1] = replace(other.log[1], digests=(b"x" * 16,))
+    result = judge(tape.record(), other.record())
+    assert (result.verdict, result.notes) == (
+        "identical",
+        ("the batch differed at step 0, but not the state or an output",),
+    )
+
+
+def test_a_generator_alone_is_a_note():
+    """An unseeded `random` that names the run must not make runs different."""
+    tape, other = Tape(level="step"), Tape(level="step", generators={"python": 1, "numpy": 0})
+    for t in (tape, other):
+        t.boundary({"w": t.outside("w")})
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "identical"
+    assert result.notes == (
+        (
+            "the state of Python's generator differed at step 0; it was never seeded;"
+            " nothing that was compared depends on it"
+        ),
+    )
+
+
+def test_generators_are_evidence_of_a_difference():
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 3), (other, 4)):
+        t.seed(value, line=2, call="numpy.random.seed")
+        t.boundary({"w": t.outside(value)})
+    result = judge(tape.record(), other.record())
+    assert result.findings[0].evidence == (
+        (
+            "the state of NumPy's generator differed at step 0; it was seeded differently:"
+            " numpy.random.seed(3) and numpy.random.seed(4) at /home/u/train.py:2"
+        ),
+    )
+    assert result.findings[0].cause == "unknown"
+
+
+def test_excused_names_are_left_out_and_noted():
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 1), (other, 2)):
+        t.boundary({"w": t.outside("w")}, {"pad": t.outside(value)})
+    assert judge(tape.record(), other.record()).verdict == "different"
+    result = judge(tape.record(), other.record(), excused=("pad",))
+    assert result.verdict == "identical"
+    assert result.notes == ("left out of the comparison: pad",)
+    assert result.final_digest[0] == result.final_digest[1]
+
+
+def test_a_name_in_one_run_only_is_different():
+    tape, other = Tape(level="step"), Tape(level="step")
+    tape.boundary({"w": tape.outside(1)})
+    other.boundary({"w": other.outside(1)}, {"extra": other.outside(2)})
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "different"
+    assert result.findings[0].evidence == ("only the second run has buffer extra (f32[4])",)
+
+
+def test_a_name_in_one_run_only_at_the_end_does_not_count():
+    """When memory is freed before the end of a script is no matter of its bits."""
+    tape, other = train(), train()
+    other.log.pop()
+    other.end({"w": Tape().outside(other_last(other))}, {"late": other.outside(2)})
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "identical"
+    assert result.final_digest[0] == result.final_digest[1]
+
+
+def other_last(tape):
+    value = "w"
+    for step in range(tape.step):
+        value = (value, step)
+    return value
+
+
+def test_state_that_differs_at_the_end_is_different():
+    tape, other = train(), train()
+    other.log.pop()
+    other.end({"w": other.outside("changed after the last step")})
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "different"
+    assert result.findings[0].op == "end"
+
+
+def reads(values, line=8, **more):
+    def add(tape, step, x):
+        for value in values.get(step, ()):
+            tape.read(tape.outside(value), line, **more)
+
+    return add
+
+
+def test_an_extra_read_is_a_note():
+    """A log line taken by time."""
+    result = judge(train().record(), train(before=reads({1: ["norm"]})).record())
+    assert result.verdict == "identical"
+    assert result.notes == (
+        "the read `item` at train.py:8 gave values that only one run has: 0 in the first, 1 in the second",
+    )
+
+
+def test_as_many_reads_with_other_values_are_different():
+    a, b = train(before=reads({1: ["x", "y"]})), train(before=reads({1: ["x", "z"]}))
+    result = judge(a.record(), b.record())
+    assert result.verdict == "different"
+    assert result.reason == "a value that was read or saved differs at step 1; step 0 is identical"
+    first, second = result.findings[0].events
+    assert a.log[first].kind == b.log[second].kind == "read"
+    assert a.log[first].digests == (a.log[first].digests[0],) != b.log[second].digests
+
+
+def test_reads_of_another_number_are_matched_by_value():
+    a, b = train(before=reads({1: ["x", "y"]})), train(before=reads({1: ["x", "new", "y"]}))
+    assert judge(a.record(), b.record()).verdict == "identical"
+    c = train(before=reads({1: ["x", "q", "new"]}))
+    assert judge(a.record(), c.record()).verdict == "identical"  # the state decides
+
+
+def test_reads_of_other_shapes_are_different():
+    def read(shape):
+        return lambda tape, step, x: tape.read(tape.outside("v", shape), 8, op="tolist")
+
+    a, b = train(before=read((3,))), train(before=read((4,)))
+    result = judge(a.record(), b.record())
+    assert result.verdict == "different"
+    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in result.findings[0].evidence
+
+
+def test_reads_of_several_threads_are_compared_without_order():
+    def read(order):
+        def add(tape, step, x):
+            for value in order:
+                tape.read(tape.outside(value), 8, thread=f"T{value}")
+
+        return add
+
+    assert judge(train(before=read("12")).record(), train(before=read("21")).record()).verdict == "identical"
+    assert judge(train(before=read("12")).record(), train(before=read("13")).record()).verdict == "different"
+
+
+def test_reads_after_the_last_boundary_count():
+    a, b = train(), train()
+    a.read(a.outside(1), 50)
+    b.read(b.outside(2), 50)
+    assert judge(a.record(), b.record()).verdict == "different"
+
+
+@pytest.mark.parametrize(("values", "verdict"), [((1, 1), "identical"), ((1, 2), "different")])
+def test_saves(values, verdict):
+    def save(value):
+        return lambda tape, step, x: tape.save({"0": tape.outside(value), "1": tape.outside(0)})
+
+    a, b = (train(before=save(value)) for value in values)
+    result = judge(a.record(), b.record())
+    assert result.verdict == verdict
+    assert [finding.names for finding in result.findings] == ([] if verdict == "identical" else [("0",)])
+
+
+def test_an_extra_save_is_a_note():
+    """A checkpoint every ten minutes."""
+    b = train(before=lambda tape, step, x: step == 2 and tape.save({"0": tape.outside(1)}))
+    result = judge(train().record(), b.record())
+    assert result.verdict == "identical"
+    assert "torch.save" in result.notes[0]
+
+
+def test_different_numbers_of_steps():
+    result = judge(train(3).record(), train(5).record())
+    assert result.verdict == "different"
+    assert result.reason == "the runs made different numbers of steps, 3 and 5; the first 3 are identical"
+    assert result.steps == 3
+    assert result.final_digest[0] != result.final_digest[1]
+
+
+def test_a_stopped_run_is_compared_over_the_common_steps():
+    tape = train(3)
+    del tape.log[-1]
+    result = judge(train(5).record(), tape.record(status="stopped"))
+    assert (result.verdict, result.steps) == ("identical", 3)
+    assert result.final_digest[0] == result.final_digest[1]
+
+
+def test_events_after_the_stop_are_not_compared():
+    """A stopped run may have begun a step; the other run's next step has reads that it never came to."""
+    tape = train(3)
+    del tape.log[-1]
+    tape.batch(["half a step"])
+    more = train(5, before=reads({3: ["x"]}))
+    result = judge(more.record(), tape.record(status="stopped"))
+    assert (result.verdict, result.steps, result.notes) == ("identical", 3, ())
+
+
+def test_a_run_that_ended_before_the_other_was_stopped_is_different():
+    stopped = train(4)
+    del stopped.log[-1]
+    result = judge(train(3).record(), stopped.record(status="stopped"))
+    assert result.verdict == "different"
+    assert "3 and at least 4" in result.reason
+
+
+@pytest.mark.parametrize("status", ["failed", "running"])
+def test_a_run_that_did_not_end_is_not_judged(status):
+    broken = train(2)
+    del broken.log[-1]
+    record = broken.record(status=status, failure="ValueError: no", exit_status=1)
+    result = judge(train(3).record(), record)
+    assert result.verdict == "not_judged"
+    how = "failed with status 1" if status == "failed" else "never ended its record"
+    assert result.reason == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
+
+
+def test_both_runs_failed_alike():
+    a, b = (train(1).record(status="failed", failure="E: x", exit_status=1) for _ in range(2))
+    assert judge(a, b).reason == "both runs failed: E: x; 1 step of both could be compared"
+
+
+def test_a_difference_before_the_failure_is_a_difference():
+    broken = train(2, weight="v").record(status="failed", failure="E: x", exit_status=1)
+    result = judge(train(3).record(), broken)
+    assert result.verdict == "different"
+    assert any("the second run failed" in note for note in result.notes)
+
+
+def test_another_script_is_not_judged():
+    result = judge(train().record(command=("a/x.py",)), train().record(command=("y.py",)))
+    assert (result.verdict, result.steps) == ("not_judged", 0)
+    assert "x.py and y.py" in result.reason
+
+
+def test_another_folder_is_the_same_script():
+    assert (
+        judge(train().record(command=("a/x.py",)), train().record(command=("/b/x.py",))).verdict
+        == "identical"
+    )
+
+
+def test_other_arguments_are_not_judged():
+    result = judge(train().record(command=("-m", "m", "--lr", "1")), train().record(command=("-m", "m")))
+    assert result.verdict == "not_judged"
+    assert "`--lr 1` and `none`" in result.reason
+
+
+def reading_script(*values, line=8):
+    tape = Tape(level="step")
+    for value in values:
+        tape.read(tape.outside(value), line)
+    return tape
+
+
+def test_reads_are_boundaries_without_optimizer():
+    result = judge(reading_script(1, 2).record(), reading_script(1, 2).record())
+    assert (result.verdict, result.steps) == ("identical", 2)
+    assert result.final_digest[0] == result.final_digest[1]
+    result = judge(reading_script(1, 2).record(), reading_script(1, 3).record())
+    assert (result.verdict, result.findings[0].step) == ("different", 1)
+
+
+def test_another_number_of_reads_is_different_when_nothing_else_is_compared():
+    result = judge(reading_script(1, 2).record(), reading_script(1, 2, 3).record())
+    assert result.verdict == "different"
+    assert result.reason == (
+        "the runs gave different values at the read `item` at train.py:8: 0 only in the first run, 1 only in"
+        " the second"
+    )
+
+
+def test_an_extra_read_in_a_script_that_only_reads_is_a_note():
+    """A log line taken by time, in an inference script whose outputs are equal."""
+    a, b = reading_script(1, 2, 3), reading_script(1)
+    b.read(b.outside("norm"), 99)
+    for value in (2, 3):
+        b.read(b.outside(value), 8)
+    result = judge(a.record(), b.record())
+    assert result.verdict == "identical"
+    assert len(result.notes) == 1
+
+
+def test_an_extra_read_before_training_does_not_shift_the_steps():
+    """Reads count as steps until the first backward pass."""
+    runs = []
+    for extra in (0, 1):
+        tape = Tape(level="step")
+        tape.read(tape.outside("size"), 2)
+        for _ in range(extra):
+            tape.read(tape.outside("time"), 3)
+        for step in range(3):
+            tape.boundary({"w": tape.outside(step)})
+        runs.append(tape.record())
+    result = judge(*runs)
+    assert (result.verdict, result.steps) == ("identical", 3)
+
+
+def test_a_reading_script_that_was_stopped():
+    stopped = reading_script(1, 2).record(status="stopped")
+    assert judge(reading_script(1, 2, 3).record(), stopped).verdict == "identical"
+
+
+def test_empty_records_are_identical():
+    assert judge(Tape().record(), Tape().record()).verdict == "identical"
+
+
+def test_gan_with_two_optimizers():
+    def gan(last):
+        tape = Tape(level="step")
+        for step in range(3):
+            tape.boundary({"d": tape.outside(("d", step))}, op="Adam.step")
+            tape.boundary({"g": tape.outside(("g", step if step < 2 else last))}, op="SGD.step")
+        return tape.record()
+
+    assert judge(gan(2), gan(2)).steps == 6
+    assert judge(gan(2), gan(5)).first_step == 5
+
+
+def test_torch_versions_are_a_note():
+    result = judge(train().record(torch="2.6.0"), train().record(torch="2.13.0"))
+    assert (result.verdict, result.notes) == (
+        "identical",
+        ("the environments differ: torch version: 2.6.0 and 2.13.0",),
+    )
+
+
+def test_memory_is_that_of_one_step():
+    """Events are taken one step at a time: nothing is looked ahead for more than that."""
+
+    class Streaming:
+        def __init__(self, tape):
+            self.tape, self.info, self.given = tape, tape.record().info, 0
+
+        def events(self, kinds=(), first_step=None, last_step=None):
+            for event in self.tape.record().events(kinds, first_step, last_step):
+                self.given = event.step
+                yield event
+
+    a, b = Streaming(train(50)), Streaming(train(50))
+    furthest = []
+    original = a.events
+
+    def watched(*args, **kwargs):
+        for event in original(*args, **kwargs):
+            furthest.append(abs(event.step - b.given))
+            yield event
+
+    a.events = watched
+    assert judge(a, b).verdict == "identical"
+    assert max(furthest) <= 1

@@ -1,0 +1,763 @@
+"""The origin of a difference, found from data flow."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from event_tape import Tape
+
+from samebits.comparison import origin
+from samebits.comparison.compare import compare
+from samebits.comparison.origin import find_origins
+from samebits.recording.events import NO_WRITER
+
+
+def origins(make, first, second, excused=()):
+    """Two runs of `make(tape, value)`, with a value each."""
+    tapes = Tape(), Tape()
+    for tape, value in zip(tapes, (first, second), strict=True):
+        make(tape, value)
+    return find_origins(tapes[0].record(), tapes[1].record(), excused)
+
+
+def only(make, first, second):
+    """The only origin of two runs."""
+    found = origins(make, first, second)
+    assert len(found.findings) == 1, [(f.op, f.site, f.evidence) for f in found.findings]
+    assert found.complete
+    return found.findings[0]
+
+
+def test_kernel_with_other_bits_for_the_same_inputs():
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        y = tape.op("mul.Tensor", x, line=2)
+        z = tape.op("scatter_add.default", y, x, line=3, noise=noise)
+        w = tape.op("exp.default", z, line=4)
+        tape.boundary({"w": w})
+
+    finding = only(run, 1, 2)
+    assert (finding.op, finding.site.line, finding.cause) == (
+        "aten::scatter_add.default",
+        3,
+        "nondeterministic-kernel",
+    )
+    assert (finding.inputs_equal, finding.entry, finding.kind) == (True, "kernel", "op")
+    assert finding.inputs == ("f32[4]", "f32[4]")
+    assert (finding.outputs, finding.positions, finding.events) == (("f32[4]",), (2,), (2, 2))
+
+
+def test_backward_op_has_its_forward_site_and_module():
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        g = tape.op("bwd.default", x, line=9, noise=noise, forward=4, module="fc1")
+        tape.boundary({"w": g})
+
+    finding = only(run, 1, 2)
+    assert (finding.forward_site.line, finding.module) == (4, "fc1")
+
+
+def test_independent_origins_come_in_order_and_once():
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        late = {}
+        for i in range(3):
+            late[f"p{i}"] = tape.op("sum.default", x, line=5, noise=(noise, i))
+        first = tape.op("cumsum.default", x, line=2, noise=noise)
+        tape.boundary({"q": first, **late})
+
+    found = origins(run, 1, 2)
+    assert [f.site.line for f in found.findings] == [5, 2]
+    assert "3 such events are origins" in found.findings[0].evidence
+
+
+def test_uninitialized_memory_is_blamed_where_it_enters():
+    def run(tape, garbage):
+        x = tape.empty(garbage, line=3)
+        y = tape.op("mul.Tensor", x, line=8)
+        tape.boundary({"w": y})
+
+    finding = only(run, 1, 2)
+    assert (finding.cause, finding.op, finding.site.line) == ("uninitialized", "aten::empty.memory_format", 3)
+    assert finding.evidence == (
+        (
+            "aten::empty.memory_format gives memory that holds whatever was in it before; it was read by"
+            " aten::mul.Tensor at /home/u/train.py:8"
+        ),
+    )
+
+
+def test_memory_that_is_overwritten_is_not_blamed():
+    """`empty` followed by `copy_`, `uniform_` or an `out=` call reads nothing of what was there."""
+
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        buffer = tape.empty(("garbage", value), line=3)
+        tape.copy_(buffer, tape.op("sum.default", x, line=4, noise=value), line=5)
+        out = tape.empty(("more", value), line=6)
+        tape.op("mm.out", x, out, line=7, into=out, noise=value)
+        tape.boundary({"w": buffer, "v": out})
+
+    found = origins(run, 1, 2)
+    assert [(f.op, f.cause) for f in found.findings] == [
+        ("aten::sum.default", "nondeterministic-kernel"),
+        ("aten::mm.out", "nondeterministic-kernel"),
+    ]
+
+
+def test_partial_writes_are_followed_past_those_that_are_equal():
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        whole = tape.parts("zeros.default", 2, {"a": 0, "b": 0})
+        tape.copy_(whole.view("a"), tape.op("sum.default", x, line=4, noise=value), line=5)
+        tape.copy_(whole.view("b"), x, line=6)
+        tape.boundary({"w": whole})
+
+    assert only(run, 1, 2).site.line == 4
+
+
+def test_partial_write_over_uninitialized_memory():
+    """The differing write explains the difference; the memory before it was overwritten."""
+
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        whole = tape.parts("empty.memory_format", 2, {"a": ("garbage", value), "b": ("garbage", value)})
+        tape.copy_(whole.view("a"), tape.op("sum.default", x, line=4, noise=value), line=5)
+        tape.copy_(whole.view("b"), x, line=6)
+        tape.boundary({"w": whole})
+
+    assert only(run, 1, 2).site.line == 4
+
+
+def test_rest_of_partly_written_memory_is_blamed_when_read():
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        whole = tape.parts("empty.memory_format", 2, {"a": ("garbage", value), "b": ("garbage", value)})
+        tape.copy_(whole.view("a"), x, line=5)
+        tape.boundary({"w": tape.op("sum.default", whole, line=6)})
+
+    assert (only(run, 1, 2).cause, only(run, 1, 2).site.line) == ("uninitialized", 2)
+
+
+def test_unread_memory_in_the_state_is_no_origin():
+    def run(tape, garbage):
+        buffer = tape.empty(garbage, line=3)
+        tape.boundary({"w": tape.op("ones.default", line=1, result=1)}, {"pad": buffer})
+
+    found = origins(run, 1, 2)
+    assert (found.findings, found.unread) == ((), ("pad",))
+    assert found.notes == ("pad holds memory that was never written; nothing that was compared read it",)
+    assert origins(run, 1, 2, ("pad",)).unread == ()
+
+
+def test_unread_memory_that_was_partly_written_or_copied():
+    def run(tape, garbage):
+        x = tape.op("ones.default", line=1, result=1)
+        whole = tape.parts("empty.memory_format", 2, {"a": garbage, "b": garbage})
+        tape.copy_(whole.view("a"), x, line=5)
+        moved = tape.op("_to_copy.default", tape.empty((garbage, 2), line=6), line=7)
+        tape.boundary({}, {"whole": whole, "moved": moved})
+
+    assert origins(run, 1, 2).unread == ("whole", "moved")
+
+
+def test_unread_memory_beside_a_true_difference():
+    def run(tape, value):
+        buffer = tape.empty(value, line=3)
+        x = tape.op("ones.default", line=1, result=1)
+        tape.boundary({"w": tape.op("sum.default", x, line=5, noise=value)}, {"pad": buffer})
+
+    found = origins(run, 1, 2)
+    assert found.unread == ("pad",)
+    assert [f.site.line for f in found.findings] == [5]
+
+
+def test_state_computed_from_uninitialized_memory_is_an_origin():
+    def run(tape, garbage):
+        buffer = tape.empty(garbage, line=3)
+        tape.add_(buffer, tape.op("ones.default", line=1, result=1), line=4)
+        tape.boundary({}, {"pad": buffer})
+
+    found = origins(run, 1, 2)
+    assert found.unread == ()
+    assert [f.cause for f in found.findings] == ["uninitialized"]
+
+
+def test_a_read_of_uninitialized_memory_is_an_origin():
+    def run(tape, garbage):
+        tape.read(tape.empty(garbage, line=3), line=4)
+
+    finding = only(run, 1, 2)
+    assert (finding.cause, finding.site.line) == ("uninitialized", 3)
+
+
+def test_memory_that_numpy_could_write_is_not_called_uninitialized():
+    def run(tape, value):
+        x = tape.empty(value, line=3)
+        tape.read(tape.outside("same"), line=2)
+        event = tape.log[-1]
+        tape.log[-1] = replace(event, op="numpy", links=(replace(event.links[0], memory=x.memory.serial),))
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=5)})
+
+    assert (only(run, 1, 2).entry, only(run, 1, 2).cause) == ("outside", "unknown")
+
+
+def test_a_value_from_outside_enters_at_its_first_op():
+    """`torch.tensor(time.time())`."""
+
+    def run(tape, value):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=6)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 1, 2)
+    assert (finding.op, finding.site.line, finding.entry, finding.cause) == (
+        "aten::lift_fresh.default",
+        6,
+        "outside",
+        "unknown",
+    )
+    assert finding.inputs_equal is False
+
+
+def test_state_from_outside():
+    """A parameter that NumPy or a file filled: there is no op to blame."""
+
+    def run(tape, value):
+        tape.boundary({"w": tape.outside(value)})
+
+    finding = only(run, 1, 2)
+    assert (finding.kind, finding.names) == ("step", ("w",))
+    assert "w (f32[4]) differs and no recorded operation wrote it" in finding.evidence[0]
+
+
+def test_memory_changed_from_outside_after_an_op():
+    def run(tape, value):
+        x = tape.op("zeros.default", line=1, result=0)
+        x.memory.cells[""] = value  # through x.numpy()
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    assert (only(run, 1, 2).entry, only(run, 1, 2).site.line) == ("outside", 7)
+
+
+def test_an_address_used_again_by_numpy():
+    """The recorder sees an old writer at an address that now belongs to NumPy, another one in each run."""
+
+    def run(tape, value):
+        old = [
+            tape.op("exp.default", tape.op("ones.default", line=1, result=1), line=2 + i) for i in range(2)
+        ]
+        x = tape.outside(value)
+        x.memory = old[value].memory
+        x.memory.cells[""] = ("from numpy", value)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    assert (only(run, 0, 1).entry, only(run, 0, 1).site.line) == ("outside", 7)
+
+
+def test_a_python_value_enters_as_an_argument():
+    def run(tape, rate):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.boundary({"w": tape.op("mul.Scalar", x, line=7, arguments=str(rate))})
+
+    finding = only(run, 0.1, 0.2)
+    assert (finding.entry, finding.cause, finding.inputs_equal) == ("argument", "unknown", True)
+    assert finding.evidence == ("its arguments were (0.1) in the first run and (0.2) in the second",)
+
+
+def test_a_python_value_that_came_from_a_read_is_followed():
+    """`x.mul_(loss.item())` where the loss differs already."""
+
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        loss = tape.op("sum.default", x, line=2, noise=noise)
+        tape.read(loss, line=3)
+        tape.boundary({"w": tape.op("mul.Scalar", x, line=7, arguments=str(noise))})
+
+    found = origins(run, 1, 2)
+    assert [f.site.line for f in found.findings] == [2]
+    assert found.notes == ("a value that differs entered at /home/u/train.py:7, after a read that differs",)
+
+
+def test_a_value_that_differs_before_the_read_is_its_own_origin():
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        w = tape.op("mul.Scalar", x, line=2, arguments=str(noise))
+        tape.read(tape.op("sum.default", x, line=5, noise=noise), line=6)
+        tape.boundary({"w": w})
+
+    assert [f.site.line for f in origins(run, 1, 2).findings] == [2, 5]
+
+
+def test_batch():
+    def run(tape, value):
+        tape.seed(0)
+        (x,) = tape.batch([value], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 1, 2)
+    assert (finding.kind, finding.op, finding.site.line, finding.entry) == ("batch", "DataLoader", 5, "batch")
+    assert finding.names == ("0",)
+
+
+def test_batch_made_by_ops_is_followed():
+    def run(tape, noise):
+        made = tape.op("stack.default", tape.op("ones.default", line=1, result=1), line=4, noise=noise)
+        tape.batch([made.value], line=5)
+        event = tape.log[-1]
+        tape.log[-1] = replace(event, links=(replace(event.links[0], memory=1, writer=made.memory.writer),))
+        tape.log[-1] = replace(
+            tape.log[-1],
+            links=(replace(event.links[0], memory=made.memory.serial, writer=made.memory.writer),),
+        )
+        made.memory.writer = event.seq
+        tape.boundary({"w": tape.op("mul.Tensor", made, line=7)})
+
+    assert only(run, 1, 2).site.line == 4
+
+
+def test_unseeded_generator():
+    def run(tape, state):
+        tape.generator = state
+        tape.boundary({"w": tape.randn(line=4)})
+
+    finding = only(run, 1, 2)
+    assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
+    assert finding.evidence == (
+        "torch's generator was not in the same state before aten::randn.default: it was never seeded",
+    )
+
+
+def test_generator_seeded_from_something_that_changes():
+    def run(tape, value):
+        tape.seed(value, line=2)
+        tape.boundary({"w": tape.randn(line=4)})
+
+    finding = only(run, 1, 2)
+    assert (finding.cause, finding.kind, finding.op, finding.site.line) == (
+        "unseeded-torch",
+        "rng",
+        "seed",
+        2,
+    )
+    assert "torch.manual_seed(1) and torch.manual_seed(2)" in finding.evidence[0]
+
+
+def test_seed_of_another_library_is_no_evidence():
+    def run(tape, state):
+        tape.seed(state, call="numpy.random.seed")
+        tape.generator = state
+        tape.boundary({"w": tape.randn(line=4)})
+
+    assert "it was never seeded" in only(run, 1, 2).evidence[0]
+
+
+def test_an_extra_draw_in_one_run():
+    def run(tape, extra):
+        tape.seed(0)
+        tape.randn(line=3)
+        if extra:
+            tape.randn(line=4)
+        tape.boundary({"w": tape.randn(line=6)})
+
+    finding = only(run, False, True)
+    assert (finding.cause, finding.entry) == ("unknown", "control-flow")
+    assert {finding.site.line, finding.other_site.line} == {4, 6}
+
+
+def test_a_draw_of_another_size():
+    def run(tape, size):
+        tape.seed(0)
+        tape.randn(line=3, arguments=f"[{size}]", shape=(size,))
+        tape.boundary({"w": tape.randn(line=6)})
+
+    finding = only(run, 2, 3)
+    assert (finding.site.line, finding.cause) == (3, "unknown")
+    assert "drew another amount" in finding.evidence[1]
+
+
+def test_a_draw_that_is_not_recorded():
+    def run(tape, state):
+        tape.seed(0)
+        tape.randn(line=3)
+        tape.generator = (tape.generator, state)
+        tape.boundary({"w": tape.randn(line=6)})
+
+    finding = only(run, 1, 2)
+    assert (finding.site.line, finding.cause) == (6, "unknown")
+    assert "something that is not recorded moved it after aten::randn.default" in finding.evidence[1]
+
+
+def test_a_generator_of_its_own():
+    def run(tape, state):
+        tape.seed(0)
+        default, tape.generator = tape.generator, state
+        x = tape.randn(line=6)
+        tape.generator = default
+        tape.boundary({"w": x})
+
+    finding = only(run, 1, 2)
+    assert finding.cause == "unknown"
+    assert "another generator" in finding.evidence[0]
+
+
+def test_same_generator_state_and_other_numbers_is_the_kernel():
+    def run(tape, noise):
+        tape.seed(0)
+        tape.boundary({"w": tape.randn(line=4, noise=noise)})
+
+    assert only(run, 1, 2).cause == "nondeterministic-kernel"
+
+
+def accumulate(tape, order, *, threads=True):
+    """Values added in place by threads, or by one thread, in an order."""
+    values = {name: tape.op("ones.default", line=1, result=name, arguments=name) for name in "xyz"}
+    total = tape.op("zeros.default", line=2, result=0)
+    for name in order:
+        tape.add_(total, values[name], 9, thread=f"T{name}" if threads else "")
+    tape.boundary({"total": total})
+
+
+def test_race_of_threads_that_accumulate():
+    finding = only(accumulate, "xyz", "yzx")
+    assert (finding.cause, finding.site.line, finding.entry) == ("race", 9, "order")
+    assert any("Tx" in line or "Ty" in line or "Tz" in line for line in finding.evidence)
+
+
+def test_race_of_pool_threads_that_took_other_jobs():
+    def run(tape, order):
+        values = {name: tape.op("ones.default", line=1, result=name, arguments=name) for name in "xyz"}
+        total = tape.op("zeros.default", line=2, result=0)
+        for worker, name in enumerate(order):
+            tape.add_(total, values[name], 9, thread=f"pool_{worker}")
+        tape.boundary({"total": total})
+
+    finding = only(run, "xyz", "yzx")
+    assert (finding.cause, finding.site.line) == ("race", 9)
+
+
+def test_order_in_one_thread_is_no_race():
+    """Iteration over a set."""
+
+    def run(tape, order):
+        accumulate(tape, order, threads=False)
+
+    finding = only(run, "xyz", "zxy")
+    assert finding.cause == "unknown"
+    assert any("another order" in line for line in finding.evidence)
+    assert finding.site.line == 9
+
+
+def test_race_that_is_not_in_place():
+    """`total = total + f(x)` by threads."""
+
+    def run(tape, order):
+        total = tape.op("zeros.default", line=2, result=0)
+        values = {name: tape.op("ones.default", line=1, result=name, arguments=name) for name in "xyz"}
+        for name in order:
+            total = tape.op("add.Tensor", total, values[name], line=9, thread=f"T{name}")
+        tape.boundary({"total": total})
+
+    finding = only(run, "xyz", "zyx")
+    assert (finding.cause, finding.site.line) == ("race", 9)
+
+
+def test_race_of_read_and_write():
+    """One thread writes what another reads, sometimes before it and sometimes after."""
+
+    def run(tape, first):
+        shared = tape.op("zeros.default", line=2, result=0)
+        one = tape.op("ones.default", line=1, result=1)
+        if first:
+            tape.copy_(shared, one, 5, thread="writer")
+        seen = tape.op("mul.Tensor", shared, line=7, thread="reader")
+        if not first:
+            tape.copy_(shared, one, 5, thread="writer")
+        tape.boundary({"seen": seen})
+
+    finding = only(run, True, False)
+    assert (finding.cause, finding.entry) == ("race", "order")
+    assert finding.site.line == 5
+    assert any("reader" in line and "writer" in line for line in finding.evidence)
+
+
+def test_lost_update():
+    """Two threads are inside one in-place op at the same time."""
+
+    def run(tape, noise):
+        shared = tape.op("zeros.default", line=2, result=0)
+        values = [tape.op("ones.default", line=1, result=i, arguments=str(i)) for i in range(2)]
+        tape.add_(shared, values[0], 9, thread="T0")
+        tape.add_(shared, values[1], 9, thread="T1", noise=noise)
+        tape.boundary({"shared": shared})
+
+    finding = only(run, 1, 2)
+    assert finding.cause == "race"
+    assert any("T0" in line for line in finding.evidence)
+
+
+def test_the_same_work_in_threads_without_difference_between_them():
+    """A true kernel difference is found though the threads interleave differently."""
+
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        jobs = [("A", 3), ("B", 4)] if value == 1 else [("B", 4), ("A", 3)]
+        made = {
+            name: tape.op("exp.default", x, line=line, thread=name, noise=value if name == "B" else "")
+            for name, line in jobs
+        }
+        tape.boundary(dict(sorted(made.items())))
+
+    finding = only(run, 1, 2)
+    assert (finding.site.line, finding.cause) == (4, "nondeterministic-kernel")
+
+
+def test_extra_turn_of_a_loop():
+    """`while time.time() < end: x = x * 2`."""
+
+    def run(tape, turns):
+        x = tape.op("ones.default", line=1, result=1)
+        for _ in range(turns):
+            x = tape.op("mul.Tensor", x, line=5)
+        tape.boundary({"w": tape.op("exp.default", x, line=8)})
+
+    finding = only(run, 5, 4)
+    assert (finding.entry, finding.cause, finding.site.line, finding.other_site.line) == (
+        "control-flow",
+        "unknown",
+        5,
+        8,
+    )
+    assert finding.events[0] == 5
+
+
+def test_another_branch():
+    def run(tape, branch):
+        x = tape.op("ones.default", line=1, result=1)
+        y = tape.op("exp.default" if branch else "log.default", x, line=4 if branch else 6)
+        tape.boundary({"w": y})
+
+    finding = only(run, True, False)
+    assert (finding.entry, finding.site.line, finding.other_site.line) == ("control-flow", 4, 6)
+    assert (finding.op, finding.other_op) == ("aten::exp.default", "aten::log.default")
+
+
+def test_a_branch_taken_after_a_read_is_followed():
+    """`if loss.item() > 1:` where the loss differs already."""
+
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.read(tape.op("sum.default", x, line=2, noise=noise), line=3, op="bool")
+        y = tape.op("exp.default" if noise == 1 else "log.default", x, line=4 + noise)
+        tape.boundary({"w": y})
+
+    assert only(run, 1, 2).site.line == 2
+
+
+def test_another_tensor_was_chosen():
+    """`random.choice(layers)(x)`."""
+
+    def run(tape, choice):
+        made = [tape.op("ones.default", line=1 + i, result=i) for i in range(3)]
+        tape.boundary({"w": tape.op("mul.Tensor", made[choice], line=9)})
+
+    finding = only(run, 0, 2)
+    assert (finding.site.line, finding.entry, finding.cause, finding.inputs_equal) == (
+        9,
+        "order",
+        "unknown",
+        False,
+    )
+    assert "train.py:1" in finding.evidence[0]
+    assert "train.py:3" in finding.evidence[0]
+
+
+def test_extra_ops_in_one_run_do_not_hide_the_origin():
+    """A log line by time uses the same helper function as training does."""
+
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        if value == 1:
+            for _ in range(3):
+                tape.read(tape.op("norm.default", x, line=77), line=78)
+        y = tape.op("sum.default", x, line=5, noise=value)
+        tape.boundary({"w": tape.op("norm.default", y, line=77)})
+
+    assert only(run, 1, 2).site.line == 5
+
+
+def test_difference_from_an_earlier_step():
+    """What a step leaves outside of the state comes in later."""
+
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        kept = tape.op("sum.default", x, line=2, noise=noise)
+        tape.boundary({"w": x})
+        tape.boundary({"w": x})
+        tape.boundary({"w": tape.op("mul.Tensor", kept, line=6)})
+
+    finding = only(run, 1, 2)
+    assert (finding.site.line, finding.step) == (2, 0)
+
+
+def test_extra_read_before_training_does_not_break_the_search():
+    def run(tape, value):
+        tape.read(tape.outside("size"), line=1)
+        if value == 1:
+            tape.read(tape.outside("time"), line=2)
+        x = tape.op("ones.default", line=3, result=1)
+        tape.boundary({"w": x})
+        tape.boundary({"w": tape.op("sum.default", x, line=6, noise=value)})
+
+    assert only(run, 1, 2).site.line == 6
+
+
+def test_different_numbers_of_steps():
+    def run(tape, steps):
+        x = tape.op("ones.default", line=1, result=1)
+        for _ in range(steps):
+            tape.op("mul.Tensor", x, line=5)
+            tape.boundary({"w": x})
+        tape.end({"w": x})
+
+    finding = only(run, 2, 3)
+    assert (finding.entry, finding.step, finding.site.line) == ("control-flow", 2, 5)
+
+
+def test_a_name_in_one_run_only():
+    def run(tape, extra):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.boundary({"w": x, **({"v": x} if extra else {})})
+
+    finding = only(run, False, True)
+    assert finding.evidence == ("only the second run has parameter v (f32[4])",)
+
+
+def test_step_level_records_have_no_origin():
+    tapes = Tape(level="step"), Tape(level="step")
+    for value, tape in enumerate(tapes):
+        tape.boundary({"w": tape.outside(value)})
+    (finding,) = find_origins(tapes[0].record(), tapes[1].record()).findings
+    assert finding.evidence == ("where its contents came from is not recorded",)
+
+
+def test_ops_recorded_from_a_later_step():
+    def run(tape, value):
+        tape.boundary({"w": tape.outside("w")})
+        tape.boundary({"w": tape.op("mul.Tensor", tape.outside(value), line=5)})
+
+    finding = only(run, 1, 2)
+    assert finding.evidence[1] == "operations before step 1 were not recorded"
+
+
+def test_an_event_that_is_missing():
+    def run(tape, value):
+        x = tape.op("mul.Tensor", tape.outside(value), line=5)
+        x.memory.writer = 999
+        tape.boundary({"w": x})
+
+    found = origins(run, 1, 2)
+    assert found.findings[0].cause == "unknown"
+
+
+def test_equal_runs_have_no_origin():
+    def run(tape, _):
+        tape.boundary({"w": tape.op("ones.default", line=1, result=1)})
+
+    assert origins(run, 1, 2).findings == ()
+
+
+def test_the_bound_is_reported(monkeypatch):
+    monkeypatch.setattr(origin, "_MOST_POINTS", 10)
+
+    def run(tape, value):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=1)
+        for _ in range(50):
+            x = tape.op("mul.Tensor", x, line=2)
+        tape.boundary({"w": x})
+
+    found = origins(run, 1, 2)
+    assert not found.complete
+    assert "the search ended after 10 pairs" in found.notes[0]
+
+
+def test_long_chains_need_no_recursion_and_are_visited_once():
+    tapes = Tape(), Tape()
+    for value, tape in enumerate(tapes):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=1)
+        for _ in range(5000):
+            x = tape.op("add.Tensor", x, x, line=2)
+        tape.boundary({"w": x})
+    records = [tape.record() for tape in tapes]
+    (finding,) = find_origins(*records).findings
+    assert finding.site.line == 1
+    assert records[0].lookups < 20_000
+
+
+def test_checkpoint_recomputation_is_just_ops():
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.op("exp.default", x, line=4, noise=noise)  # forward, thrown away
+        again = tape.op("exp.default", x, line=4, noise=noise)
+        tape.boundary({"w": tape.op("bwd.default", again, line=9)})
+
+    assert only(run, 1, 2).events == (2, 2)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_programs_with_one_noisy_op(seed):
+    """A graph with in-place ops, threads and harmless extra ops: the noisy op is found."""
+    rng = random.Random(seed)
+    n_ops = rng.randrange(5, 60)
+    plan = [(rng.random(), rng.randrange(10**6), rng.randrange(10**6), rng.random()) for _ in range(n_ops)]
+    noisy = rng.randrange(n_ops)
+
+    def run(tape, value):
+        shuffle = random.Random((seed, value).__hash__())
+        live = [tape.op("ones.default", line=1 + i, result=i) for i in range(3)]
+        made = None
+        for i, (kind, first, second, threaded) in enumerate(plan):
+            while shuffle.random() < 0.2:
+                tape.read(tape.op("norm.default", live[0], line=500), line=501 + value)
+            x, y = live[first % len(live)], live[second % len(live)]
+            noise = value if i == noisy else ""
+            thread = f"T{i % 3}" if threaded < 0.3 else ""
+            if kind < 0.25 and x is not y:
+                made = tape.add_(x, y, 100 + i, noise=noise, thread=thread)
+            else:
+                made = tape.op("mul.Tensor", x, y, line=100 + i, noise=noise, thread=thread)
+                live.append(made)
+        tape.boundary({f"w{i}": tensor for i, tensor in enumerate(live)})
+
+    tapes = Tape(), Tape()
+    for tape, value in zip(tapes, (1, 2), strict=True):
+        tape.hard = True
+        run(tape, value)
+    found = find_origins(tapes[0].record(), tapes[1].record())
+    assert [f.site.line for f in found.findings] == [100 + noisy]
+    assert found.findings[0].cause in ("nondeterministic-kernel", "race")
+
+
+def test_compare_excuses_unread_memory_and_judges_again():
+    tapes = Tape(), Tape()
+    for value, tape in enumerate(tapes):
+        tape.boundary({"w": tape.op("ones.default", line=1, result=1)}, {"pad": tape.empty(value, line=3)})
+    result = compare(tapes[0].record(), tapes[1].record())
+    assert result.verdict == "identical"
+    assert "left out of the comparison: pad" in result.notes
+    assert "pad holds memory that was never written; nothing that was compared read it" in result.notes
+
+
+def test_compare_puts_the_origins_first():
+    tapes = Tape(), Tape()
+    for value, tape in enumerate(tapes):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.boundary(
+            {"w": tape.op("sum.default", x, line=2, noise=value)}, {"pad": tape.empty(value, line=3)}
+        )
+    result = compare(tapes[0].record(), tapes[1].record())
+    assert result.verdict == "different"
+    assert [f.site.line for f in result.findings] == [2]
+    assert [f.kind for f in result.step_findings] == ["step"]
+    assert NO_WRITER == -1

@@ -1,0 +1,200 @@
+"""Tensors that are not one piece of strided CPU memory."""
+
+import pytest
+import torch
+
+from samebits.digest import digest, digest_many, tensors
+from samebits.errors import SamebitsError
+
+
+@pytest.fixture(params=["native", "torch"], autouse=True)
+def back_end(request, monkeypatch):
+    """Each test with the C library and without."""
+    if request.param == "torch":
+        monkeypatch.setattr(tensors, "_LIBRARY", None)
+
+
+class Plain(torch.Tensor):
+    """A subclass that changes nothing."""
+
+
+class Pair(torch.Tensor):
+    """A wrapper around two tensors."""
+
+    @staticmethod
+    def __new__(cls, first, second):
+        return torch.Tensor._make_wrapper_subclass(cls, first.shape, dtype=first.dtype)
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    def __tensor_flatten__(self):
+        return ["first", "second"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+
+def complex_numbers():
+    return torch.arange(6, dtype=torch.float32).view(torch.complex64) + 0
+
+
+def test_conjugate_and_negative_views():
+    """They digest as what they read as, also in a list with others and when contiguous."""
+    z = torch.tensor([1 + 2j, -3 + 0.5j, 0 - 1j] * 100)
+    imaginary = z.conj().imag
+    assert imaginary.is_neg()
+    assert z.conj().is_conj()
+    expected = [z.conj().resolve_conj(), imaginary.resolve_neg().contiguous(), imaginary[:1].resolve_neg(), z]
+    assert digest_many([z.conj(), imaginary, imaginary[:1], z]) == digest_many(expected)
+    assert digest(z.conj()) != digest(z)
+
+
+def test_large_lazy_views():
+    """Resolved in pieces."""
+    z = torch.arange(2_000_000, dtype=torch.float32).view(torch.complex64)
+    assert digest(z.conj()) == digest(z.conj().resolve_conj())
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda t: t.to_sparse(),
+        lambda t: t.to_sparse_csr(),
+        lambda t: t.to_sparse_csc(),
+        lambda t: t.to_sparse_bsr((2, 2)),
+        lambda t: t.to_sparse_bsc((2, 2)),
+    ],
+    ids=["coo", "csr", "csc", "bsr", "bsc"],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_sparse(convert):
+    base = torch.eye(4)
+    other = torch.eye(4)
+    other[0, 0] = 2
+    moved = base.flip(0)
+    assert digest(convert(base)) == digest(convert(base.clone()))
+    assert len({digest(t) for t in (base, convert(base), convert(other), convert(moved), convert(base.double()))}) == 5
+
+
+def test_sparse_shapes_differ():
+    index, value = torch.tensor([[0], [1]]), torch.ones(1)
+    small, large = (torch.sparse_coo_tensor(index, value, size) for size in ((2, 2), (2, 3)))
+    assert digest(small) != digest(large)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_quantized():
+    """Integers, scale and zero point all count."""
+    t = torch.arange(6.0).view(2, 3)
+    variants = [
+        torch.quantize_per_tensor(t, 0.1, 3, torch.quint8),
+        torch.quantize_per_tensor(t, 0.2, 3, torch.quint8),
+        torch.quantize_per_tensor(t, 0.1, 4, torch.quint8),
+        torch.quantize_per_tensor(t, 0.1, 3, torch.qint32),
+        torch.quantize_per_channel(t, torch.tensor([0.1, 0.1]), torch.tensor([3, 3]), 0, torch.quint8),
+        torch.quantize_per_channel(t, torch.tensor([0.1, 0.2]), torch.tensor([3, 3]), 0, torch.quint8),
+    ]
+    assert len({digest(v) for v in variants}) == len(variants)
+    assert digest(variants[0]) == digest(variants[0].clone())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("layout", [torch.strided, torch.jagged], ids=str)
+def test_nested(layout):
+    """Made twice, a nested tensor digests alike, whatever torch numbers its ragged size."""
+
+    def make(first, second):
+        return torch.nested.nested_tensor([torch.ones(first, 3), torch.ones(second, 3)], layout=layout)
+
+    assert digest(make(2, 4)) == digest(make(2, 4))
+    assert digest(make(2, 4)) != digest(make(3, 3))
+
+
+def test_without_contents():
+    """A meta tensor is its dtype and shape; it is never that of an empty or zero tensor."""
+    meta = [torch.empty(size, device="meta") for size in ((3,), (0,), (3, 1))] + [torch.empty(3).to("meta").half()]
+    real = [torch.zeros(3), torch.zeros(0), torch.zeros(3, 1)]
+    assert len({digest(t) for t in meta + real}) == 7
+    assert digest(meta[0]) == digest(torch.ones(3, device="meta"))
+
+
+def test_fake_tensors():
+    from torch._subclasses import FakeTensorMode
+
+    with FakeTensorMode():
+        fake = torch.ones(3)
+    assert digest(fake) == digest(torch.ones(3, device="meta"))
+
+
+def test_freed_storage():
+    """As fully sharded training leaves parameters: the address is gone, nothing is read."""
+    t = torch.ones(1000)
+    t.untyped_storage().resize_(0)
+    assert digest_many([t, torch.ones(2)])[:16] == digest(torch.ones(1000, device="meta")).value
+
+
+def test_zeros_that_were_never_written():
+    assert digest(torch._efficientzerotensor((3,))) == digest(torch.zeros(3))
+
+
+def test_mkldnn():
+    t = torch.arange(24.0).view(2, 3, 4)
+    assert digest(t.to_mkldnn()) == digest(t)
+
+
+def test_subclasses():
+    t = torch.arange(6.0)
+    assert digest(t.as_subclass(Plain)) == digest(torch.nn.Parameter(t)) == digest(t)
+    assert digest(t.view(2, 3).t().as_subclass(Plain)) == digest(t.view(2, 3).t())
+    assert digest(Pair(t, t + 1)) == digest(Pair(t.clone(), t + 1)) != digest(Pair(t + 1, t))
+
+
+def test_gradients_are_not_in_the_way():
+    weight = torch.ones(2, 3, requires_grad=True)
+    assert digest(weight) == digest(weight * 1) == digest((weight * 1).t().t()) == digest(torch.ones(2, 3))
+    with torch.inference_mode():
+        assert digest(torch.ones(2, 3)) == digest(weight)
+
+
+def test_not_recorded_by_autograd():
+    weight = torch.ones(300, requires_grad=True)
+    digest(weight.conj())
+    assert weight._version == 0
+    assert weight.grad_fn is None
+
+
+def test_inside_a_transform():
+    """There is no memory to read there: the error says so."""
+    seen = []
+
+    def function(x):
+        with pytest.raises(SamebitsError, match="torch.func") as caught:
+            digest(x)
+        seen.append(caught.value.slug)
+        return x
+
+    torch.vmap(function)(torch.ones(2, 3))
+    assert seen == ["digest-unreadable"]
+
+
+def test_default_device_does_not_matter():
+    expected = digest([torch.ones(3), "text", torch.ones(3).to_sparse()])
+    torch.set_default_device("meta")
+    try:
+        found = digest([torch.ones(3, device="cpu"), "text", torch.ones(3, device="cpu").to_sparse()])
+    finally:
+        torch.set_default_device(None)
+    assert found == expected
+
+
+@pytest.mark.gpu
+def test_cuda():
+    """Where the tensor lives, in one transfer; the same digests as on the CPU."""
+    cpu = [torch.randn(n) for n in (0, 1, 300, 3_000_000)] + [torch.randn(300, 70).t(), torch.randn(9, 9).half()]
+    cuda = [t.cuda() for t in cpu]
+    mixed = [t for pair in zip(cuda, cpu, strict=True) for t in pair]
+    digests = digest_many(mixed)
+    assert digest_many(cuda) == digest_many(cpu)
+    assert digests[:16] == digests[16:32]

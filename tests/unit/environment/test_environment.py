@@ -1,0 +1,284 @@
+"""Facts are collected without a trace, and the differences that can change bits are named."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import asdict
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from samebits.environment import Environment, bit_relevant_differences, collect
+from samebits.environment.software import SourceFacts, collect_source
+from samebits.environment.torch_facts import GpuFacts, collect_torch
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def python(code: str, *options: str, **variables: str) -> Any:
+    """Run code in a fresh interpreter and return the JSON that it prints."""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
+    command = [sys.executable, *options, "-c", f"import json, sys\n{code}"]
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True).stdout)
+
+
+def test_torch_is_not_imported_for_its_facts() -> None:
+    """Nor is NumPy; without torch its facts are None."""
+    code = "import samebits.environment as e; facts = e.collect().to_dict()\n"
+    code += "print(json.dumps([facts['torch'], 'torch' in sys.modules, 'numpy' in sys.modules]))"
+    assert python(code) == [None, False, False]
+
+
+def test_torch_as_it_stands() -> None:
+    """Build, threads and switches are those in effect when collect() is called."""
+    code = "import torch, samebits.environment as e; torch.set_num_threads(1)\n"
+    code += "torch.use_deterministic_algorithms(True)\n"
+    code += "torch.utils.deterministic.fill_uninitialized_memory = False\n"
+    code += (
+        "torch.backends.cudnn.benchmark = True; before = set(sys.modules); facts = e.collect().to_dict()\n"
+    )
+    code += "print(json.dumps([facts, torch.__version__, torch.backends.cpu.get_cpu_capability(),"
+    code += " [name for name in set(sys.modules) - before if name.startswith('torch')],"
+    code += " torch.cuda.is_initialized()]))"
+    facts, version, capability, imported, cuda = python(code, ATEN_CPU_CAPABILITY="default")
+
+    found = facts["torch"]
+    assert (found["version"], found["capability"]) == (version, capability)
+    assert found["threads"]["intra-op"] == 1
+    assert found["switches"]["are_deterministic_algorithms_enabled"] == "True"
+    assert found["switches"]["utils.deterministic.fill_uninitialized_memory"] == "False"
+    assert found["switches"]["backends.cudnn.benchmark"] == "True"
+    assert (found["gpus"], imported, cuda) == ([], [], False)
+    assert facts["packages"]["torch"] == version
+    assert facts["variables"]["ATEN_CPU_CAPABILITY"] == "default"
+
+
+def test_facts_are_json() -> None:
+    """to_dict() gives what JSON would give back, so facts from a record compare equal."""
+    facts = collect().to_dict()
+    assert json.loads(json.dumps(facts)) == facts
+    assert facts["machine"]["cpus"] >= 1
+    assert facts["python"]["version"] == sys.version.split()[0]
+    assert facts["packages"]["pytest"] == pytest.__version__
+
+
+@pytest.mark.parametrize(
+    ("options", "seed", "expected"),
+    [((), "7", "7"), ((), "0", "0"), ((), "", "random"), (("-E",), "7", "random")],
+)
+def test_the_hash_seed_in_effect(options: tuple[str, ...], seed: str, expected: str) -> None:
+    """A seed that Python ignores is not reported."""
+    root = [path for path in sys.path if path]
+    code = f"sys.path[:0] = {root!r}\nimport samebits.environment as e\n"
+    code += "print(json.dumps(e.collect().python.hash_seed))"
+    assert python(code, *options, PYTHONHASHSEED=seed) == expected
+
+
+def test_only_known_variables_are_kept_and_secrets_never(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record is sent to strangers."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8" + "x" * 1000)
+    monkeypatch.setenv("HF_TOKEN", "hidden treasure")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hidden treasure")
+    monkeypatch.setenv("TORCH_HUB_TOKEN", "hidden treasure")
+    monkeypatch.setenv("HOME_SWEET_HOME", "hidden treasure")
+    facts = collect()
+    assert facts.variables["OMP_NUM_THREADS"] == "3"
+    assert len(facts.variables["CUBLAS_WORKSPACE_CONFIG"]) == 300
+    assert facts.variables["TORCH_HUB_TOKEN"].startswith("(")
+    assert "treasure" not in json.dumps(facts.to_dict())
+    assert not {"HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "HOME_SWEET_HOME", "PATH"} & set(facts.variables)
+
+
+def test_modules_are_not_run_for_their_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Lazy modules, modules without a version and objects that pose as modules are left alone."""
+
+    class Lazy(ModuleType):
+        def __getattr__(self, name: str) -> Any:
+            raise AssertionError(name)
+
+    monkeypatch.setitem(sys.modules, "lazy", Lazy("lazy"))
+    monkeypatch.setitem(sys.modules, "poser", SimpleNamespace(__version__=7))  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "slotted", 5)  # type: ignore[arg-type]
+    monkeypatch.setitem(sys.modules, "absent", None)  # type: ignore[arg-type]
+    assert not {"lazy", "poser", "slotted", "absent"} & set(collect().packages)
+
+
+def test_it_is_cheap() -> None:
+    """Under 30 ms beside git; the bound here is loose because the machine may be busy."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        collect()
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.1
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    answer = subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+    return answer.stdout.decode().strip()
+
+
+def test_the_commit_of_the_script(tmp_path: Path) -> None:
+    """Commit and uncommitted changes; an untracked file is no change; the index is left alone."""
+    assert collect_source(tmp_path) is None
+    git(tmp_path, "init", "-q")
+    assert collect_source(tmp_path) is None
+    (tmp_path / "train.py").write_text("1")
+    git(tmp_path, "add", "train.py")
+    git(tmp_path, "commit", "-qm", "one")
+    git(tmp_path, "tag", "-a", "v1.0-rc", "-m", "a tag")
+    commit = git(tmp_path, "rev-parse", "HEAD")
+    (tmp_path / "notes.txt").write_text("untracked")
+    (tmp_path / "sub").mkdir()
+    assert collect_source(tmp_path / "sub") == SourceFacts(commit, changed=False)
+
+    os.utime(tmp_path / "train.py", (1, 1))
+    index = (tmp_path / ".git/index").read_bytes()
+    assert collect_source(tmp_path) == SourceFacts(commit, changed=False)
+    (tmp_path / "train.py").write_text("2")
+    assert collect_source(tmp_path) == SourceFacts(commit, changed=True)
+    assert (tmp_path / ".git/index").read_bytes() == index
+
+
+def test_git_may_be_missing_slow_or_hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """None of it holds up the run, and a monitor that the repository names is not started."""
+    git(tmp_path, "init", "-q")
+    (tmp_path / "train.py").write_text("1")
+    git(tmp_path, "add", "train.py")
+    git(tmp_path, "commit", "-qm", "one")
+    git(tmp_path, "config", "core.fsmonitor", f"touch {tmp_path}/started; false")
+    assert collect_source(tmp_path) is not None
+    assert not (tmp_path / "started").exists()
+
+    (tmp_path / "bin").mkdir()
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    assert collect_source(tmp_path) is None
+    slow = tmp_path / "bin/git"
+    slow.write_text("#!/bin/sh\nexec /bin/sleep 30\n")
+    slow.chmod(0o755)
+    start = time.monotonic()
+    assert collect_source(tmp_path) is None
+    assert time.monotonic() - start < 5
+
+
+class RefusingMatmul:
+    """Refuses its newer setting, as torch does when the older one was used."""
+
+    allow_tf32 = False
+
+    @property
+    def fp32_precision(self) -> str:
+        """Never known."""
+        raise RuntimeError
+
+
+def fake_torch() -> Any:
+    """Return a torch with CUDA in use, of a release that lacks most things and refuses others."""
+    torch = SimpleNamespace(__version__="2.6.0+cu124")
+    torch.version = SimpleNamespace(git_version="abc", cuda="12.4", hip=None)
+    gpu = SimpleNamespace(name="GPU 0", major=9, minor=0, multi_processor_count=132)
+    torch.cuda = SimpleNamespace(is_initialized=lambda: True, device_count=lambda: 1)
+    torch.cuda.get_device_properties = lambda _: gpu
+    cudnn = SimpleNamespace(version=lambda: 90100, allow_tf32=True)
+    torch.backends = SimpleNamespace(cudnn=cudnn, cuda=SimpleNamespace(matmul=RefusingMatmul()))
+    return torch
+
+
+def test_a_torch_that_lacks_or_refuses_facts() -> None:
+    """What cannot be read is left out; GPUs are described by what their generators depend on."""
+    found = collect_torch(fake_torch())
+    assert found is not None
+    assert (found.version, found.cuda, found.cudnn, found.mkl) == ("2.6.0+cu124", "12.4", "90100", "")
+    assert found.gpus == (GpuFacts("GPU 0", "9.0", 132, 0),)
+    assert found.switches == {"backends.cuda.matmul.allow_tf32": "False", "backends.cudnn.allow_tf32": "True"}
+    assert collect_torch(ModuleType("torch")) is not None
+
+
+@pytest.fixture
+def facts() -> dict[str, Any]:
+    """Facts with a value in each place."""
+    found = collect().to_dict()
+    found["torch"] = {"version": "2.13.0", "capability": "AVX512", "threads": {"intra-op": 8}, "cudnn": ""}
+    found["torch"] |= {"switches": {"backends.cudnn.benchmark": "True"}, "gpus": []}
+    found["machine"] |= {"instructions": ["avx2", "avx512f", "fma"], "processor": "AMD EPYC"}
+    found["source"] = {"commit": "abc", "changed": False}
+    found["variables"] = {"MKL_CBWR": "COMPATIBLE"}
+    return found
+
+
+def test_the_same_environment_has_no_differences(facts: dict[str, Any]) -> None:
+    """Also after a round through JSON."""
+    assert bit_relevant_differences(facts, json.loads(json.dumps(facts))) == []
+
+
+def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
+    """One line each, in order of importance; facts that change no bits are left out."""
+    other = copy.deepcopy(facts)
+    other["machine"] |= {"cpus": 999, "system": "Linux 0.1", "instructions": ["avx2", "fma", "sve"]}
+    other["torch"] |= {"capability": "AVX2", "threads": {"intra-op": 1}, "cudnn": "90100"}
+    other["torch"]["switches"] = {"backends.cudnn.benchmark": "False"}
+    other["torch"]["gpus"] = [{"name": "H200", "multiprocessors": 132}]
+    other["source"]["changed"] = True
+    other["variables"] = {"OMP_NUM_THREADS": "1"}
+    other["packages"] = {**facts["packages"], "pytest": "1.0", "scipy\n": "2" * 500}
+
+    assert bit_relevant_differences(facts, other) == [
+        "uncommitted changes in the script's repository: no and yes",
+        "cuDNN version: none and 90100",
+        "CPU instruction set that torch uses: AVX512 and AVX2",
+        "GPUs: only the second has name=H200 multiprocessors=132",
+        "vector instructions of the processor: only the first has avx512f; only the second has sve",
+        "intra-op threads: 8 and 1",
+        "torch.backends.cudnn.benchmark: True and False",
+        "environment variable MKL_CBWR: COMPATIBLE and not set",
+        "environment variable OMP_NUM_THREADS: not set and 1",
+        f"package pytest: {pytest.__version__} and 1.0",
+        f"package scipy: not imported and {'2' * 77}...",
+    ]
+
+
+def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
+    """A killed run has none; a forged record may hold values of any type."""
+    assert bit_relevant_differences({}, facts) == []
+    for value in (
+        None,
+        5,
+        "text",
+        [],
+        [{}],
+        {"version": {"a": [1]}},
+        {"threads": 7},
+        {"threads": {"x\ny": [[]]}},
+    ):
+        for place in facts:
+            for line in bit_relevant_differences({**facts, place: value}, facts):
+                assert "\n" not in line
+
+
+def test_every_name_is_a_fact() -> None:
+    """A fact that is renamed must not fall out of the comparison unnoticed."""
+    from samebits.environment.differences import _NAMES, _TABLES
+
+    found = collect().to_dict() | {"torch": asdict(collect_torch(fake_torch()))}
+    found["source"] = {"commit": "", "changed": False}
+    for path in [*_NAMES, *_TABLES]:
+        value: Any = found
+        for name in path:
+            assert name in value, path
+            value = value[name]
+
+
+def test_it_is_frozen() -> None:
+    """Facts are values."""
+    with pytest.raises(AttributeError):
+        collect().python = None  # type: ignore[misc, assignment]
+    assert isinstance(collect(), Environment)

@@ -1,0 +1,269 @@
+"""Starting the child, its options, and the signals that are meant for it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import signal
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+import samebits
+from samebits.errors import SamebitsError
+from samebits.recording.launch import Launch, Outcome, child_command, interpreter_options, launch
+from samebits.recording.runner import Target
+
+SOURCE = str(Path(samebits.__file__).absolute().parent.parent)
+
+# Launches a script without recording it, and says how it ended.
+DRIVER = f"""\
+import sys
+sys.path.append({SOURCE!r})
+from samebits.recording import launch as module
+from samebits.recording.runner import Target
+module.BOOTSTRAP = module.BOOTSTRAP.replace(
+    "from samebits.recording.child import main",
+    '''
+from samebits.recording.runner import Target, run_target
+def main(words):
+    import os
+    os.environ["SETTINGS"] = os.environ.pop("SAMEBITS_SETTINGS")
+    return run_target(Target(words[0], None, tuple(words[1:]))).exit_status
+''')
+target = Target(sys.argv[1], None, tuple(sys.argv[3:]))
+print(module.launch(module.Launch(target, "settings", {{"EXTRA": "1"}}, sys.argv[2])), flush=True)
+"""
+
+# Counts the interrupts that reach it within half a second after the first.
+COUNTER = """\
+import signal, sys, time
+count = 0
+def handler(number, frame):
+    global count
+    count += 1
+signal.signal(signal.SIGINT, handler)
+signal.signal(signal.SIGTERM, handler)
+signal.signal(signal.SIGHUP, handler)
+signal.signal(signal.SIGUSR1, handler)
+print("ready", flush=True)
+while not count:
+    time.sleep(0.01)
+end = time.monotonic() + float(sys.argv[1])
+while time.monotonic() < end:
+    time.sleep(0.01)
+print("count", count, flush=True)
+"""
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> Path:
+    """A program that launches a script."""
+    path = tmp_path / "driver.py"
+    path.write_text(DRIVER)
+    return path
+
+
+def script(driver: Path, source: str) -> str:
+    """Write a script beside the driver."""
+    path = driver.parent / "script.py"
+    path.write_text(source)
+    return str(path)
+
+
+def start(driver: Path, path: str, *words: str, **fields: object) -> subprocess.Popen[bytes]:
+    """Run the driver, in a session of its own: no terminal, and no signals of ours."""
+    return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
+        [sys.executable, str(driver), path, *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+        **fields,
+    )
+
+
+def ended(process: subprocess.Popen[bytes]) -> tuple[bytes, bytes]:
+    """The rest of its output."""
+    return process.communicate(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("command", "options"),
+    [
+        ("python -m samebits run a.py", ""),
+        ("python /usr/bin/samebits run -m x", ""),
+        ("python -u -B -X dev -m samebits run", "-u -B -X dev"),
+        (
+            "python -OO -Xutf8 -W error -Wignore::UserWarning -I a.py -B",
+            "-OO -Xutf8 -W error -Wignore::UserWarning -I",
+        ),
+        ("python -sPm samebits", "-sP"),
+        ("python -ic pass", ""),
+        ("python -iB a.py", "-B"),
+        ("python -BX dev a.py", "-BX dev"),
+        ("python -bbW error a.py", "-bbW error"),
+        ("python --check-hash-based-pycs never -S a.py", "--check-hash-based-pycs never -S"),
+        ("python - -B", ""),
+        ("python -- -B", ""),
+        ("python", ""),
+    ],
+)
+def test_interpreter_options(command: str, options: str) -> None:
+    """What was typed before the program is typed again; what follows is not for the interpreter."""
+    assert interpreter_options(command.split()) == options.split()
+
+
+def test_options_are_understood_by_python() -> None:
+    """The options that are kept from a real command line set the same flags."""
+    options = ["-bbW", "error", "-OX", "dev", "-Es"]
+    command = [sys.executable, *interpreter_options([sys.executable, *options, "-c", "0"])]
+    code = ["-c", "import sys; print(sys.flags, sys.warnoptions, sys._xoptions)"]
+    expected = subprocess.check_output([sys.executable, *options, *code])
+    assert subprocess.check_output([*command, *code]) == expected
+
+
+def test_child_command() -> None:
+    """The target comes last, as it was given."""
+    assert child_command(Target("a.py", None, ("-m", "x")))[-3:] == ["a.py", "-m", "x"]
+    assert child_command(Target(None, "a.b", ("x",)))[-3:] == ["-m", "a.b", "x"]
+
+
+def test_no_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An embedded Python without an executable is refused."""
+    monkeypatch.setattr(sys, "executable", "")
+    with pytest.raises(SamebitsError, match=r"sys\.executable is empty") as caught:
+        child_command(Target("a.py", None, ()))
+    assert caught.value.slug == "no-interpreter"
+
+
+@pytest.mark.parametrize(
+    ("name", "slug"),
+    [
+        ("nothing.py", "script-missing"),
+        ("file.txt/x.py", "script-missing"),
+        ("loop", "script-unreadable"),
+        ("x" * 300, "script-unreadable"),
+        ("empty", "script-no-main"),
+    ],
+)
+def test_nothing_to_run(name: str, slug: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refused before a child is started, in one line."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file.txt").write_text("")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SamebitsError, match="expected") as caught:
+        launch(Launch(Target(name, None, ()), "", {}))
+    assert caught.value.slug == slug
+    assert "\n" not in str(caught.value)
+
+
+def test_status_and_environment(driver: Path) -> None:
+    """The settings and the extra variables reach the child; its status comes back."""
+    path = script(driver, "import os, sys\nprint(os.environ['SETTINGS'], os.environ['EXTRA'])\nsys.exit(7)\n")
+    out, err = ended(start(driver, path, "inherit"))
+    assert out.decode().splitlines() == ["settings 1", str(Outcome(7, None))]
+    assert err == b""
+
+
+def test_output_to_stderr(driver: Path) -> None:
+    """Also what subprocesses of the script print."""
+    path = script(driver, "import os\nprint('script', flush=True)\nos.system('echo shell')\n")
+    out, err = ended(start(driver, path, "stderr"))
+    assert out.decode().splitlines() == [str(Outcome(0, None))]
+    assert err == b"script\nshell\n"
+
+
+def test_inherited_files(driver: Path) -> None:
+    """What a shell opened for the script is there."""
+    reading, writing = os.pipe()
+    os.write(writing, b"hello")
+    os.close(writing)
+    path = script(driver, "import os, sys\nprint(os.read(int(sys.argv[1]), 9))\n")
+    process = start(driver, path, "inherit", str(reading), pass_fds=(reading,))
+    os.close(reading)
+    assert b"b'hello'" in ended(process)[0]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT])
+def test_signal_to_the_parent_is_passed_on(driver: Path, number: int) -> None:
+    """Exactly once, and the parent waits for what the script makes of it."""
+    process = start(driver, script(driver, COUNTER), "inherit", "0.2")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(number)
+    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
+
+
+def test_killed_by_a_signal(driver: Path) -> None:
+    """The outcome names the signal."""
+    path = script(driver, "import time\nprint('ready', flush=True)\ntime.sleep(30)\n")
+    process = start(driver, path, "inherit")
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGTERM)
+    assert ended(process)[0].decode().splitlines() == [str(Outcome(143, 15))]
+
+
+def test_ignored_signals_stay_ignored(driver: Path) -> None:
+    """As under `nohup`: neither the parent nor the script gets the signal."""
+    source = "import signal, time\nprint(signal.getsignal(1) == 1, flush=True)\ntime.sleep(0.2)\n"
+    process = start(
+        driver,
+        script(driver, source),
+        "inherit",
+        preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"True\n"
+    process.send_signal(signal.SIGHUP)
+    assert ended(process)[0].decode().splitlines() == [str(Outcome(0, None))]
+
+
+def on_terminal(driver: Path, seconds: str) -> tuple[subprocess.Popen[bytes], int]:
+    """The driver with a counter as the foreground job of a terminal; gives the terminal's other end."""
+    ours, theirs = pty.openpty()
+    process = start(
+        driver,
+        script(driver, COUNTER),
+        "inherit",
+        seconds,
+        stdin=theirs,
+        preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+    )
+    os.close(theirs)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return process, ours
+
+
+def test_ctrl_c_on_a_terminal(driver: Path) -> None:
+    """The terminal interrupts the script; the parent does not do it again."""
+    process, terminal = on_terminal(driver, "0.3")
+    os.write(terminal, b"\x03")
+    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
+    os.close(terminal)
+
+
+def test_second_ctrl_c_kills(driver: Path) -> None:
+    """A script that does not end is ended."""
+    process, terminal = on_terminal(driver, "30")
+    os.write(terminal, b"\x03")
+    time.sleep(0.7)
+    os.write(terminal, b"\x03")
+    assert ended(process)[0].decode().splitlines() == [str(Outcome(137, 9))]
+    os.close(terminal)
+
+
+def test_handlers_are_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the run the process handles signals as before."""
+    (tmp_path / "a.py").write_text("")
+    before = [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
+    monkeypatch.setattr("samebits.recording.launch.BOOTSTRAP", "import sys; sys.exit(4)")
+    assert launch(Launch(Target(str(tmp_path / "a.py"), None, ()), "", {})) == Outcome(4, None)
+    assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before

@@ -1,0 +1,101 @@
+"""The JSON object has the documented schema, all of it and nothing else."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+from report_builders import different, finding, identical
+
+from samebits.comparison.results import Difference
+from samebits.recording.events import Site
+from samebits.report import json as json_report
+
+SITE = {"file": str, "line": int, "function": str}
+DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}
+REMEDY = {"text": str, "confirmed": (bool, None)}
+FINDING = {
+    "kind": str,
+    "step": (int, None),
+    "op": (str, None),
+    "module": (str, None),
+    "site": (SITE, None),
+    "forward_site": (SITE, None),
+    "inputs_equal": (bool, None),
+    "difference": (DIFFERENCE, None),
+    "cause": str,
+    "evidence": [str],
+    "remedy": (REMEDY, None),
+}
+SCHEMA = {
+    "schema": int,
+    "verdict": str,
+    "steps": int,
+    "reason": (str, None),
+    "findings": [FINDING],
+    "notes": [str],
+    "final_digest": [str],
+}
+
+
+def complaints(value, schema, path: str = "$") -> list[str]:
+    """Where a value is not as the schema says."""
+    if isinstance(schema, tuple):
+        return [] if value is None else complaints(value, schema[0], path)
+    if isinstance(schema, dict):
+        if not isinstance(value, dict) or list(value) != list(schema):
+            return [f"{path}: {value!r}"]
+        return [line for key in schema for line in complaints(value[key], schema[key], f"{path}.{key}")]
+    if isinstance(schema, list):
+        return [line for i, item in enumerate(value) for line in complaints(item, schema[0], f"{path}[{i}]")]
+    return [] if type(value) is schema else [f"{path}: {value!r} is no {schema.__name__}"]
+
+
+def test_schema_of_a_difference():
+    """Every field, with values and with null."""
+    full = finding(forward_site=Site("/work/model.py", 30, "forward"))
+    bare = finding(
+        step=None,
+        op=None,
+        module=None,
+        site=None,
+        inputs_equal=None,
+        difference=None,
+        remedy=None,
+        evidence=(),
+    )
+
+    decoded = json.loads(json_report.render(different(full, bare).comparison))
+
+    assert complaints(decoded, SCHEMA) == []
+    assert (decoded["schema"], decoded["verdict"], len(decoded["findings"])) == (1, "different", 2)
+    assert decoded["findings"][0]["difference"] == {
+        "elements": 24,
+        "total": 24,
+        "max_ulp": 1074266112,
+        "max_abs": 2.513,
+    }
+
+
+def test_schema_of_the_other_verdicts():
+    """Identical, and an error."""
+    for text in (json_report.render(identical().comparison), json_report.render_error("no such file")):
+        assert complaints(json.loads(text), SCHEMA) == []
+
+
+def test_the_schema_check_can_fail():
+    """A missing key and a wrong type are noticed."""
+    decoded = json.loads(json_report.render(identical().comparison))
+
+    assert complaints({**decoded, "steps": "5"}, SCHEMA) == ["$.steps: '5' is no int"]
+    assert complaints({"schema": 1}, SCHEMA) != []
+
+
+def test_infinite_differences_are_valid_json():
+    """JSON has no infinity: null."""
+    endless = replace(finding(), difference=Difference(1, 2, None, math.inf))
+
+    text = json_report.render(different(endless).comparison)
+
+    assert json.loads(text, parse_constant=lambda name: 1 / 0)["findings"][0]["difference"]["max_abs"] is None

@@ -1,0 +1,104 @@
+"""What `samebits show` prints."""
+
+from __future__ import annotations
+
+import json
+
+from report_builders import event
+
+from samebits.recording.events import RunInfo
+from samebits.report import record as record_report
+from samebits.report.style import Style
+
+INFO = RunInfo(
+    command=("train.py", "--lr", "1"),
+    level="step",
+    status="stopped",
+    exit_status=0,
+    steps=40,
+    torch="2.13.0",
+    environment={"machine": "x86_64", "packages": {"numpy": "2.0"}, "torch": {"version": "2.13.0"}},
+    notes=("a note",),
+)
+
+
+def summary(steps: int = 40):
+    """A record of some steps."""
+    events = [event(n, step=n) for n in range(steps)]
+    return record_report.summarize("a.sbr", 12345, INFO, events)
+
+
+def test_summary_keeps_the_first_and_the_last_steps():
+    """Whatever the length of the run, the table fits."""
+    found = summary()
+
+    assert (
+        [s.step for s in found.first_steps],
+        [found.last_steps[0].step, found.last_steps[-1].step],
+    ) == ([0, 1, 2, 3, 4], [30, 39])
+    assert (found.counts, found.n_values) == ({"step": 40}, 80)
+
+
+def test_a_step_has_one_digest_per_role():
+    """Another bit in one tensor changes the digest of its role only."""
+    a = record_report.summarize("a", 1, INFO, [event(0)]).first_steps[0]
+    other = event(0, digests=(bytes(16), bytes(range(16, 32))))
+    b = record_report.summarize("b", 1, INFO, [other]).first_steps[0]
+
+    assert a.digests["param"] != b.digests["param"]
+    assert (a.digests["optimizer"], a.digests["grad"]) == (b.digests["optimizer"], "")
+
+
+def test_text_fits_and_says_how_the_run_ended():
+    """80 columns."""
+    lines = record_report.render_text(summary(), Style(width=80)).splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert lines[0] == "record      a.sbr (12.3 kB, step level)"
+    assert "status      stopped by samebits, exit status 0" in lines
+    assert "events      step 40" in lines
+    assert any(line.strip() == "..." for line in lines)
+
+
+def test_a_killed_run_is_called_that():
+    """Its record was never closed."""
+    info = RunInfo(
+        command=("train.py",), level="step", status="running", failure="killed by SIGKILL", exit_status=137
+    )
+    shown = record_report.render_text(record_report.summarize("a.sbr", 1, info, []), Style())
+
+    assert "not closed: the run was killed, or still runs, exit status 137, killed by SIGKILL" in shown
+
+
+def test_json_has_what_the_text_has():
+    """One object."""
+    decoded = json.loads(record_report.render_json(summary()))
+
+    assert (decoded["command"], decoded["steps"], decoded["events"]) == (
+        ["train.py", "--lr", "1"],
+        40,
+        {"step": 40},
+    )
+    assert decoded["first_steps"][0]["digests"]["param"]
+
+
+def test_events_are_a_line_each():
+    """With step, site and the beginning of each digest."""
+    lines = list(record_report.render_events([event(7, step=3)], Style(width=120)))
+
+    assert len(lines) == 2
+    for part in ("7", "3", "SGD.step", "train.py:12", "fc.weight=00010203"):
+        assert part in lines[1]
+
+
+def test_an_event_as_json():
+    """Full digests and shapes."""
+    decoded = json.loads(record_report.event_json(event(7)))
+
+    assert decoded["tensors"][0] == {
+        "role": "param",
+        "name": "fc.weight",
+        "dtype": "float32",
+        "shape": [2, 4],
+        "digest": bytes(range(16)).hex(),
+    }

@@ -1,0 +1,173 @@
+"""The report for people."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+from report_builders import different, finding, identical, run
+
+from samebits.comparison.results import Comparison, Difference
+from samebits.recording.events import Site
+from samebits.report import text
+from samebits.report.style import Style
+from samebits.verification.results import Verification
+
+PLAIN = Style(colour=False, width=100)
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A file whose lines are quoted."""
+    path = tmp_path / "train.py"
+    path.write_text("import torch\ntorch.seed()\n    x = x + torch.randn(6, 4)  # the culprit\n")
+    return str(path)
+
+
+def test_identical_is_one_line_and_the_facts():
+    """The verdict comes first, with what was compared."""
+    lines = text.render(identical(), PLAIN, "/work").splitlines()
+
+    assert lines[0] == "identical: 2 runs, 120 steps, 4 812 values compared bit for bit"
+    assert lines[2:] == [
+        "  final digest  " + "ab" * 16,
+        "  runs          2 in 14 s",
+        "  records       .samebits/train-verify-1",
+    ]
+
+
+def test_a_difference_reads_from_the_verdict_to_what_to_type_next(script, tmp_path):
+    """The whole report of an operation."""
+    shown = text.render(different(finding(script)), PLAIN, str(tmp_path))
+
+    expected = """\
+different: the state differs at step 2: parameter weight (f32[2, 4])
+
+first difference: step 2, aten::randn.default in module net.drop
+  train.py:3 in training_step
+    > x = x + torch.randn(6, 4)  # the culprit
+
+  what went in  f32[6, 4]: the same bits in both runs
+  what came out f32[6, 4]: 24 of 24 elements differ, by up to 2.513 (1 074 266 112 ULP)
+                first at [0, 0]: 0.33669036626815796 in run 1, 1.9269152879714966 in run 2
+  cause         unseeded-torch
+                - the generator was seeded by torch.seed() at train.py:2, with another value in each
+                  run
+  remedy        call torch.manual_seed(...) instead
+
+  runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to fetch the values
+"""
+    assert shown.startswith(expected)
+    assert shown.splitlines()[-1].endswith("train-verify-1/op-1a.sbr --events op --step 2")
+
+
+def test_backward_shows_the_forward_line(script, tmp_path):
+    """A backward op is shown with the forward line that made it."""
+    backward = finding(None or script, op="aten::mm.default", forward_site=Site(script, 2, "forward"))
+
+    shown = text.render(different(backward), PLAIN, str(tmp_path))
+
+    assert "  backward of train.py:2 in forward\n    > torch.seed()" in shown
+
+
+def test_a_missing_source_is_fine():
+    """The place is shown without its line."""
+    shown = text.render(different(finding("/nowhere/train.py")), PLAIN, "/work")
+
+    assert "/nowhere/train.py:3 in training_step" in shown
+    assert "    > " not in shown
+
+
+def test_further_origins_are_a_line_each(script, tmp_path):
+    """The first is told in full, the others named."""
+    others = [finding(script, op=f"aten::op{n}.default", cause="unknown") for n in range(6)]
+
+    shown = text.render(different(finding(script), *others), PLAIN, str(tmp_path))
+
+    assert "also different on its own\n  step 2, aten::op0.default in module net.drop, train.py:3" in shown
+    assert "... and 2 more" in shown
+
+
+def test_a_state_difference_names_the_tensors(script, tmp_path):
+    """At step level what came out is the parameters that differ."""
+    names = ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "conv.weight")
+    state = finding(
+        script,
+        kind="step",
+        op="SGD.step",
+        difference=None,
+        names=names,
+        outputs=("f32[3]",) * 5,
+        cause="unknown",
+    )
+
+    shown = text.render(different(state), PLAIN, str(tmp_path))
+
+    assert "first difference: step 2, the state after the step (SGD.step)" in shown
+    assert "fc1.weight f32[3], fc1.bias f32[3], fc2.weight f32[3], fc2.bias f32[3] and 1 more" in shown
+    assert "cause         not known yet" in shown
+
+
+@pytest.mark.parametrize(
+    ("difference", "words"),
+    [
+        (Difference(1, 1, None, 3.0), "1 of 1 element differ, by up to 3\n"),
+        (Difference(2, 10, None, math.nan), "2 of 10 elements differ, some of them NaN in one run"),
+        (Difference(2, 10, None, math.inf), "by up to inf"),
+        (Difference(2, 10, 1, 1e-9), "by up to 1e-09 (1 ULP)"),
+        (Difference(2, 10, None, None), "2 of 10 elements differ\n"),
+    ],
+)
+def test_by_how_much(difference, words):
+    """Numbers of elements, absolute and in units in the last place."""
+    shown = text.render(different(replace(finding(), difference=difference)), PLAIN, "/work")
+
+    assert words in shown
+
+
+def test_not_judged_gives_the_reason():
+    """Nothing else is claimed."""
+    comparison = Comparison("not_judged", "train.py never imported torch: nothing to compare", 0)
+    shown = text.render(Verification(comparison, ("train.py",), (run(),), 1.0), PLAIN, "/work")
+
+    assert shown.splitlines()[0] == "not judged: train.py never imported torch: nothing to compare"
+
+
+def test_stress_is_listed_per_run():
+    """What was perturbed in which run."""
+    runs = (run(perturbation=("PYTHONHASHSEED=1",)), run("run-2", perturbation=("PYTHONHASHSEED=2",)))
+    result = replace(identical(), runs=runs)
+
+    shown = text.render(result, PLAIN, "/work")
+
+    assert "  stress        run 1: PYTHONHASHSEED=1\n                run 2: PYTHONHASHSEED=2" in shown
+
+
+@pytest.mark.parametrize("width", [60, 80, 100])
+def test_lines_fit(script, tmp_path, width):
+    """Prose is wrapped to the terminal."""
+    shown = text.render(different(finding(script), finding(script)), Style(width=width), str(tmp_path))
+
+    assert max(map(len, shown.splitlines())) <= width
+
+
+def test_colour_changes_nothing_but_colour(script, tmp_path):
+    """Without its escape sequences the coloured report is the plain one."""
+    import re
+
+    result = different(finding(script))
+    coloured = text.render(result, Style(colour=True), str(tmp_path))
+
+    assert "\x1b[" in coloured
+    assert re.sub(r"\x1b\[[0-9;]*m", "", coloured) == text.render(result, PLAIN, str(tmp_path))
+
+
+def test_a_hostile_record_cannot_move_the_cursor():
+    """Escape sequences in names are shown, not obeyed."""
+    hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=("\x07bell",))  # noqa: S108
+
+    shown = text.render(different(hostile, notes=("\x1b]0;title\x07",)), PLAIN, "/work")
+
+    assert "\x1b" not in shown
+    assert "\x07" not in shown

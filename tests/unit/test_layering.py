@@ -1,0 +1,309 @@
+"""The shape of the code: order of rooms, no cycles, sizes, late imports, private torch names in one place.
+
+Every rule is a function from sources to complaints; a second test gives it a source that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src"
+ROOMS = ("errors", "environment", "digest", "recording", "comparison", "verification", "report", "cli")
+HEAVY = {"torch", "numpy"}
+PRIVATE_TORCH_HOME = "samebits.recording.torch_private"
+# Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
+PRIVATE_ATTRIBUTES = {"_version", "_base", "_cdata", "_typed_storage", "_backward_hooks", "_forward_hooks"}
+MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
+
+
+@dataclass(frozen=True)
+class Module:
+    """One source file."""
+
+    name: str
+    is_package: bool
+    text: str
+
+    @property
+    def tree(self) -> ast.Module:
+        """Its syntax."""
+        return ast.parse(self.text)
+
+    @property
+    def room(self) -> str:
+        """The first folder or module below `samebits`; empty for the package's own `__init__`."""
+        return self.name.partition(".")[2].partition(".")[0]
+
+
+Sources = dict[str, Module]
+Rule = Callable[[Sources], list[str]]
+
+
+def read_sources() -> Sources:
+    """All modules of the package by name."""
+    sources = {}
+    for path in sorted((SOURCE / "samebits").rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        is_package = parts[-1] == "__init__"
+        name = ".".join(parts[:-1] if is_package else parts)
+        sources[name] = Module(name, is_package, path.read_text(encoding="utf-8"))
+    return sources
+
+
+def make_sources(**texts: str) -> Sources:
+    """Sources for the tests of the rules; `__` in a name stands for a dot below `samebits`."""
+    names = {"samebits." + key.replace("__", "."): text for key, text in texts.items()}
+    return {name: Module(name, is_package=False, text=text) for name, text in names.items()}
+
+
+def top_level(tree: ast.AST) -> Iterator[ast.AST]:
+    """Nodes that run when the module is imported."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            yield from (inner for orelse in node.orelse for inner in top_level(orelse))
+            continue
+        yield node
+        yield from top_level(node)
+
+
+def imported(module: Module, nodes: Iterable[ast.AST]) -> set[str]:
+    """Names of modules, or of names in modules, that those nodes import."""
+    names: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                parts = module.name.split(".")
+                parts = parts[: len(parts) - node.level + module.is_package]
+                base = ".".join([*parts, base] if base else parts)
+            names |= {f"{base}.{alias.name}" for alias in node.names} | {base}
+    return names
+
+
+def targets(module: Module, nodes: Iterable[ast.AST], sources: Sources) -> set[str]:
+    """Modules of the package that those nodes import, itself aside."""
+    return {name for name in imported(module, nodes) if name in sources} - {module.name}
+
+
+def upward_imports(sources: Sources) -> list[str]:
+    """A room imports only rooms before it in `ROOMS`, also inside functions and for types."""
+    complaints = []
+    for module in sources.values():
+        if module.room in {"", "__main__"}:
+            continue
+        if module.room not in ROOMS:
+            complaints.append(f"{module.name}: {module.room} is not a known room")
+            continue
+        for target in sorted(targets(module, ast.walk(module.tree), sources)):
+            room = sources[target].room
+            if room and room in ROOMS and ROOMS.index(room) > ROOMS.index(module.room):
+                complaints.append(f"{module.name} imports {target}, which is above it")
+    return complaints
+
+
+def import_cycles(sources: Sources) -> list[str]:
+    """No module imports itself through others while being imported; package `__init__` files aside."""
+    graph = {
+        module.name: targets(module, top_level(module.tree), sources)
+        for module in sources.values()
+        if not module.is_package
+    }
+    complaints = []
+    for start, first in graph.items():
+        reached, waiting = set(), list(first)
+        while waiting:
+            name = waiting.pop()
+            if name in graph and name not in reached:
+                reached.add(name)
+                waiting += graph[name]
+        if start in reached:
+            complaints.append(f"{start} imports itself through {sorted(reached - {start})}")
+    return complaints
+
+
+def heavy_imports(sources: Sources) -> list[str]:
+    """What `import samebits` or `import samebits.cli.main` runs imports neither torch nor numpy."""
+    waiting, reached, complaints = ["samebits", "samebits.cli.main"], set(), []
+    while waiting:
+        name = waiting.pop()
+        if name in reached or name not in sources:
+            continue
+        reached.add(name)
+        module = sources[name]
+        nodes = list(top_level(module.tree))
+        heavy = {found.partition(".")[0] for found in imported(module, nodes)} & HEAVY
+        complaints += [f"{name} imports {package} at top level" for package in sorted(heavy)]
+        for target in targets(module, nodes, sources):
+            parts = target.split(".")
+            waiting += [".".join(parts[:length]) for length in range(1, len(parts) + 1)]
+    return complaints
+
+
+def torch_aliases(tree: ast.AST) -> set[str]:
+    """Names that are bound to torch or to something of it."""
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found = [alias for alias in node.names if alias.name.partition(".")[0] == "torch"]
+            names |= {(alias.asname or alias.name).partition(".")[0] for alias in found}
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "torch":
+            names |= {alias.asname or alias.name for alias in node.names}
+    return names
+
+
+def is_private(name: str) -> bool:
+    """Whether that name starts with an underscore and is no dunder."""
+    return name.startswith("_") and not name.endswith("__")
+
+
+def private_names(tree: ast.AST) -> Iterator[str]:
+    """Private names of torch that the source uses."""
+    aliases = torch_aliases(tree)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            paths = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            paths = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            if node.attr in PRIVATE_ATTRIBUTES:
+                yield node.attr
+            paths = [ast.unparse(node)]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            paths = [node.value] if node.value.isascii() and " " not in node.value else []
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in {"getattr", "hasattr", "setattr"}:
+            owner, name = (ast.unparse(argument) for argument in node.args[:2])
+            paths = [f"{owner}.{name[1:-1]}"]
+        else:
+            continue
+        for path in paths:
+            first, *rest = path.split(".")
+            if first in aliases | {"torch"} and any(is_private(part) for part in rest):
+                yield path
+
+
+def misplaced_private_names(sources: Sources) -> list[str]:
+    """Private names of torch are used in one module only."""
+    return [
+        f"{module.name} uses {name}"
+        for module in sources.values()
+        if module.name != PRIVATE_TORCH_HOME
+        for name in sorted(set(private_names(module.tree)))
+    ]
+
+
+def oversized(sources: Sources) -> list[str]:
+    """Modules, functions and argument lists stay small."""
+    complaints = []
+    for module in sources.values():
+        length = len(module.text.splitlines())
+        if length > MAX_MODULE_LINES:
+            complaints.append(f"{module.name} has {length} lines")
+        for node in ast.walk(module.tree):
+            if not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                continue
+            length = (node.end_lineno or node.lineno) - node.lineno + 1
+            if length > MAX_FUNCTION_LINES:
+                complaints.append(f"{module.name}.{node.name} has {length} lines")
+            arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+            count = len([a for a in arguments if a.arg not in {"self", "cls"}])
+            if count > MAX_ARGUMENTS:
+                complaints.append(f"{module.name}.{node.name} has {count} arguments")
+    return complaints
+
+
+def global_statements(sources: Sources) -> list[str]:
+    """No `global`: nothing at module level changes."""
+    return [
+        f"{module.name}:{node.lineno} has a global statement"
+        for module in sources.values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Global)
+    ]
+
+
+RULES: tuple[Rule, ...] = (
+    upward_imports,
+    import_cycles,
+    heavy_imports,
+    misplaced_private_names,
+    oversized,
+    global_statements,
+)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
+def test_the_package_follows(rule):
+    """The package itself breaks no rule."""
+    assert rule(read_sources()) == []
+
+
+def test_all_sources_are_read():
+    """The rules are not green for want of anything to read."""
+    names = set(read_sources())
+
+    assert {"samebits", "samebits.errors", "samebits.recording.events"} <= names
+
+
+LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
+BROKEN = [
+    (upward_imports, {"digest__a": "import samebits.report.b", "report__b": ""}),
+    (upward_imports, {"digest__a": "from ..report import b", "report__b": ""}),
+    (upward_imports, {"digest__a": "def f():\n    from samebits.report.b import x", "report__b": "x = 1"}),
+    (upward_imports, {"attic__a": ""}),
+    (import_cycles, {"digest__a": "import samebits.digest.b", "digest__b": "from samebits.digest import a"}),
+    (
+        import_cycles,
+        {"digest__a": "from .b import x", "digest__b": "from .c import x", "digest__c": "from .a import x"},
+    ),
+    (heavy_imports, {"cli__main": "import torch"}),
+    (
+        heavy_imports,
+        {"cli__main": "from samebits.digest.a import x", "digest__a": "from numpy import zeros as x"},
+    ),
+    (heavy_imports, {"cli__main": "if True:\n    import torch.nn"}),
+    (misplaced_private_names, {"digest__a": "import torch\ntorch._C._foo()"}),
+    (misplaced_private_names, {"digest__a": "from torch.utils._python_dispatch import TorchDispatchMode"}),
+    (misplaced_private_names, {"digest__a": "from torch import nn\nnn._x()"}),
+    (misplaced_private_names, {"digest__a": "import torch\ngetattr(torch, '_C')"}),
+    (misplaced_private_names, {"digest__a": "import importlib\nimportlib.import_module('torch._C')"}),
+    (misplaced_private_names, {"digest__a": "def f(tensor):\n    return tensor._version"}),
+    (oversized, {"digest__a": LONG_FUNCTION}),
+    (oversized, {"digest__a": "def f(a, b, c, d, *, e, f, g): ..."}),
+    (oversized, {"digest__a": "x = 1\n" * 451}),
+    (global_statements, {"digest__a": "def f():\n    global x\n    x = 1"}),
+]
+
+
+@pytest.mark.parametrize(("rule", "texts"), BROKEN)
+def test_a_rule_can_fail(rule, texts):
+    """Each rule names the offending module."""
+    complaints = rule(make_sources(**texts))
+
+    assert len(complaints) >= 1
+    assert all(complaint.startswith("samebits.") for complaint in complaints)
+
+
+ALLOWED = [
+    {"report__a": "import samebits.digest.b", "digest__b": ""},
+    {"digest__a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"},
+    {"digest__a": "def f():\n    import torch\n    return torch.zeros(1)"},
+    {"recording__torch_private": "import torch\ntorch._C._foo()"},
+    {"digest__a": "import torch\ntorch.Tensor.__torch_dispatch__\n_private = 1\nself._private"},
+    {"digest__a": "from samebits.digest.b import x", "digest__b": "def f():\n    import samebits.digest.a"},
+    {"digest__a": "def f(a, b, c, *, d, e, f): ..."},
+]
+
+
+@pytest.mark.parametrize("texts", ALLOWED)
+def test_what_is_allowed_passes(texts):
+    """No false alarms."""
+    assert [complaint for rule in RULES for complaint in rule(make_sources(**texts))] == []

@@ -1,0 +1,130 @@
+"""Runs that are not run and records that are not read: the order of a verification without its cost."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from samebits.comparison.results import Comparison, Finding, Origins
+from samebits.recording.events import Event, RunInfo, Site, TensorInfo
+from samebits.recording.runner import Target
+from samebits.verification import ScriptRun, VerifyRequest
+from samebits.verification.tools import Tools
+
+IDENTICAL = Comparison("identical", None, 5, final_digest=("aa", "aa"))
+SITE = Site("/w/train.py", 3, "main")
+
+
+def finding(**fields) -> Finding:
+    """An origin at event 7 of both runs."""
+    values = {
+        "kind": "op", "step": 2, "op": "aten::randn.default", "module": None, "site": SITE,
+        "forward_site": None,
+        "inputs_equal": True, "entry": "rng",
+        "events": (7, 7), "positions": (0,),
+    }  # fmt: skip
+    return Finding(**{**values, **fields})
+
+
+def different(step: int = 2, *findings: Finding) -> Comparison:
+    """Two runs that part at a step."""
+    return Comparison("different", f"the state differs at step {step}", step + 1, findings, first_step=step)
+
+
+class FakeRecord:
+    """A record with one op event of number 7 in step 2."""
+
+    def __init__(self, info: RunInfo, captured: bytes) -> None:
+        self.info = info
+        self._captured = captured
+
+    def events(self, kinds=(), first_step=None, last_step=None):
+        """That event, or one step."""
+        event = self.event(7)
+        yield replace(event, kind="step", op="SGD.step") if "step" in kinds else event
+
+    def event(self, seq: int) -> Event:
+        """That event."""
+        tensor = TensorInfo("out", "", "float32", (2,))
+        return Event(7, "op", 2, "aten::randn.default", SITE, None, "", "", "", (tensor,), (b"\0" * 16,), ())
+
+    def captures(self, seq: int) -> dict[int, bytes]:
+        """What the run captured."""
+        return {0: self._captured} if self._captured else {}
+
+
+@dataclass
+class World:
+    """Scripted results.
+
+    Args:
+        verdicts: by name of the second record; identical if not there.
+        origins: by name of the second record.
+        statuses: exit status by name of the record.
+        infos: changes to the run's information, by name of the record.
+        captured: captured bytes by name of the record.
+    """
+
+    verdicts: dict = field(default_factory=dict)
+    origins: dict = field(default_factory=dict)
+    statuses: dict = field(default_factory=dict)
+    infos: dict = field(default_factory=dict)
+    captured: dict = field(default_factory=dict)
+    made: list = field(default_factory=list)
+    perturbations: list = field(default_factory=list)
+    judged_excused: list = field(default_factory=list)
+
+    def tools(self) -> Tools:
+        """The functions that verification uses."""
+        return Tools(self.run_script, self.open_record, self.judge, self.find_origins)
+
+    def run_script(self, script, settings, *, purpose, perturbation) -> ScriptRun:
+        """Note what was asked for."""
+        name = Path(settings.record).stem
+        self.made.append((name, settings))
+        self.perturbations.append(perturbation)
+        return ScriptRun(
+            purpose, settings.record, self.statuses.get(name, 0), 1.0, info=self.info(name, settings.level)
+        )
+
+    def info(self, name: str, level: str = "step") -> RunInfo | None:
+        """What the record of that name says."""
+        values = {"status": "finished", "exit_status": 0, "steps": 5, "torch": "2.13.0", "level": level}
+        changes = self.infos.get(name, {})
+        return None if changes is None else RunInfo(command=("train.py",), **{**values, **changes})
+
+    @contextmanager
+    def open_record(self, path):
+        """A fake record."""
+        name = Path(path).stem
+        yield _named(FakeRecord(self.info(name), self.captured.get(name, b"")), name)
+
+    def judge(self, a, b, excused=()) -> Comparison:
+        """The scripted verdict."""
+        self.judged_excused.append(tuple(excused))
+        list(a.events(("step", "read")))
+        return self.verdicts.get(b.name, IDENTICAL)
+
+    def find_origins(self, a, b, excused=()) -> Origins:
+        """The scripted origins."""
+        return self.origins[b.name]
+
+    @property
+    def names(self) -> list[str]:
+        """Records in the order in which they were made."""
+        return [name for name, _ in self.made]
+
+    def settings(self, name: str):
+        """How that run was recorded."""
+        return dict(self.made)[name]
+
+
+def _named(record: FakeRecord, name: str) -> FakeRecord:
+    record.name = name
+    return record
+
+
+def request(folder: Path, **fields) -> VerifyRequest:
+    """Verify train.py."""
+    return VerifyRequest(Target(script="train.py", module=None, arguments=()), folder, **fields)
