@@ -3,6 +3,7 @@
     python bench/overhead.py                  the three workloads, about five minutes
     python bench/overhead.py --rounds 3       quicker, rougher
     python bench/overhead.py --workload gpt --modes plain,step
+    python bench/overhead.py --cpu-time --threads 1    on a machine that is busy with other things
 
 One process runs blocks of steps of the same training in turn: plain, step level, op level, DebugMode, then
 again. A block's figure is its mean time per step, with everything that happens inside it (buffered rows are
@@ -143,18 +144,20 @@ def debug_mode(**options: Any) -> Iterator[None]:
         yield
 
 
-def time_block(mode: str, step: Callable[[], None], n_steps: int) -> float:
+def time_block(mode: str, step: Callable[[], None], n_steps: int, clock: Callable[[], float]) -> float:
     """Milliseconds per step of one block, after two steps that are not counted."""
     with tempfile.TemporaryDirectory() as folder, recorder(mode, Path(folder)):
         step()
         step()
-        start = time.perf_counter()
+        start = clock()
         for _ in range(n_steps):
             step()
-        return (time.perf_counter() - start) / n_steps * 1000
+        return (clock() - start) / n_steps * 1000
 
 
-def measure(workload: Workload, modes: list[str], rounds: int) -> dict[str, list[float]]:
+def measure(
+    workload: Workload, modes: list[str], rounds: int, clock: Callable[[], float]
+) -> dict[str, list[float]]:
     """Times of all blocks by mode; the order of the modes turns from round to round."""
     step = workload.make()
     for _ in range(10):
@@ -163,7 +166,7 @@ def measure(workload: Workload, modes: list[str], rounds: int) -> dict[str, list
     for number in range(rounds):
         turn = number % len(modes)
         for mode in modes[turn:] + modes[:turn]:
-            times[mode].append(time_block(mode, step, workload.steps))
+            times[mode].append(time_block(mode, step, workload.steps, clock))
     return times
 
 
@@ -184,6 +187,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--workload", choices=[*WORKLOADS, "all"], default="all")
     parser.add_argument("--modes", default=",".join(MODES), help="comma-separated, `plain` among them")
     parser.add_argument("--threads", type=int, help="torch's threads (default: torch's choice)")
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="processor time of all threads, not wall-clock"
+    )
     return parser.parse_args()
 
 
@@ -192,15 +198,14 @@ def main() -> None:
     args = parse_arguments()
     if args.threads:
         torch.set_num_threads(args.threads)
-    python = platform.python_version()
-    print(
-        f"torch {torch.__version__}, Python {python}, {torch.get_num_threads()} threads, {args.rounds} rounds"
-    )
+    clock, unit = (time.process_time, "CPU ms") if args.cpu_time else (time.perf_counter, "ms")
+    python, threads = platform.python_version(), torch.get_num_threads()
+    print(f"torch {torch.__version__}, Python {python}, {threads} threads, {args.rounds} rounds")
     names = list(WORKLOADS) if args.workload == "all" else [args.workload]
     for name in names:
         workload = WORKLOADS[name]
-        times = measure(workload, args.modes.split(","), args.rounds)
-        print(f"\n{workload.title} (ms per step; ratios to plain)")
+        times = measure(workload, args.modes.split(","), args.rounds, clock)
+        print(f"\n{workload.title} ({unit} per step; ratios to plain)")
         print(f"  {'':12} {'min':>9} {'median':>9}   {'ratio':>7} {'median':>7}   target")
         for mode in times:
             print(row(mode, times, workload.targets.get(mode)))

@@ -30,9 +30,9 @@ static void scalar_blocks(const unsigned char *data, size_t count, uint64_t firs
                 chain[l] = sb_step(chain[l], load_word(data + 128 * s + 8 * l));
                 trail[l] += chain[l];
             }
-        for (int l = 0; l < SB_SUMS; l++) {
-            sums->chain[l] += sb_mix(sb_step(chain[l], chain[l + SB_SUMS]) ^ (index * SB_INDEX_1));
-            sums->trail[l] += sb_mix(sb_step(trail[l], trail[l + SB_SUMS]) ^ (index * SB_INDEX_2));
+        for (int l = 0; l < SB_LANES; l++) {
+            sums->chain[l % SB_SUMS] += sb_mix(chain[l] ^ (index * SB_INDEX_1));
+            sums->trail[l % SB_SUMS] += sb_mix(trail[l] ^ (index * SB_INDEX_2));
         }
     }
 }
@@ -48,7 +48,7 @@ static void scalar_blocks(const unsigned char *data, size_t count, uint64_t firs
 
 SB_INLINE SB_AVX512 __m512i step_512(__m512i chain, __m512i word) {
     const __m512i t = _mm512_xor_si512(chain, word);
-    return _mm512_mullo_epi64(_mm512_xor_si512(t, _mm512_srli_epi64(t, 32)), _mm512_set1_epi64(SB_CHAIN));
+    return _mm512_mullo_epi64(_mm512_xor_si512(t, _mm512_srli_epi64(t, 29)), _mm512_set1_epi64(SB_CHAIN));
 }
 
 SB_INLINE SB_AVX512 __m512i mix_512(__m512i x, uint64_t salt) {
@@ -69,8 +69,9 @@ SB_AVX512 static void avx512_blocks(const unsigned char *data, size_t count, uin
             t0 = _mm512_add_epi64(t0, c0);
             t1 = _mm512_add_epi64(t1, c1);
         }
-        sum1 = _mm512_add_epi64(sum1, mix_512(step_512(c0, c1), index * SB_INDEX_1));
-        sum2 = _mm512_add_epi64(sum2, mix_512(step_512(t0, t1), index * SB_INDEX_2));
+        const uint64_t salt1 = index * SB_INDEX_1, salt2 = index * SB_INDEX_2;
+        sum1 = _mm512_add_epi64(sum1, _mm512_add_epi64(mix_512(c0, salt1), mix_512(c1, salt1)));
+        sum2 = _mm512_add_epi64(sum2, _mm512_add_epi64(mix_512(t0, salt2), mix_512(t1, salt2)));
     }
     _mm512_storeu_si512(sums->chain, sum1);
     _mm512_storeu_si512(sums->trail, sum2);
@@ -85,9 +86,9 @@ SB_INLINE SB_AVX2 __m256i multiply_256(__m256i low, __m256i high, uint32_t multi
 }
 
 SB_INLINE SB_AVX2 __m256i step_256(__m256i chain, __m256i word) {
-    const __m256i t = _mm256_xor_si256(chain, word);
-    const __m256i high = _mm256_srli_epi64(t, 32);
-    return multiply_256(_mm256_xor_si256(t, high), high, SB_CHAIN);
+    __m256i t = _mm256_xor_si256(chain, word);
+    t = _mm256_xor_si256(t, _mm256_srli_epi64(t, 29));
+    return multiply_256(t, _mm256_srli_epi64(t, 32), SB_CHAIN);
 }
 
 SB_INLINE SB_AVX2 __m256i mix_256(__m256i x, uint64_t salt) {
@@ -115,9 +116,9 @@ SB_AVX2 static void avx2_blocks(const unsigned char *data, size_t count, uint64_
                 c[k] = step_256(c[k], load_256(data + 128 * s + 32 * k));
                 t[k] = _mm256_add_epi64(t[k], c[k]);
             }
-        for (int k = 0; k < 2; k++) {
-            add_to_256(sums->chain + 4 * k, mix_256(step_256(c[k], c[k + 2]), index * SB_INDEX_1));
-            add_to_256(sums->trail + 4 * k, mix_256(step_256(t[k], t[k + 2]), index * SB_INDEX_2));
+        for (int k = 0; k < 4; k++) {
+            add_to_256(sums->chain + 4 * (k % 2), mix_256(c[k], index * SB_INDEX_1));
+            add_to_256(sums->trail + 4 * (k % 2), mix_256(t[k], index * SB_INDEX_2));
         }
     }
 }
@@ -133,9 +134,9 @@ static inline uint64x2_t multiply_neon(uint32x2_t low, uint32x2_t high, uint32_t
 }
 
 static inline uint64x2_t step_neon(uint64x2_t chain, uint64x2_t word) {
-    const uint64x2_t t = veorq_u64(chain, word);
-    const uint32x2_t high = vshrn_n_u64(t, 32);
-    return multiply_neon(veor_u32(vmovn_u64(t), high), high, SB_CHAIN);
+    uint64x2_t t = veorq_u64(chain, word);
+    t = veorq_u64(t, vshrq_n_u64(t, 29));
+    return multiply_neon(vmovn_u64(t), vshrn_n_u64(t, 32), SB_CHAIN);
 }
 
 static inline uint64x2_t mix_neon(uint64x2_t x, uint64_t salt) {
@@ -161,9 +162,9 @@ static void neon_blocks(const unsigned char *data, size_t count, uint64_t first,
                 c[k] = step_neon(c[k], vreinterpretq_u64_u8(vld1q_u8(data + 128 * s + 16 * k)));
                 t[k] = vaddq_u64(t[k], c[k]);
             }
-        for (int k = 0; k < 4; k++) {
-            add_to_neon(sums->chain + 2 * k, mix_neon(step_neon(c[k], c[k + 4]), index * SB_INDEX_1));
-            add_to_neon(sums->trail + 2 * k, mix_neon(step_neon(t[k], t[k + 4]), index * SB_INDEX_2));
+        for (int k = 0; k < 8; k++) {
+            add_to_neon(sums->chain + 2 * (k % 4), mix_neon(c[k], index * SB_INDEX_1));
+            add_to_neon(sums->trail + 2 * (k % 4), mix_neon(t[k], index * SB_INDEX_2));
         }
     }
 }

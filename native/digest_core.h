@@ -14,7 +14,7 @@
 
 #define SB_LANES 16
 #define SB_STRIPES 8
-#define SB_SUMS 8     /* lanes l and l + 8 are joined at the end of a block */
+#define SB_SUMS 8     /* lanes l and l + 8 have their sums in common */
 #define SB_BLOCK 1024 /* bytes: SB_STRIPES stripes of SB_LANES words of 8 bytes */
 
 /* Multipliers are odd and below 2^32, so that SIMD without a 64-bit multiply needs two 32-bit ones only. */
@@ -43,10 +43,11 @@ typedef struct {
     uint64_t trail[SB_SUMS];
 } sb_sums;
 
-/* One step of a lane: a bijection of the state for any word, and of the word for any state. */
+/* One step of a lane: a bijection of the state for any word, and of the word for any state. The shift is no
+ * multiple of 8, so that no two bits that data changes together (signs of neighbours) cancel each other in it. */
 SB_FN uint64_t sb_step(uint64_t chain, uint64_t word) {
     uint64_t t = chain ^ word;
-    t ^= t >> 32;
+    t ^= t >> 29;
     return t * SB_CHAIN;
 }
 

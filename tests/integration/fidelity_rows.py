@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from fidelity_sources import AT_EXIT, ENVIRONMENT, INTERRUPT, MODULES, ORDER, PICKLE, POOL, RAISE, SHOW
+
 
 @dataclass(frozen=True)
 class Row:
@@ -34,157 +36,34 @@ def _one(name: str, source: str | bytes, **fields: object) -> Row:
     return Row(name, {"probe.py": source}, **fields)  # type: ignore[arg-type]
 
 
-_SHOW = """\
-import os, sys
-def show():
-    g = globals()
-    print(list(g))
-    print({k: repr(g[k]) for k in g if k.startswith("__")})
-    print(sys.argv, sys.orig_argv, sys.path, sys.flags, sys._xoptions, sys.warnoptions)
-    print(type(__builtins__), type(sys.modules["__main__"]), sys.modules["__main__"].__dict__ is g)
-    print(sys.exc_info(), sys.gettrace(), sys.getprofile(), sys.getrecursionlimit(), os.getcwd())
-show()
-"""
-
-_AT_EXIT = """
-import atexit, sys
-@atexit.register
-def last():
-    print("file" , "__file__" in globals(), "__cached__" in globals())
-    print([type(getattr(sys, name, None)).__name__ for name in ("last_type", "last_value", "last_exc")])
-    print(sys.excepthook is sys.__excepthook__, sys.exc_info(), __name__)
-    trace = getattr(sys, "last_traceback", None)
-    while trace:
-        print(trace.tb_frame.f_code.co_name, trace.tb_lineno)
-        trace = trace.tb_next
-"""
-
-_PICKLE = """
-import atexit, pickle, threading, time
-class Point:
-    def __init__(self, x):
-        self.x = x
-def round_trip(where):
-    copy = pickle.loads(pickle.dumps(Point(3)))
-    print(where, type(copy) is Point, copy.x, flush=True)
-def late():
-    time.sleep(0.1)
-    round_trip("thread")
-round_trip("main")
-atexit.register(round_trip, "atexit")
-threading.Thread(target=late).start()
-"""
-
-_POOL = """
-import multiprocessing, sys
-class Point:
-    def __init__(self, x):
-        self.x = x
-def twice(point):
-    import os
-    main = sys.modules["__main__"]
-    names = sorted(name for name in os.environ if name.startswith("SAMEBITS"))
-    seen = ("samebits" in sys.modules) if sys.argv[1] != "fork" else None
-    return Point(2 * point.x), __name__, main.__name__, sys.argv, sys.path, seen, names
-print("body", __name__)
-if __name__ == "__main__":
-    context = multiprocessing.get_context(sys.argv[1])
-    with context.Pool(1) as pool:
-        for point, *rest in pool.map(twice, [Point(1), Point(2)]):
-            print(point.x, type(point) is Point, rest)
-        pool.close()
-        pool.join()
-"""
-
-_ORDER = """
-import atexit, sys, threading, time, weakref
-class Loud:
-    def __init__(self, name):
-        self.name = name
-    def __del__(self, write=sys.stdout.write):
-        write(f"del {self.name}\\n")
-loud = Loud("global")
-def late():
-    time.sleep(0.05)
-    print("thread", threading.main_thread().is_alive())
-threading.Thread(target=late, name="late").start()
-threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
-atexit.register(print, "registered first")
-atexit.register(print, "registered second")
-atexit.register(lambda: print(sorted(t.name for t in threading.enumerate() if not t.daemon)))
-weakref.finalize(loud, print, "finalize")
-print("end of main")
-"""
-
-_INTERRUPT = """
-import atexit, os, signal, sys, threading, time
-atexit.register(print, "atexit")
-def late():
-    time.sleep(0.05)
-    print("thread")
-threading.Thread(target=late).start()
-try:
-    os.kill(os.getpid(), signal.SIGINT)
-    time.sleep(5)
-finally:
-    print("finally", signal.getsignal(signal.SIGINT) is signal.default_int_handler)
-"""
-
-_RAISE = "def f():\n    raise ValueError('bad\\nluck')\n\n\nprint('before')\nf()\n"
-_ENVIRONMENT = """
-import os, signal, stat, sys
-print(sorted((k, v) for k, v in os.environ.items() if k != "_"))
-print(sorted(os.listdir("/proc/self/fd"))[:3], os.getpgid(0) == os.getpgid(os.getppid()), os.umask(0o22))
-print({s: str(signal.getsignal(s)) for s in sorted(signal.valid_signals())})
-print(signal.pthread_sigmask(signal.SIG_BLOCK, ()), sys.stdout.line_buffering, sys.stdout.write_through)
-print([stream.encoding + stream.errors for stream in (sys.stdin, sys.stdout, sys.stderr)], sys.executable)
-import subprocess
-print(subprocess.run([sys.executable, "-c", "import os; print(len(os.environ))"], capture_output=True).stdout)
-"""
-
-_MODULES = {
-    "package/__init__.py": "print('package', __name__, __import__('sys').argv)\n",
-    "package/sibling.py": "VALUE = 3\n",
-    "package/tool.py": "from .sibling import VALUE\nprint(VALUE)\n" + _SHOW,
-    "package/pool.py": _POOL,
-    "package/fails.py": _AT_EXIT + _RAISE,
-    "package/leaves.py": _AT_EXIT + "sys.exit('so long')\n",
-    "package/broken.py": "x = = 1\n",
-    "package/interrupted.py": _INTERRUPT,
-    "package/__main__.py": "import sys\nprint(__name__, __spec__.name, sys.argv, sys.path[0], __file__)\n",
-    "raising/__init__.py": "1 / 0\n",
-    "raising/tool.py": "",
-}
-
-
 def _module(name: str, module: str, *arguments: str, **fields: object) -> Row:
-    return Row(name, _MODULES, ("-m", module, *arguments), **fields)  # type: ignore[arg-type]
+    return Row(name, MODULES, ("-m", module, *arguments), **fields)  # type: ignore[arg-type]
 
 
 _START = (
-    _one("globals", '"""The doc."""\nx: int = 3\n' + _SHOW + "print(__annotations__, __doc__)\n"),
-    _one("arguments", _SHOW, command=("./sub/../probe.py", "-m", "--level", "op", "", "é ü", "-")),
+    _one("globals", '"""The doc."""\nx: int = 3\n' + SHOW + "print(__annotations__, __doc__)\n"),
+    _one("arguments", SHOW, command=("./sub/../probe.py", "-m", "--level", "op", "", "é ü", "-")),
     Row(
         "other folder",
-        {"a/probe.py": _SHOW + "import beside\n", "a/beside.py": "print(__name__, __file__)\n"},
+        {"a/probe.py": SHOW + "import beside\n", "a/beside.py": "print(__name__, __file__)\n"},
         ("a/probe.py",),
     ),
-    _one("-P", _SHOW, options=("-P",), since=(3, 11)),
-    _one("PYTHONSAFEPATH", _SHOW, environment={"PYTHONSAFEPATH": "1"}, since=(3, 11)),
-    _one("-I", _SHOW, options=("-I",)),
+    _one("-P", SHOW, options=("-P",), since=(3, 11)),
+    _one("PYTHONSAFEPATH", SHOW, environment={"PYTHONSAFEPATH": "1"}, since=(3, 11)),
+    _one("-I", SHOW, options=("-I",)),
     _one(
         "interpreter options",
-        _SHOW,
+        SHOW,
         options=("-OO", "-B", "-X", "dev", "-Xutf8", "-W", "error::UserWarning", "-u"),
     ),
     _one(
         "warnings in the environment",
-        _SHOW,
+        SHOW,
         options=("-Wonce",),
         environment={"PYTHONWARNINGS": "ignore,error"},
     ),
     _one("hash seed", "print(hash('a'))", environment={"PYTHONHASHSEED": "5"}),
-    _one("environment, streams and signals", _ENVIRONMENT),
+    _one("environment, streams and signals", ENVIRONMENT),
     _one("stdin", "import sys\nprint(input(), sys.stdin.read())\n"),
     _one(
         "data beside the script",
@@ -199,7 +78,7 @@ _START = (
 
 _END = (
     *(
-        _one(f"exit {code}", _AT_EXIT + f"print('x')\nsys.exit({code})\n", merged=True)
+        _one(f"exit {code}", AT_EXIT + f"print('x')\nsys.exit({code})\n", merged=True)
         for code in (
             "",
             "None",
@@ -217,7 +96,7 @@ _END = (
     _one("exit with no stderr", "import sys\nsys.stderr = None\nsys.exit('text')\n"),
     _one("exit of a class of its own", "class Leave(SystemExit):\n    code = 9\nraise Leave(3)\n"),
     _one("exit in atexit", "import atexit, sys\natexit.register(sys.exit, 5)\nsys.exit(2)\n"),
-    _one("normal end", _AT_EXIT),
+    _one("normal end", AT_EXIT),
     _one("os._exit", "import os\nprint('lost')\nos._exit(4)\n"),
     _one("abort", "import os\nos.abort()\n"),
     _one(
@@ -225,7 +104,7 @@ _END = (
     ),
     _one("stdout full", "print('x')\n", stdout="/dev/full"),
     _one("stdout closed", "import sys\nprint('x')\nsys.stdout.close()\nsys.stdout = None\n"),
-    _one("order at the end", _ORDER),
+    _one("order at the end", ORDER),
     _one(
         "order of streams",
         "import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('out')\n1 / 0\n",
@@ -233,8 +112,7 @@ _END = (
     ),
     _one(
         "forked child that goes on",
-        "import os\npid = os.fork()\nprint(pid == 0, flush=True)\n"
-        "if pid:\n    print(os.waitpid(pid, 0)[1])\nelse:\n    raise SystemExit(7)\n",
+        "import os\npid = os.fork()\nif not pid:\n    raise SystemExit(7)\nprint(os.waitpid(pid, 0)[1])\n",
     ),
     _one(
         "re-executes itself",
@@ -244,7 +122,7 @@ _END = (
 )
 
 _ERRORS = (
-    _one("traceback", _AT_EXIT + _RAISE, merged=True),
+    _one("traceback", AT_EXIT + RAISE, merged=True),
     Row(
         "traceback through an import",
         {"probe.py": "import beside\n", "beside.py": "import inner\n", "inner.py": "1 / 0\n"},
@@ -261,13 +139,13 @@ _ERRORS = (
     _one("str raises", "class E(Exception):\n    def __str__(self):\n        1 / 0\nraise E\n"),
     _one(
         "excepthook",
-        _AT_EXIT + "def hook(*a):\n    print(a, sys.exc_info())\nsys.excepthook = hook\n1 / 0\n",
+        AT_EXIT + "def hook(*a):\n    print(a, sys.exc_info())\nsys.excepthook = hook\n1 / 0\n",
         merged=True,
     ),
     _one("excepthook raises", "import sys\ndef hook(*a):\n    {}[1]\nsys.excepthook = hook\n1 / 0\n"),
     _one("excepthook exits", "import sys\nsys.excepthook = lambda *a: sys.exit(7)\n1 / 0\n"),
     _one("excepthook deleted", "import sys\ndel sys.excepthook\n1 / 0\n"),
-    _one("interrupt", _AT_EXIT + _INTERRUPT, merged=True),
+    _one("interrupt", AT_EXIT + INTERRUPT, merged=True),
     _one(
         "interrupt with a hook", "import sys\nsys.excepthook = lambda *a: print(a)\nraise KeyboardInterrupt\n"
     ),
@@ -297,9 +175,9 @@ _ERRORS = (
 )
 
 _MAIN = (
-    _one("pickle", _PICKLE),
+    _one("pickle", PICKLE),
     *(
-        _one(f"pool by {method}", _POOL, command=("probe.py", method))
+        _one(f"pool by {method}", POOL, command=("probe.py", method))
         for method in ("spawn", "fork", "forkserver")
     ),
     _one(
@@ -346,24 +224,24 @@ _FORMS = (
     _module("module with a pool", "package.pool", "spawn"),
     Row(
         "folder",
-        {"app/__main__.py": _SHOW + "import beside\n", "app/beside.py": "print(__file__)\n"},
+        {"app/__main__.py": SHOW + "import beside\n", "app/beside.py": "print(__file__)\n"},
         ("app/", "x"),
     ),
-    Row("folder raises", {"app/__main__.py": _AT_EXIT + _RAISE}, ("app",), merged=True),
-    Row("folder with a pool", {"app/__main__.py": _POOL}, ("app", "fork")),
+    Row("folder raises", {"app/__main__.py": AT_EXIT + RAISE}, ("app",), merged=True),
+    Row("folder with a pool", {"app/__main__.py": POOL}, ("app", "fork")),
     Row(
         "archive",
-        {"zip:__main__.py": _SHOW + "import beside\n" + _RAISE, "zip:beside.py": "print(__file__)\n"},
+        {"zip:__main__.py": SHOW + "import beside\n" + RAISE, "zip:beside.py": "print(__file__)\n"},
         ("app.zip", "x"),
     ),
-    Row("compiled", {"pyc:probe.py": _SHOW + _AT_EXIT + _RAISE}, ("probe.pyc",)),
-    Row("compiled with another name", {"pyc:probe.py": _SHOW}, ("hidden.bin",)),
+    Row("compiled", {"pyc:probe.py": SHOW + AT_EXIT + RAISE}, ("probe.pyc",)),
+    Row("compiled with another name", {"pyc:probe.py": SHOW}, ("hidden.bin",)),
     Row("compiled by another Python", {"probe.pyc": b"\0\0\r\n" + bytes(12)}, ("probe.pyc",)),
-    Row("compiled and cut off", {"pyc:probe.py": _SHOW}, ("cut.pyc",)),
+    Row("compiled and cut off", {"pyc:probe.py": SHOW}, ("cut.pyc",)),
     Row(
         "link",
         {
-            "real/probe.py": _SHOW + "import beside\n",
+            "real/probe.py": SHOW + "import beside\n",
             "real/beside.py": "print(1)\n",
             "link:link.py": "real/probe.py",
         },
@@ -394,7 +272,23 @@ _SHADOWS = tuple(
     )
 )
 
-ROWS = (*_START, *_END, *_ERRORS, *_MAIN, *_FORMS, *_SHADOWS)
+_SHADOW_WITH_TORCH = Row(
+    "samebits.py beside a script with torch",
+    {
+        "probe.py": "import torch, samebits\nprint(torch.ones(3).sum().item(), samebits.VALUE)\n",
+        "samebits.py": "VALUE = 9\n",
+    },
+)
+_SHADOW_PACKAGE = Row(
+    "json package beside the script",
+    {
+        "probe.py": "import json.decoder\nprint(json.decoder.VALUE, json.__path__)\n",
+        "json/__init__.py": "",
+        "json/decoder.py": "VALUE = 8\n",
+    },
+)
+
+ROWS = (*_START, *_END, *_ERRORS, *_MAIN, *_FORMS, *_SHADOWS, _SHADOW_PACKAGE, _SHADOW_WITH_TORCH)
 
 # What is known to differ: the frames of samebits below the script's own, and the words of the error for a
 # file that is not text (CPython reads a script and a string of the same bytes by two decoders).

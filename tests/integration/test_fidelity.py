@@ -106,7 +106,7 @@ def seen(row: Row, folder: Path, way: str) -> tuple[bytes, bytes, int]:
         )
     stdout_bytes, stderr_bytes = plain(done.stdout or b""), plain(done.stderr or b"")
     if way == "command":
-        last_line = re.compile(rb"^samebits: \d+ steps? recorded in \S+\n", re.MULTILINE)
+        last_line = re.compile(rb"^samebits: [^\n]*\.\./r\.sbr[^\n]*\n\Z", re.MULTILINE)
         stdout_bytes, stderr_bytes = last_line.sub(b"", stdout_bytes), last_line.sub(b"", stderr_bytes)
     return stdout_bytes, stderr_bytes, done.returncode
 

@@ -14,6 +14,7 @@ from samebits.cli.compare import CompareCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
+from samebits.cli.terminal import write
 from samebits.cli.verify import VerifyCommand
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.report import json as json_report
@@ -103,8 +104,7 @@ def _parser() -> CommandParser:
 def _report(message: str, slug: str) -> int:
     sys.stdout.flush()
     line = " ".join(message.split())  # one line, whatever a file name contains
-    print(f"samebits: {line}", file=sys.stderr)
-    print(f"see docs/messages.md#{slug}", file=sys.stderr)
+    write(f"samebits: {line}\nsee docs/messages.md#{slug}", sys.stderr)
     return EXIT_NOT_JUDGED
 
 

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from samebits.cli.terminal import style_of
+from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED
 from samebits.report import json as json_report
 from samebits.report import text as text_report
@@ -24,7 +24,7 @@ def print_result(result: Verification, *, as_json: bool) -> int:
         the exit status that goes with the verdict.
     """
     if as_json:
-        print(json_report.render(result.comparison))
+        write(json_report.render(result.comparison), sys.stdout)
     else:
-        print(text_report.render(result, style_of(sys.stdout), os.getcwd()))
+        write(text_report.render(result, style_of(sys.stdout), os.getcwd()), sys.stdout)
     return _STATUS[result.comparison.verdict]

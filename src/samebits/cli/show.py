@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
 from samebits.cli.script_parser import CommandParser
-from samebits.cli.terminal import style_of
+from samebits.cli.terminal import style_of, write
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS
 from samebits.recording.store import RecordReader
-from samebits.report import record as record_report
+from samebits.report import record as report
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from samebits.recording.events import Event, RunInfo
 
 
 class ShowCommand:
@@ -53,22 +55,18 @@ class ShowCommand:
         kinds = _kinds(options.events)
         with RecordReader(options.record) as reader:
             events = reader.events(kinds, options.step, options.step)
-            style = style_of(sys.stdout)
-            if options.events is not None:
-                lines = (
-                    map(record_report.event_json, events)
-                    if options.json
-                    else record_report.render_events(events, style)
-                )
-                for line in lines:
-                    print(line)
-                return 0
-            size = os.path.getsize(options.record)
-            summary = record_report.summarize(options.record, size, reader.info, events)
-        print(
-            record_report.render_json(summary) if options.json else record_report.render_text(summary, style)
-        )
+            for text in _texts(options, reader.info, events):
+                write(text, sys.stdout)
         return 0
+
+
+def _texts(options: argparse.Namespace, info: RunInfo, events: Iterator[Event]) -> Iterable[str]:
+    """What is printed, piece by piece: a record may hold millions of events."""
+    style = style_of(sys.stdout)
+    if options.events is not None:
+        return map(report.event_json, events) if options.json else report.render_events(events, style)
+    summary = report.summarize(options.record, os.path.getsize(options.record), info, events)
+    return [report.render_json(summary) if options.json else report.render_text(summary, style)]
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:

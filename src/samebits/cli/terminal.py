@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 _WIDEST = 100  # longer lines are hard to read
 
 
+def write(text: str, stream: TextIO) -> None:
+    """Print a text; what the stream's encoding cannot express is shown as escape sequences."""
+    encoding = stream.encoding or "utf-8"
+    print(text.encode(encoding, "backslashreplace").decode(encoding), file=stream)
+
+
 def style_of(stream: TextIO) -> Style:
     """Colour only on a terminal and without NO_COLOR; width of the terminal, at most 100."""
     is_terminal = stream.isatty()

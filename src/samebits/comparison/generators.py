@@ -67,17 +67,27 @@ class GeneratorLog:
         for log, step in zip(self.seeds, (a, b), strict=True):
             log.extend(step.seeds[: max(0, _KEPT - len(log))])
         for source, state in a.generators.items():
-            if source in self._before and self._before[source] != state:
-                self._drawn[source] = a.last
+            if source in a.drawn or self._before.get(source, state) != state:
+                self._drawn.setdefault(source, a.last)
             if source in b.generators and state != b.generators[source]:
                 self.first_difference.setdefault(source, a.last)
         self._before.update(a.generators)
 
-    def lines(self) -> list[str]:
-        """One line for each generator whose state differed."""
-        lines = []
-        for source, step in sorted(self.first_difference.items()):
-            used = f"; it gave numbers as late as step {self._drawn[source]}" if source in self._drawn else ""
-            how = seeding(source, *self.seeds)
-            lines.append(f"the state of {words(source)} differed at step {step}{used}; {how}")
-        return lines
+    def lines(self, *, used_only: bool = False) -> list[str]:
+        """One line for each generator whose state differed.
+
+        Args:
+            used_only: leave out those that nothing is known to have used: Python and NumPy seed their own from
+                the operating system in every run.
+        """
+        return [
+            f"the state of {words(source)} differed at step {step}{self._use(source)}; {seeding(source, *self.seeds)}"
+            for source, step in sorted(self.first_difference.items())
+            if not used_only or source in self._drawn or self._seeded(source)
+        ]
+
+    def _use(self, source: str) -> str:
+        return f"; it was used at step {self._drawn[source]}" if source in self._drawn else ""
+
+    def _seeded(self, source: str) -> bool:
+        return any(seeds_source(event, source) for log in self.seeds for event in log)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
+from samebits.comparison.content import draws_at_site, made_by
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.lookup import Lookup
@@ -22,6 +23,7 @@ from samebits.comparison.unread import is_unread
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
+    from samebits.comparison.draws import Blame
     from samebits.comparison.results import Finding
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event
@@ -46,7 +48,7 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     starts, one_sided = _start_points(found)
     lookup = Lookup(a, b, found.first_span, _last_steps(a, b, found))
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
-    walk = Walk(lookup, reads)
+    walk = Walk(lookup, reads, found.generators.lines(used_only=True))
     walk.run(
         [*(point for _, point in starts if point not in unread.values()), *reads, *_save_points(a, b, found)]
     )
@@ -65,10 +67,12 @@ class Walk:
         lookup: the records.
         reads: reads that differ. A Python value that differs after one of them may come from it: then the
             read is followed instead of the place where the value entered.
+        hints: evidence for values that come from outside torch.
     """
 
-    def __init__(self, lookup: Lookup, reads: Iterable[Point]) -> None:
+    def __init__(self, lookup: Lookup, reads: Iterable[Point], hints: Iterable[str] = ()) -> None:
         self._lookup = lookup
+        self._hints = tuple(hints)
         self._reads = [(point.seq_a, point.seq_b) for point in reads]
         self._queue: deque[Point] = deque()
         self._seen: set[Point] = set()
@@ -111,6 +115,8 @@ class Walk:
         enters = finding.entry in ("argument", "outside", "control-flow", "batch") or (
             finding.entry == "order" and finding.cause != "race"
         ) or finding.op == "seed"  # fmt: skip
+        if enters and finding.cause == "unknown":
+            finding = replace(finding, evidence=finding.evidence + self._hints)
         after = enters and any(self._behind(finding, read) for read in self._reads)
         (self._after_read if after else self._found).append(finding)
 
@@ -155,7 +161,11 @@ class Walk:
             if any(n_bytes(a.tensors[i]) >= n_bytes(info) for i in written(a, writers.memories[0])):
                 return
         if not explained:
-            self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
+            maker = made_by(self._lookup, point)
+            if maker is not None:
+                self._examine(*maker)
+            else:
+                self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
 
     def _unrecorded(self) -> tuple[str, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)
@@ -208,10 +218,17 @@ class Walk:
             for i in positions(a, "value")
             if i < min(len(a.links), len(b.links), len(b.digests)) and a.digests[i] != b.digests[i]
         ]
-        made = [p for p in points if a.links[p.position_a].writer >= 0 and b.links[p.position_b].writer >= 0]
-        if made:
-            self._push(made)
-        else:
+        linked = [
+            p for p in points if a.links[p.position_a].writer >= 0 and b.links[p.position_b].writer >= 0
+        ]
+        makers = [maker for maker in (made_by(self._lookup, p) for p in points) if maker is not None]
+        draws = [] if linked or makers else draws_at_site(self._lookup, a)
+        self._push(linked)
+        for maker in makers if not linked else ():
+            self._examine(*maker)
+        for draw in draws:
+            self._examine(*draw)
+        if not (linked or makers or draws):
             self._blame(entries.batch(a, b))
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
@@ -223,9 +240,20 @@ class Walk:
             points = [Point(blame.a.seq, p, blame.b.seq, q) for p, q in differing_inputs(blame.a, blame.b)]
             if blame.inputs and points:
                 self._push(points)
+            elif blame.entry == "control-flow":
+                self._blame(self._extra_draw(blame))
             else:
                 self._blame(entries.draw(blame))
         return bool(differing)
+
+    def _extra_draw(self, blame: Blame) -> Finding:
+        lookup = self._lookup
+        a = blame.a if lookup.partner_in_b(blame.a) is None else None
+        b = blame.b if a is None and lookup.partner_in_a(blame.b) is None else None
+        if a is None and b is None:
+            return entries.draw(blame)
+        found = block_start(lookup, a, b)
+        return replace(found, evidence=blame.evidence + found.evidence)
 
     def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
         """Different operations made the tensor: find out why."""
@@ -233,7 +261,9 @@ class Walk:
         lookup = self._lookup
         x_b = None if a is None else lookup.b.get(_or_none(lookup.partner_in_b(a)))
         x_a = None if b is None else lookup.a.get(_or_none(lookup.partner_in_a(b)))
-        threads = {event.thread for event in (a, b, x_a, x_b, consumers[0]) if event is not None}
+        threads = {event.thread for event in (a, b, x_a, x_b) if event is not None}
+        if len(threads) == 1:
+            threads |= {consumers[0].thread}
         if a and x_b and written(x_b, writers.memories[1]):
             self._blame(entries.order(a, x_b, threads, consumers[0]))
         elif b and x_a and written(x_a, writers.memories[0]):

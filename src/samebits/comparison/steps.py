@@ -35,6 +35,7 @@ class Step:
         grads: its `grad` events.
         seeds: its `rng` events that seed.
         generators: digest of each generator's state, the last in the step.
+        drawn: generators whose state changed within the step.
         outputs: reads and saves.
         evidence: batches and losses.
     """
@@ -48,6 +49,7 @@ class Step:
     grads: list[Event] = field(default_factory=list)
     seeds: list[Event] = field(default_factory=list)
     generators: dict[str, bytes] = field(default_factory=dict)
+    drawn: set[str] = field(default_factory=set)
     outputs: Table = field(default_factory=Table)
     evidence: Table = field(default_factory=Table)
 
@@ -68,7 +70,10 @@ class Step:
         if event.op == "seed":
             self.seeds.append(event)
         else:
-            self.generators.update({t.name: d for t, d in zip(event.tensors, event.digests, strict=True)})
+            for info, state in zip(event.tensors, event.digests, strict=True):
+                if self.generators.setdefault(info.name, state) != state:
+                    self.drawn.add(info.name)
+                self.generators[info.name] = state
 
 
 def steps(record: Record, last_step: int | None = None) -> Iterator[Step]:

@@ -170,7 +170,10 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
             f"{_where(key)} gave values that only one run has: {ours} in the first, {theirs} in the second"
         )
     if result.first is None:
-        notes += [f"{line}; nothing that was compared depends on it" for line in result.generators.lines()]
+        notes += [
+            f"{line}; nothing that was compared depends on it"
+            for line in result.generators.lines(used_only=True)
+        ]
         notes += [f"the {kind} differed at step {step}, but not the state or an output"
                   for kind, step in result.early.items()]  # fmt: skip
     notes += _environment(a.info, b.info)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 MASK = (1 << 64) - 1
 LANES = 16
 STRIPES = 8
-SUMS = 8  # lanes l and l + 8 are joined at the end of a block
+SUMS = 8  # lanes l and l + 8 have their sums in common
 BLOCK = 1024
 
 CHAIN = 0x9E3779B1

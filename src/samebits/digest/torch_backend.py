@@ -159,19 +159,13 @@ def _block_values(words: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
         chain = _step(chain, words[:, stripe])
         trail = trail + chain
     salt = index[:, None]
-    return torch.cat(
-        [_mix(_join(chain) ^ (salt * _signed(d.INDEX_1))), _mix(_join(trail) ^ (salt * _signed(d.INDEX_2)))],
-        dim=1,
-    )
-
-
-def _join(lanes: torch.Tensor) -> torch.Tensor:
-    return _step(lanes[:, : d.SUMS], lanes[:, d.SUMS :])
+    ends = (_mix(chain ^ (salt * _signed(d.INDEX_1))), _mix(trail ^ (salt * _signed(d.INDEX_2))))
+    return torch.cat([end[:, : d.SUMS] + end[:, d.SUMS :] for end in ends], dim=1)
 
 
 def _step(chain: torch.Tensor, word: torch.Tensor) -> torch.Tensor:
     mixed = chain ^ word
-    return (mixed ^ _shift(mixed, 32)) * d.CHAIN
+    return (mixed ^ _shift(mixed, 29)) * d.CHAIN
 
 
 def _mix(x: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The process in which a recorded script runs: `python -m samebits.recording.child SCRIPT|-m MODULE …`."""
+"""What the process does in which a recorded script runs; `launch` starts it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import atexit
 import os
 import sys
 
-from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.runner import RunResult, Target, run_target
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -20,16 +19,19 @@ def target_of(arguments: list[str]) -> Target:
 
 
 def main(arguments: list[str]) -> int:
-    """Record a script; give its exit status."""
+    """Record a script; give its exit status.
+
+    Args:
+        arguments: `[script, *arguments]` or `["-m", module, *arguments]`.
+
+    Raises:
+        SamebitsError: nothing to run, or the record cannot be written.
+    """
     settings = RecordingSettings.from_json(os.environ.pop(ENVIRONMENT_NAME))
     if settings.level == "op":
         # Compiled code has no ops to record. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
-    try:
-        session = RecordingSession(settings, tuple(arguments))
-    except SamebitsError as error:
-        print(f"samebits: {error}\nsee docs/messages.md#{error.slug}", file=sys.stderr)
-        return EXIT_NOT_JUDGED
+    session = RecordingSession(settings, tuple(arguments))
     session.start()
     result: list[RunResult] = []
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
+import samebits
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from importlib.machinery import ModuleSpec
     from types import ModuleType
 
@@ -23,7 +26,8 @@ class PostImport:
 
     A failed import leaves its callbacks for the next attempt. What a callback raises comes out of the import.
     While it runs, other threads that import the module wait, and `import` of it in the same thread works; a
-    submodule is not yet an attribute of its package. `importlib.reload` does not call back again.
+    submodule is not yet an attribute of its package. `importlib.reload` does not call back again. Where the
+    script has a `samebits.py` of its own, a callback finds this package under that name all the same.
     """
 
     def __init__(self) -> None:
@@ -82,8 +86,23 @@ class PostImport:
         module = sys.modules.get(name)
         if module is None:
             return  # its body raised
-        for callback in self._callbacks.pop(name, ()):
-            callback(module)
+        with _own_package():
+            for callback in self._callbacks.pop(name, ()):
+                callback(module)
+
+
+@contextlib.contextmanager
+def _own_package() -> Iterator[None]:
+    """Have `import samebits.x` import from this package; see `script_file.uncover`."""
+    theirs = sys.modules.get("samebits")
+    sys.modules["samebits"] = samebits
+    try:
+        yield
+    finally:
+        if theirs is None:
+            del sys.modules["samebits"]
+        else:
+            sys.modules["samebits"] = theirs
 
 
 def _watched(base: type, loaded: Callable[[str], None]) -> type:

@@ -23,6 +23,7 @@ No traceback does.
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
 import os
@@ -30,7 +31,7 @@ import sys
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.script_file import (
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
     from importlib.abc import Loader
 
 _INTERRUPTED = 130
-_LAST = ("last_exc", "last_type", "last_value", "last_traceback")
 
 
 class StopRun(BaseException):
@@ -117,25 +117,37 @@ def run_target(target: Target) -> RunResult:
     return result
 
 
-def enter(main: Callable[[list[str]], int]) -> NoReturn:
+def enter(main: Callable[[list[str]], int]) -> None:
     """The life of a child process, from the code that `samebits.recording.launch` starts it with.
+
+    After an uncaught `KeyboardInterrupt` it returns, and the interpreter then ends by SIGINT, after all else.
 
     Args:
         main: calls `run_target` for `[script, *arguments]` or `["-m", module, *arguments]`; gives the status.
 
     Raises:
         SystemExit: for the interpreter to end with the status.
-        KeyboardInterrupt: for the interpreter to end by SIGINT, after `atexit` and all else.
     """
+    interrupted: list[bool] = []
+    atexit.register(lambda: _mark_as_interrupted() if interrupted else None)  # first in, last out
     try:
         status = main(sys.argv[2:])
     except SamebitsError as error:
         _say(f"samebits: {error}\nsee docs/messages.md#{error.slug}")
         raise SystemExit(EXIT_NOT_JUDGED) from None
-    if status == _INTERRUPTED and type(getattr(sys, "last_value", None)) is KeyboardInterrupt:
-        _silence_next_traceback()
-        raise KeyboardInterrupt
-    raise SystemExit(status)
+    if status != _INTERRUPTED or type(getattr(sys, "last_value", None)) is not KeyboardInterrupt:
+        raise SystemExit(status)
+    interrupted.append(True)
+
+
+def _mark_as_interrupted() -> None:
+    """Set the flag in CPython by which it ends a process by SIGINT.
+
+    It is set when code given as text ends in `KeyboardInterrupt`, and cleared when other such code begins;
+    even `namedtuple` does that. So it is set last.
+    """
+    with contextlib.suppress(KeyboardInterrupt):
+        exec("raise KeyboardInterrupt")  # noqa: S102 - no other way leads there from Python
 
 
 def _new_main() -> ModuleType:
@@ -254,9 +266,7 @@ def _refuse_nothing_to_run(target: Target, error: BaseException | None) -> None:
     """Turn the `sys.exit` by which `runpy` says that it found nothing into an error of ours."""
     trace = None if error is None else error.__traceback__
     if not isinstance(error, SystemExit) or trace is None or trace.tb_next is not None:
-        return
-    if trace.tb_frame.f_code.co_name != "_run_module_as_main":
-        return
+        return  # with more than the one frame of runpy it is the script's own
     if target.script is None:
         message = f"{error.__context__}; expected a module for `python -m` (looked in {os.getcwd()} first)"
         raise SamebitsError(message, slug="module-missing") from None
@@ -312,15 +322,3 @@ def _show(error: BaseException) -> int:
         _say("\nOriginal exception was:")
         sys.__excepthook__(kind, error, trace)
     return _INTERRUPTED if kind is KeyboardInterrupt else 1
-
-
-def _silence_next_traceback() -> None:
-    """Let the interpreter see one exception without a word; `atexit` functions find the script's own hook."""
-    hook = sys.excepthook
-    last = {name: vars(sys)[name] for name in _LAST if name in vars(sys)}
-
-    def silent(*_: object) -> None:
-        sys.excepthook = hook
-        vars(sys).update(last)
-
-    sys.excepthook = silent

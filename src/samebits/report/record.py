@@ -186,8 +186,8 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
 
 
 def _status(info: RunInfo) -> str:
-    words = {"running": "not closed: the run was killed, or still runs", "stopped": "stopped by samebits"}
-    text = words.get(info.status, info.status)
+    open_ended = "not closed: the run was killed, or still runs" if info.exit_status is None else "not closed"
+    text = {"running": open_ended, "stopped": "stopped by samebits"}.get(info.status, info.status)
     if info.exit_status is not None:
         text += f", exit status {info.exit_status}"
     return f"{text}, {info.failure}" if info.failure else text

@@ -42,9 +42,9 @@ def render(result: Verification, style: Style, folder: str) -> str:
     comparison = result.comparison
     lines = [*_verdict(result, style)]
     if comparison.findings:
-        lines += ["", *_first(comparison.findings[0], style, folder)]
+        lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder)]
         lines += _others(comparison.findings[1:], style, folder)
-    lines += _notes(comparison, style)
+    lines += _notes(comparison, style, folder)
     lines += _runs(result, style, folder)
     return "\n".join(lines)
 
@@ -77,7 +77,8 @@ def _not_judged(result: Verification) -> str:
     return result.comparison.reason or "no reason was given"
 
 
-def _first(finding: Finding, style: Style, folder: str) -> list[str]:
+def _first(finding: Finding, other: int, style: Style, folder: str) -> list[str]:
+    """The first origin; `other` is the number of the run that differs from run 1."""
     title = "first difference"
     lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
@@ -85,10 +86,10 @@ def _first(finding: Finding, style: Style, folder: str) -> list[str]:
     if finding.forward_site is not None and finding.forward_site != finding.site:
         lines += _quoted("backward of", finding.forward_site, style, folder)
     if finding.other_site is not None and finding.other_site != finding.site:
-        lines += _quoted("in run 2 at", finding.other_site, style, folder)
+        lines += _quoted(f"in run {other} at", finding.other_site, style, folder)
     lines.append("")
-    for label, text in _rows(finding):
-        lines += _row(label, text, style)
+    for label, text in _rows(finding, other):
+        lines += _row(label, text.replace(folder + os.sep, ""), style)
     return lines
 
 
@@ -119,13 +120,13 @@ def _quoted(label: str, site: Site | None, style: Style, folder: str) -> list[st
     return lines
 
 
-def _rows(finding: Finding) -> list[tuple[str, str]]:
+def _rows(finding: Finding, other: int) -> list[tuple[str, str]]:
     out = "first draw" if finding.kind == "rng" else "what came out"
     rows = [("what went in", _inputs(finding)), (out, _outputs(finding))]
     if finding.difference is not None and finding.difference.values is not None:
-        rows.append(("", _values(finding.difference)))
+        rows.append(("", _values(finding.difference, other)))
     if finding.other_op and finding.other_op != finding.op:
-        rows.append(("in run 2", f"{finding.other_op} instead"))
+        rows.append((f"in run {other}", f"{finding.other_op} instead"))
     cause = finding.cause if finding.cause != "unknown" else "not known yet"
     rows.append(("cause", cause))
     rows += [("", f"- {line}") for line in finding.evidence]
@@ -173,14 +174,11 @@ def _amount(difference: Difference) -> str:
     return text
 
 
-def _values(difference: Difference) -> str:
+def _values(difference: Difference, other: int) -> str:
     first, second = difference.values or ("", "")
-    where = list(difference.first_index or ())
-    return (
-        f"first at {where}: {first} in run 1, {second} in run 2"
-        if where
-        else f"{first} in run 1, {second} in run 2"
-    )
+    index = difference.first_index
+    where = f"first at {list(index)}: " if index else ""
+    return f"{where}{first} in run 1, {second} in run {other}"
 
 
 def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[str]:
@@ -196,20 +194,21 @@ def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[st
     return lines
 
 
-def _notes(comparison: Comparison, style: Style) -> list[str]:
+def _notes(comparison: Comparison, style: Style, folder: str) -> list[str]:
     if not comparison.notes:
         return []
     lines = [""]
     for note in comparison.notes:
-        lines += style.wrap(f"note: {printable(note)}", hanging=6)
+        text = printable(note.replace(folder + os.sep, ""))
+        lines += style.wrap(f"note: {text}", hanging=6)
     return lines
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:
     digests = result.comparison.final_digest
     rows = [("final digest", digests[0])] if result.comparison.verdict == "identical" else []
-    rows += [("runs", _run_counts(result)), *_perturbations(result)]
-    if result.runs:
+    rows.append(("runs", _run_counts(result)))
+    if result.runs and result.seconds:
         rows.append(("records", _shown(os.path.dirname(result.runs[0].record), folder)))
         rows.append(("next", _next(result, folder)))
     lines = [""]
@@ -232,14 +231,6 @@ def _run_counts(result: Verification) -> str:
     parts = [f"{count} {words[purpose]}" for purpose, count in counts.items() if count]
     purposes = f": {', '.join(parts)}" if len(parts) > 1 else ""
     return f"{len(result.runs)} in {result.seconds:.0f} s{purposes}"
-
-
-def _perturbations(result: Verification) -> list[tuple[str, str]]:
-    return [
-        ("stress" if index == 0 else "", f"run {index + 1}: {', '.join(run.perturbation)}")
-        for index, run in enumerate(result.compared)
-        if run.perturbation
-    ]
 
 
 def _next(result: Verification, folder: str) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 MOST_PAIRS = 3
 _FEW_STEPS = 3
+_FAILED = ("failed", "running")
 _LEAD_STEPS = 2  # steps with operations before the step that differed
 _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
 
@@ -27,12 +28,14 @@ class Localisation:
         origins: where the difference came in.
         pairs: how many pairs were run.
         first_op_step: from which step operations were recorded in `pair`.
+        failure: why the script could not be run with every operation recorded; empty if it could.
     """
 
     pair: Pair | None
     origins: Origins | None
     pairs: int
     first_op_step: int = 0
+    failure: str = ""
 
 
 def localise(
@@ -63,10 +66,20 @@ def localise(
             if start == 0 or not came_before(origins):
                 return found
             start = 0
+        elif failed(pair):
+            return Localisation(None, None, attempt, failure=failed(pair))
         elif attempt == MOST_PAIRS - 1:
             start = 0
         last = step + 1 + _SPARE_STEPS
     return found or Localisation(None, None, MOST_PAIRS)
+
+
+def failed(pair: Pair) -> str:
+    """How a run of the pair failed; empty if none did."""
+    infos = [run.info for run in (pair.first, pair.second)]
+    if None in infos:
+        return "a run left no record"
+    return next((info.failure or info.status for info in infos if info and info.status in _FAILED), "")
 
 
 def origins_of(pair: Pair, tools: Tools, excused: tuple[str, ...] = ()) -> Origins | None:
@@ -90,13 +103,22 @@ def came_before(origins: Origins) -> bool:
 def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
     """The verdict of the step-level pair with the findings of the op-level pair."""
     if found.origins is None:
-        note = (
-            f"the runs did not differ in {found.pairs} more pairs with every operation recorded: recording "
-            "slows the script and puts its operations in line, which hides some races. Shown is what the "
-            "step-level runs saw; `samebits verify --stress` may bring it out"
-        )
-        return replace(comparison, notes=(*comparison.notes, note))
+        return replace(comparison, notes=(*comparison.notes, _why_not_found(found)))
     notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
     if not found.origins.findings:
+        notes = (*notes, "no operation could be blamed; shown is what the step-level runs saw")
         return replace(comparison, notes=notes)
     return replace(comparison, findings=found.origins.findings, notes=notes)
+
+
+def _why_not_found(found: Localisation) -> str:
+    if found.failure:
+        return (
+            f"the script failed when every operation was recorded ({found.failure}); shown is what the "
+            "step-level runs saw"
+        )
+    return (
+        f"the runs did not differ in {found.pairs} more pairs with every operation recorded: recording "
+        "slows the script and puts its operations in line, which hides some races. Shown is what the "
+        "step-level runs saw; `samebits verify --stress` may bring it out"
+    )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.recording.script_file import check_target as check_script
+from samebits.verification.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,6 +46,9 @@ def check_place(record: Path) -> None:
         record.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=record.parent):
             pass
+        for folder in record.parents:
+            if folder.name == DEFAULT_FOLDER.name and not (folder / ".gitignore").exists():
+                (folder / ".gitignore").write_text("*\n")  # records are not meant for a repository
     except OSError as error:
         message = f"cannot write {record}: {error.strerror}; give another place for records"
         raise SamebitsError(message, slug="record-unwritable") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -69,16 +70,26 @@ def run_script(
 
 
 def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
-    """What the record says of the run; a record whose writer was killed is made a single file first."""
-    if not record.exists():
-        return None
-    try:
-        with RecordReader(record) as reader:
-            info = reader.info
-        if info.status != "running":
-            return info
-        failure = info.failure or (f"killed by {_signal_name(outcome.signal)}" if outcome.signal else "")
+    """What the record says of the run; a record whose writer did not close it is made a single file first.
+
+    Args:
+        record: its path.
+        outcome: how the run ended.
+
+    Returns:
+        None when there is nothing that can be read.
+    """
+    info = _read_info(record)
+    if info is None or info.status != "running":
+        return info
+    failure = info.failure or (f"killed by {_signal_name(outcome.signal)}" if outcome.signal else "")
+    with suppress(SamebitsError):  # the disk is full: it stays as it is
         finalize(record, exit_status=outcome.status, failure=failure)
+    return _read_info(record)
+
+
+def _read_info(record: Path) -> RunInfo | None:
+    try:
         with RecordReader(record) as reader:
             return reader.info
     except SamebitsError:  # e.g. killed before the first commit

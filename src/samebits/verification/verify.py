@@ -152,6 +152,13 @@ class _Verifier:
 
     def _result(self, comparison: Comparison) -> Verification:
         seconds = time.monotonic() - self._started
+        compared = (run for run in self.series.runs if run.purpose == "compare")
+        stress = (
+            f"stress in run {number}: {', '.join(run.perturbation)}"
+            for number, run in enumerate(compared, start=1)
+            if run.perturbation
+        )
+        comparison = replace(comparison, notes=(*comparison.notes, *stress))
         target = self.request.target
         name = (target.script,) if target.script is not None else ("-m", str(target.module))
         return Verification(

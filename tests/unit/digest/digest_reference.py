@@ -25,7 +25,7 @@ FOLD_0, FOLD_1 = CONSTANTS[20] | 1, CONSTANTS[21] | 1
 
 def step(chain, word):
     t = chain ^ word
-    return (t ^ t >> 32) * 0x9E3779B1 & M64
+    return (t ^ t >> 29) * 0x9E3779B1 & M64
 
 
 def mix(x):
@@ -42,9 +42,9 @@ def block_values(block, index):
             chain[lane] = step(chain[lane], words[16 * stripe + lane])
             trail[lane] = trail[lane] + chain[lane] & M64
     salt_1, salt_2 = index * INDEX_1 & M64, index * INDEX_2 & M64
-    return [mix(step(chain[lane], chain[lane + 8]) ^ salt_1) for lane in range(8)] + [
-        mix(step(trail[lane], trail[lane + 8]) ^ salt_2) for lane in range(8)
-    ]
+    chain = [mix(value ^ salt_1) for value in chain]
+    trail = [mix(value ^ salt_2) for value in trail]
+    return [sums[lane] + sums[lane + 8] for sums in (chain, trail) for lane in range(8)]
 
 
 def digest_contents(data, dtype_code, sizes):

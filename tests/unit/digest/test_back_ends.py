@@ -47,11 +47,8 @@ def random_view(rng, dtype):
     """A random view of random data: transposed, sliced with steps, expanded, offset."""
     n_dims = rng.randint(0, 4)
     sizes = [rng.choice((1, 2, 3, 5, 8, 17, 33)) for _ in range(n_dims)]
-    count = 1
-    for size in sizes:
-        count *= size + 2
-    t = random_bytes(count * dtype.itemsize, rng.random()).view(dtype)[: torch.Size([s + 2 for s in sizes]).numel()]
-    t = t.view([s + 2 for s in sizes])
+    padded = torch.Size(size + 2 for size in sizes)
+    t = random_bytes(padded.numel() * dtype.itemsize, rng.randrange(1 << 30)).view(dtype).view(padded)
     for dim in range(n_dims):
         t = t.narrow(dim, rng.randint(0, 2), sizes[dim])
         if rng.random() < 0.3:

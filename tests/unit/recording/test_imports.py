@@ -6,8 +6,10 @@ import importlib
 import importlib.util
 import sys
 import threading
+import time
 import traceback
 from importlib.machinery import ModuleSpec, SourceFileLoader
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -17,7 +19,6 @@ from samebits.recording.imports import PostImport
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-    from types import ModuleType
 
 NAMES = ("watched_a", "watched_b", "watched_pkg", "watched_bad", "watched_spec", "watched_twin")
 
@@ -175,6 +176,28 @@ def test_looking_for_a_spec_does_not_call_back(hook: PostImport) -> None:
     assert len(seen) == 1
 
 
+def test_imported_anew(hook: PostImport) -> None:
+    """A module that was forgotten and imported again is not called back for again."""
+    seen: list[ModuleType] = []
+    hook.on_import("watched_b", seen.append)
+    importlib.import_module("watched_b")
+    del sys.modules["watched_b"]
+    importlib.import_module("watched_b")
+    assert len(seen) == 1
+
+
+def test_callback_finds_samebits_behind_a_shadow(hook: PostImport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a module of that name in the script's folder, callbacks still import from this package."""
+    theirs = ModuleType("samebits")
+    ours = sys.modules["samebits"]
+    seen: list[object] = []
+    hook.on_import("watched_b", lambda _: seen.append(importlib.import_module("samebits")))
+    monkeypatch.setitem(sys.modules, "samebits", theirs)
+    importlib.import_module("watched_b")
+    assert seen == [ours]
+    assert sys.modules["samebits"] is theirs
+
+
 def test_reload_does_not_call_back(hook: PostImport) -> None:
     """Once is once."""
     seen: list[ModuleType] = []
@@ -185,24 +208,31 @@ def test_reload_does_not_call_back(hook: PostImport) -> None:
 
 
 def test_threads_wait_for_the_callback(hook: PostImport, modules: Path) -> None:
-    """No thread gets the module before the callback has run."""
+    """No thread gets the module before the callback has run, be it early or late."""
     (modules / "watched_b.py").write_text("import time\ntime.sleep(0.05)\nPATCHED = False\n")
+    seen: list[bool] = []
+
+    def use() -> None:
+        import watched_b
+
+        seen.append(watched_b.PATCHED)
+
+    threads = [threading.Thread(target=use) for _ in range(6)]
 
     def patch(module: ModuleType) -> None:
-        threading.Event().wait(0.05)
+        for thread in threads[3:]:
+            thread.start()
+        time.sleep(0.05)
         module.PATCHED = True  # type: ignore[attr-defined]
 
-    seen: list[bool] = []
     hook.on_import("watched_b", patch)
-    threads = [
-        threading.Thread(target=lambda: seen.append(importlib.import_module("watched_b").PATCHED))
-        for _ in range(4)
-    ]
-    for thread in threads:
+    for thread in threads[:3]:
         thread.start()
-    for thread in threads:
+    for thread in threads[:3]:
         thread.join()
-    assert seen == [True] * 4
+    for thread in threads[3:]:
+        thread.join()
+    assert seen == [True] * 6
 
 
 def test_extension_module(hook: PostImport) -> None:
@@ -222,6 +252,10 @@ def test_remove_forgets(hook: PostImport) -> None:
     hook.on_import("watched_b", seen.append)
     hook.remove()
     assert hook not in sys.meta_path
+    importlib.import_module("watched_b")
+    assert seen == []
+    del sys.modules["watched_b"]
+    hook.install()
     importlib.import_module("watched_b")
     assert seen == []
 

@@ -16,6 +16,7 @@ import pytest
 
 import samebits
 from samebits.errors import SamebitsError
+from samebits.recording import launch as launch_module
 from samebits.recording.launch import Launch, Outcome, child_command, interpreter_options, launch
 from samebits.recording.runner import Target
 
@@ -248,6 +249,25 @@ def test_ctrl_c_on_a_terminal(driver: Path) -> None:
     os.write(terminal, b"\x03")
     assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
     os.close(terminal)
+
+
+@pytest.mark.parametrize(("foreground", "sent"), [(True, []), (False, [signal.SIGINT])])
+def test_interrupt_is_sent_once(foreground: bool, sent: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the terminal, or by us; also when a group and its leader get it both."""
+
+    class Child:
+        def __init__(self) -> None:
+            self.sent: list[int] = []
+
+        def send_signal(self, number: int) -> None:
+            self.sent.append(number)
+
+    monkeypatch.setattr(launch_module, "_in_foreground", lambda: foreground)
+    signals, child = launch_module._PassSignalsOn(), Child()
+    signals._receive(signal.SIGINT, None)
+    signals.begin(child)  # type: ignore[arg-type]
+    signals._receive(signal.SIGINT, None)
+    assert child.sent == sent
 
 
 def test_second_ctrl_c_kills(driver: Path) -> None:

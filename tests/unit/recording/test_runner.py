@@ -133,9 +133,8 @@ def test_nothing_to_run(command: tuple[str, ...], slug: str, found: str, tmp_pat
 
 def test_exit_of_a_script_named_like_runpy_is_its_own(tmp_path: Path) -> None:
     """A module that itself runs `runpy` in vain and exits is not mistaken for a missing one."""
-    (tmp_path / "a.py").write_text(
-        "import runpy, sys\ntry:\n    runpy._run_module_as_main('nothing')\nexcept SystemExit:\n    sys.exit('mine')\n"
-    )
+    source = "try:\n    runpy._run_module_as_main('nothing')\nexcept SystemExit:\n    sys.exit('mine')\n"
+    (tmp_path / "a.py").write_text("import runpy, sys\n" + source)
     done = run(tmp_path, "-m", "a")
     assert (done.stderr, done.returncode) == ("mine\n", 1)
 
@@ -163,7 +162,17 @@ def test_script_beside_samebits_itself(tmp_path: Path) -> None:
 
 
 def test_module_written_by_the_script(tmp_path: Path) -> None:
-    """A module that the script writes beside itself is found at once, as without us."""
-    source = "open('made.py', 'w').write('VALUE = 5')\nimport made\nprint(made.VALUE)\n"
-    (tmp_path / "a.py").write_text(source)
+    """A module that the script writes beside itself is found, even if the folder looks as old as before."""
+    (tmp_path / "a.py").write_text(
+        "import os\nbefore = os.stat('.')\nopen('made.py', 'w').write('VALUE = 5')\n"
+        "os.utime('.', ns=(before.st_atime_ns, before.st_mtime_ns))\nimport made\nprint(made.VALUE)\n"
+    )
     assert run(tmp_path, "a.py").stdout.splitlines()[0] == "5"
+
+
+def test_interrupted_whatever_runs_at_exit(tmp_path: Path) -> None:
+    """The process ends by SIGINT also if an exit function evaluates text (bare Python ends with 1 then)."""
+    source = "import atexit\natexit.register(lambda: print(eval('2 + 2')))\nraise KeyboardInterrupt\n"
+    (tmp_path / "a.py").write_text(source)
+    done = run(tmp_path, "a.py")
+    assert (done.stdout.splitlines()[-1], done.returncode) == ("4", -2)

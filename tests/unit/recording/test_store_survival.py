@@ -135,6 +135,28 @@ def test_a_record_is_readable_while_it_is_written(tmp_path: Path) -> None:
     assert lengths == sorted(lengths)
 
 
+def test_a_copy_holds_together_although_the_writer_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The log may start over while the record is copied; then the copy is made again."""
+    writer = write(tmp_path / "a.sbr", 5, close=False)
+    copies = []
+    original = shutil.copyfile
+
+    def copy_and_go_on(source: Path, target: Path) -> None:
+        original(source, target)
+        copies.append(source.name)
+        if len(copies) == 1:
+            for seq in range(5, 60_000):
+                writer.add(row(writer, seq))
+            writer.flush()
+
+    monkeypatch.setattr(shutil, "copyfile", copy_and_go_on)
+    assert read(tmp_path / "a.sbr") == list(range(60_000))
+    assert copies == ["a.sbr", "a.sbr-wal"] * 2
+    writer.close()
+
+
 @pytest.mark.parametrize("ending", ["close", "kill"])
 def test_a_forked_child_never_touches_the_record(tmp_path: Path, ending: str) -> None:
     """Neither by writing, closing or exiting."""
@@ -351,15 +373,12 @@ def test_a_killed_record_is_overwritten_with_its_log(tmp_path: Path) -> None:
     wait_for(tmp_path / "written", 1000)
     process.kill()
     process.wait()
-    assert (tmp_path / "a.sbr-wal").exists()
+    shutil.copy(tmp_path / "a.sbr-wal", tmp_path / "b.sbr-wal")
 
     RecordWriter(path, INFO, overwrite=True).close()
     assert read(path) == []
-
-    shutil.copy(path, tmp_path / "b.sbr")
-    (tmp_path / "c.sbr-wal").write_bytes(b"left by a record that was deleted")
-    write(tmp_path / "c.sbr", 3)
-    assert read(tmp_path / "c.sbr") == [0, 1, 2]
+    write(tmp_path / "b.sbr", 3)  # its predecessor was deleted, but not the log
+    assert read(tmp_path / "b.sbr") == [0, 1, 2]
 
 
 def test_the_script_may_remove_the_record_or_change_directory(

@@ -67,7 +67,7 @@ def test_a_killed_run_is_called_that():
     )
     shown = record_report.render_text(record_report.summarize("a.sbr", 1, info, []), Style())
 
-    assert "not closed: the run was killed, or still runs, exit status 137, killed by SIGKILL" in shown
+    assert "not closed, exit status 137, killed by SIGKILL" in shown
 
 
 def test_json_has_what_the_text_has():

@@ -134,16 +134,6 @@ def test_not_judged_gives_the_reason():
     assert shown.splitlines()[0] == "not judged: train.py never imported torch: nothing to compare"
 
 
-def test_stress_is_listed_per_run():
-    """What was perturbed in which run."""
-    runs = (run(perturbation=("PYTHONHASHSEED=1",)), run("run-2", perturbation=("PYTHONHASHSEED=2",)))
-    result = replace(identical(), runs=runs)
-
-    shown = text.render(result, PLAIN, "/work")
-
-    assert "  stress        run 1: PYTHONHASHSEED=1\n                run 2: PYTHONHASHSEED=2" in shown
-
-
 @pytest.mark.parametrize("width", [60, 80, 100])
 def test_lines_fit(script, tmp_path, width):
     """Prose is wrapped to the terminal."""

@@ -264,11 +264,12 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
         origins={"op-1b": Origins((finding(kind="draw"),))},
     )
 
-    run(world, tmp_path, runs=3, stress=True)
+    result = run(world, tmp_path, runs=3, stress=True)
 
     first, second, third, op_a, op_b = world.perturbations
     assert len({p.description for p in (first, second, third)}) == 3
     assert (first, third) == (op_a, op_b)
+    assert [note[:17] for note in result.comparison.notes] == [f"stress in run {n}: "[:17] for n in (1, 2, 3)]
 
 
 def test_records_of_another_verification_are_not_overwritten(tmp_path):

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samebits.recording.recorder import is_tensor
 
+if TYPE_CHECKING:
+    from samebits.recording.probes.op_specs import OpSpec
+
 # Their repr is short, exact and the same in every run.
-_EXACT = (int, float, bool, str, complex, type(None))
+_EXACT = frozenset((int, float, bool, str, complex, type(None)))
+# The same holds for these types of torch, by their `str`.
+_PLAIN = frozenset(("dtype", "device", "layout", "memory_format", "SymInt"))
 
 
 def flatten_arguments(values: Iterable[Any], tensors: list[Any], others: list[Any]) -> None:
@@ -36,6 +41,19 @@ def flatten_outputs(outcome: Any) -> list[Any]:
     return []
 
 
+def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """The tensors that an op returned, and those that it wrote to without returning them."""
+    outputs = flatten_outputs(outcome)
+    if spec.positions == (0,) and not spec.keywords and outputs and outputs[0] is args[0]:
+        return outputs
+    listed = {id(tensor) for tensor in outputs}
+    written = [args[position] for position in spec.positions if position < len(args)]
+    written += [kwargs[name] for name in spec.keywords if name in kwargs]
+    mutated: list[Any] = []
+    flatten_arguments(written, mutated, [])
+    return outputs + [tensor for tensor in mutated if id(tensor) not in listed]
+
+
 def argument_text(others: list[Any]) -> str:
     """Canonical text of arguments that are no tensors, with no address in it."""
     return repr(others)[1:-1] if others else ""
@@ -47,13 +65,8 @@ class _Named:
     __slots__ = ("_text",)
 
     def __init__(self, value: Any) -> None:
-        module = type(value).__module__
-        self._text = (
-            str(value) if module == "torch" and type(value).__name__ in _PLAIN else type(value).__name__
-        )
+        kind = type(value)
+        self._text = str(value) if kind.__module__ == "torch" and kind.__name__ in _PLAIN else kind.__name__
 
     def __repr__(self) -> str:
         return self._text
-
-
-_PLAIN = ("dtype", "device", "layout", "memory_format", "SymInt")

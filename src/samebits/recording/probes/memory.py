@@ -11,6 +11,8 @@ from samebits.recording.events import NO_WRITER
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from samebits.recording.probes.op_specs import OpSpec
+
 _UNKNOWN = (0, NO_WRITER)
 
 
@@ -26,47 +28,34 @@ class MemoryMap:
         self._entries: dict[int, tuple[int, int]] = {}
         self._serial = itertools.count(1).__next__
 
-    def op_links(
-        self,
-        seq: int,
-        inputs: Sequence[Any],
-        outputs: Sequence[Any],
-        *,
-        writes: bool,
-        source: bool,
-        rng: bool,
-    ) -> bytes:
+    def op_links(self, seq: int, inputs: list[int], outputs: list[int], spec: OpSpec) -> bytes:
         """Links of an op's inputs and outputs; outputs that are new or written get `seq` as writer.
 
         Args:
             seq: number of the op's event.
-            inputs: tensors it read.
-            outputs: tensors it returned or wrote.
-            writes: whether it writes to arguments.
-            source: whether its outputs' contents come from outside torch.
-            rng: whether the state of a generator stands between inputs and outputs.
+            inputs: where the storages of the tensors that it read begin.
+            outputs: likewise for what it returned or wrote.
+            spec: what is known of the op.
         """
-        entries, links, bases = self._entries, [], set()
-        for tensor in inputs:
-            base = address(tensor)
-            bases.add(base)
+        entries, links = self._entries, []
+        for base in inputs:
             entry = entries.get(base)
-            if entry is None or source:
+            if entry is None or spec.source:
                 entry = entries[base] = (self._serial(), NO_WRITER)
             links += entry
-        if rng:
+        if spec.random:
             links += _UNKNOWN
-        for tensor in outputs:
-            base = address(tensor)
-            if base in bases:
-                serial, writer = entries[base]
-                links += (serial, writer)
-                if writes or source:
-                    entries[base] = (serial, seq)
+        for base in outputs:
+            if base in inputs:
+                entry = entries[base]
+                links += entry
+                if spec.writes or spec.source:
+                    entries[base] = (entry[0], seq)
             else:
                 serial = self._serial()
                 links += (serial, NO_WRITER)
                 entries[base] = (serial, seq)
+        entries.pop(0, None)  # no storage is there: tensors without contents are not linked
         return array("i", links).tobytes()
 
     def event_links(self, seq: int, tensors: Sequence[Any], *, writes: bool) -> bytes:
@@ -74,7 +63,7 @@ class MemoryMap:
         entries, links = self._entries, []
         for tensor in tensors:
             base = address(tensor)
-            if writes:
+            if writes and base:
                 entries[base] = (self._serial(), seq)
                 links += (entries[base][0], NO_WRITER)
             else:
@@ -83,8 +72,8 @@ class MemoryMap:
 
 
 def address(tensor: Any) -> int:
-    """Where a tensor's storage begins; a number that no storage has for those without one (sparse)."""
+    """Where a tensor's storage begins; 0 for those without contents or without one (sparse)."""
     try:
         return int(tensor.untyped_storage().data_ptr())
     except (NotImplementedError, RuntimeError):
-        return -id(tensor)
+        return 0

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samebits.digest import digest_many, observe
 from samebits.recording.events import KINDS, TensorInfo
-from samebits.recording.probes.arguments import argument_text, flatten_arguments, flatten_outputs
-from samebits.recording.recorder import describe, is_tensor, shape_of
+from samebits.recording.probes.arguments import (
+    argument_text,
+    flatten_arguments,
+    flatten_outputs,
+    written_tensors,
+)
+from samebits.recording.probes.op_specs import OpSpec, spec_of
+from samebits.recording.recorder import describe, is_tensor
 from samebits.recording.torch_private import (
     current_node,
     dispatch_mode_class,
-    is_random,
     is_virtual,
-    mutated_arguments,
     node_sequence,
     sequence_peek,
 )
@@ -27,39 +31,11 @@ if TYPE_CHECKING:
     from samebits.recording.probes.module_paths import ModulePaths
     from samebits.recording.recorder import Recorder
 
+    # What was seen of an op: tensors in, tensors out, digests of all, their kinds, storages in, storages out.
+    Seen = tuple[list[Any], list[Any], bytes, tuple[object, ...], list[int], list[int]]
+
 _OP = KINDS.index("op")
 _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
-_SOURCES = ("aten::lift_fresh", "aten::lift", "aten::set_")
-_ALIASES = ("aten::detach.default", "aten::alias.default")
-# They have no numbers of their own: profiler ranges, bookkeeping.
-_IGNORED = ("profiler::", "prim::", "c10d::")
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class OpSpec:
-    """What is known of an op before it is called.
-
-    Args:
-        name: text id of `aten::mm.default`.
-        text: the same as text.
-        ignored: whether it is not recorded.
-        random: whether it draws from a generator.
-        positions: positional arguments that it writes to.
-        keywords: keyword arguments that it writes to.
-        writes: whether it writes to any argument.
-        alias: whether its output is its input under another name.
-        source: whether its output's contents come from outside torch.
-    """
-
-    name: int
-    text: str
-    ignored: bool
-    random: bool
-    positions: tuple[int, ...]
-    keywords: tuple[str, ...]
-    writes: bool
-    alias: bool
-    source: bool
 
 
 class OpProbe:
@@ -75,13 +51,14 @@ class OpProbe:
     def __init__(
         self, recorder: Recorder, memory: MemoryMap, modules: ModulePaths, backward: BackwardProbe
     ) -> None:
-        self.recorder = recorder
-        self.memory = memory
-        self.modules = modules
-        self.backward = backward
+        self._recorder = recorder
+        self._memory = memory
+        self._modules = modules
+        self._backward = backward
         self._specs: dict[Any, OpSpec] = {}
         self._layouts: dict[Any, int] = {}
         self._empty = recorder.writer.text("")
+        self._first_step = recorder.settings.first_op_step
         self._peek = sequence_peek()
         self._node = current_node()
         self._torch: Any = None
@@ -103,7 +80,7 @@ class OpProbe:
 
     def in_thread(self, function: Callable[[], Any]) -> Any:
         """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self.recorder.active:
+        if self._mode_class is None or not self._recorder.active:
             return function()
         with self._mode_class():
             return function()
@@ -117,14 +94,11 @@ class OpProbe:
             kwargs: its keyword arguments.
             forward: sites of this thread's forward ops by the number of their autograd node.
         """
-        recorder = self.recorder
-        spec = self._specs.get(op) or self._learn(op)
-        if (
-            spec.ignored
-            or not recorder.active
-            or recorder.step < recorder.settings.first_op_step
-            or recorder.quietly.depth
-        ):
+        recorder = self._recorder
+        spec = self._specs.get(op)
+        if spec is None:
+            spec = self._specs[op] = spec_of(op, recorder.writer.text)
+        if spec.ignored or not recorder.active or recorder.step < self._first_step or recorder.quietly.depth:
             return op(*args, **kwargs)
         inputs: list[Any] = []
         others: list[Any] = []
@@ -133,90 +107,86 @@ class OpProbe:
             flatten_arguments(kwargs.values(), inputs, others)
         state = self._generator_digest(kwargs, inputs) if spec.random else b""
         if spec.writes:
-            before = recorder.digests(inputs)
+            before = observe(inputs)
             outcome = op(*args, **kwargs)
-            outputs = _with_mutated(flatten_outputs(outcome), args, kwargs, spec)
-            after = recorder.digests(outputs)
-            digests = (after if spec.source and len(inputs) == len(outputs) else before) + state + after
+            outputs = written_tensors(spec, outcome, args, kwargs)
+            seen = _seen_around(spec, inputs, outputs, before, state)
         else:
             outcome = op(*args, **kwargs)
             outputs = flatten_outputs(outcome)
-            digests = recorder.digests(inputs) * 2 if spec.alias else recorder.digests(inputs + outputs)
-            if state:
-                digests = digests[: 16 * len(inputs)] + state + digests[16 * len(inputs) :]
-        if not outputs and outcome is not None:
-            others.append(("->", outcome))
-        self._record(spec, inputs, outputs, argument_text(others), digests, forward)
+            seen = _seen_after(spec, inputs, outputs, state)
+            if not outputs and outcome is not None:
+                others.append(("->", outcome))
+        self._record(spec, seen, argument_text(others), forward)
         return outcome
 
-    def _record(
-        self,
-        spec: OpSpec,
-        inputs: list[Any],
-        outputs: list[Any],
-        text: str,
-        digests: bytes,
-        forward: dict[int, Any],
-    ) -> None:
-        recorder, writer = self.recorder, self.recorder.writer
+    def _record(self, spec: OpSpec, seen: Seen, text: str, forward: dict[int, Any]) -> None:
+        recorder = self._recorder
+        inputs, outputs, digests, kinds, bases_in, bases_out = seen
         seq = recorder.next_seq()
+        links = self._memory.op_links(seq, bases_in, bases_out, spec)
+        key = (spec.name, len(inputs), kinds)
+        layout = self._layouts.get(key)
+        if layout is None:
+            layout = self._layouts[key] = self._describe(spec, inputs, outputs)
+        module = self._modules.current()
         site = recorder.sites.find(sys._getframe(3))
-        module = self.modules.current()
         forward_site = None
-        node = self._node() if self.backward.running else None
+        node = self._node() if self._backward.running else None
         if node is None:
             forward.setdefault(self._peek() - 1, (site, module))
         else:
             forward_site, module = forward.get(node_sequence(node), (None, module))
-        links = self.memory.op_links(
-            seq, inputs, outputs, writes=spec.writes, source=spec.source, rng=spec.random
-        )
+        writer = recorder.writer
+        arguments = writer.text(text) if text else self._empty
+        recorder.n_values += len(digests) >> 4
         writer.add(
-            (seq, _OP, recorder.step, spec.name, site, forward_site, module, recorder.thread(),
-             writer.text(text) if text else self._empty, self._layout(spec, inputs, outputs), digests, links)
+            (seq, _OP, recorder.step, spec.name, site, forward_site, module, recorder.thread(), arguments,
+             layout, digests, links)
         )  # fmt: skip
         for listener in recorder.on_tensors:
-            first = len(inputs) + spec.random
-            listener(seq, "op", spec.text, site, list(enumerate(outputs, first)))
+            listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
 
-    def _learn(self, op: Any) -> OpSpec:
-        text = op.name()
-        text = text if "." in text.partition("::")[2] else f"{text}.default"
-        positions, keywords = mutated_arguments(op)
-        found = self._specs[op] = OpSpec(
-            name=self.recorder.writer.text(text),
-            text=text,
-            ignored=text.startswith(_IGNORED),
-            random=is_random(op),
-            positions=positions,
-            keywords=keywords,
-            writes=bool(positions or keywords),
-            alias=text in _ALIASES,
-            source=text.partition(".")[0] in _SOURCES,
-        )
-        return found
-
-    def _layout(self, spec: OpSpec, inputs: list[Any], outputs: list[Any]) -> int:
-        tensors = inputs + outputs
-        try:
-            key = (spec.name, len(inputs), tuple([(t.dtype, t.shape) for t in tensors]))
-        except RuntimeError:  # nested tensors have no shape
-            key = (spec.name, len(inputs), tuple([(t.dtype, shape_of(t)) for t in tensors]))
-        found = self._layouts.get(key)
-        if found is None:
-            infos = [describe("in", "", tensor) for tensor in inputs]
-            if spec.random:
-                infos.append(TensorInfo("rng", "generator", "state", ()))
-            infos += [describe("out", "", tensor) for tensor in outputs]
-            found = self._layouts[key] = self.recorder.writer.layout(tuple(infos))
-        return found
+    def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any]) -> int:
+        infos = [describe("in", "", tensor) for tensor in inputs]
+        if spec.random:
+            infos.append(TensorInfo("rng", "generator", "state", ()))
+        infos += [describe("out", "", tensor) for tensor in outputs]
+        return self._recorder.writer.layout(tuple(infos))
 
     def _generator_digest(self, kwargs: dict[str, Any], inputs: list[Any]) -> bytes:
         generator = kwargs.get("generator")
         if generator is None:
             device = kwargs.get("device") or (inputs[0].device if inputs else "cpu")
             generator = _default_generator(self._torch, self._torch.device(device))
-        return self.recorder.digests([generator.get_state()]) if generator is not None else bytes(16)
+        return digest_many([generator.get_state()]) if generator is not None else bytes(16)
+
+
+def _seen_around(
+    spec: OpSpec,
+    inputs: list[Any],
+    outputs: list[Any],
+    before: tuple[bytes, tuple[object, ...], list[int]],
+    state: bytes,
+) -> Seen:
+    """What was seen before and after an op that writes to its arguments."""
+    digests, kinds, bases = before
+    after, more_kinds, more_bases = observe(outputs)
+    if spec.source and len(inputs) == len(outputs):
+        digests = after  # the values came from outside, not from what the tensor held
+    return inputs, outputs, digests + state + after, kinds + more_kinds, bases, more_bases
+
+
+def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
+    """What is seen after an op that left its inputs as they were: one look at all."""
+    if spec.alias:
+        digests, kinds, bases = observe(inputs)
+        return inputs, outputs, digests + digests, kinds, bases, bases
+    digests, kinds, bases = observe(inputs + outputs)
+    n = len(inputs)
+    if state:
+        digests = digests[: 16 * n] + state + digests[16 * n :]
+    return inputs, outputs, digests, kinds, bases[:n], bases[n:]
 
 
 def _default_generator(torch: Any, device: Any) -> Any:
@@ -226,36 +196,25 @@ def _default_generator(torch: Any, device: Any) -> Any:
     return torch.default_generator if device.type == "cpu" else None
 
 
-def _with_mutated(
-    outputs: list[Any], args: tuple[Any, ...], kwargs: dict[str, Any], spec: OpSpec
-) -> list[Any]:
-    """The outputs and those arguments that the op wrote to without returning them."""
-    listed = {id(tensor) for tensor in outputs}
-    written = [args[position] for position in spec.positions if position < len(args)]
-    written += [kwargs[name] for name in spec.keywords if name in kwargs]
-    mutated: list[Any] = []
-    flatten_arguments(written, mutated, [])
-    return outputs + [tensor for tensor in mutated if id(tensor) not in listed]
-
-
 def _mode_class(probe: OpProbe) -> type[Any]:
-    base = dispatch_mode_class()
-
-    class OpMode(base):  # type: ignore[misc, valid-type]
+    class OpMode(dispatch_mode_class()):  # type: ignore[misc]
         """Hands every op of one thread to the probe."""
 
         def __init__(self) -> None:
             super().__init__()
             self.forward: dict[int, Any] = {}
 
-        def __torch_dispatch__(
-            self, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-        ) -> Any:
-            kwargs = kwargs or {}
-            if types and any(is_virtual(arg) for arg in args if is_tensor(arg)):
-                return op(*args, **kwargs)
-            if len(self.forward) > _FORWARD_SITES:
-                self.forward.clear()
-            return probe.call(op, args, kwargs, self.forward)
+    call = probe.call
 
+    def dispatch(
+        mode: OpMode, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        if types and any(is_virtual(arg) for arg in args if is_tensor(arg)):
+            return op(*args, **(kwargs or {}))
+        if len(mode.forward) > _FORWARD_SITES:
+            mode.forward.clear()
+        return call(op, args, kwargs or {}, mode.forward)
+
+    # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.
+    OpMode.__torch_dispatch__ = dispatch
     return OpMode

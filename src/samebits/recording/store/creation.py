@@ -106,7 +106,7 @@ def sidecars(path: Path) -> tuple[Path, ...]:
 
 
 def _initialize(path: Path, info: RunInfo) -> sqlite3.Connection:
-    for name in sidecars(path):  # of a record that was deleted; SQLite would take them for this one's
+    for name in sidecars(path):  # of a record that is gone: SQLite would take its log for this one's
         name.unlink(missing_ok=True)
     connection = connect(path)
     try:
@@ -139,8 +139,7 @@ def _remove_record(path: Path) -> None:
     try:
         if header:
             _refuse_busy(path)
-        for name in (path, *sidecars(path)):
-            name.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
 

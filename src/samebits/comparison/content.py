@@ -1,0 +1,55 @@
+"""Finds what made a tensor by its contents, where its memory does not tell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.comparison.ops import positions
+
+if TYPE_CHECKING:
+    from samebits.comparison.lookup import EventCache, Lookup
+    from samebits.comparison.points import Point
+    from samebits.recording.events import Event
+
+_NEARBY = 4096  # events looked back over
+
+
+def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
+    """The last event of both runs that gave the contents of a tensor, if it is the same event.
+
+    A batch collated in the main process, a sparse tensor and a value that went through NumPy have no writer on
+    record, but an op may have given just these contents shortly before, in both runs.
+    """
+    a, b = lookup.a.get(point.seq_a), lookup.b.get(point.seq_b)
+    if a is None or b is None:
+        return None
+    first = _last_with(lookup.a, a.seq, a.digests[point.position_a])
+    second = _last_with(lookup.b, b.seq, b.digests[point.position_b])
+    if first is None or second is None or not lookup.partners(first, second):
+        return None
+    return first, second
+
+
+def draws_at_site(lookup: Lookup, a: Event) -> list[tuple[Event, Event]]:
+    """The draws at the line of an event, before it, that gave other numbers in each run: a loader's own."""
+    found = []
+    for seq in range(a.seq - 1, max(-1, a.seq - _NEARBY), -1):
+        event = lookup.a.get(seq)
+        if event is None or event.site != a.site or not positions(event, "rng"):
+            continue
+        partner = lookup.partner_in_b(event)
+        twin = None if partner is None else lookup.b.get(partner)
+        if twin is not None and twin.digests != event.digests:
+            found.append((event, twin))
+    return found
+
+
+def _last_with(cache: EventCache, before: int, digest: bytes) -> Event | None:
+    for seq in range(before - 1, max(-1, before - _NEARBY), -1):
+        event = cache.get(seq)
+        if event is None or event.kind not in ("op", "batch"):
+            continue
+        given = positions(event, "out" if event.kind == "op" else "value")
+        if any(event.digests[i] == digest for i in given):
+            return event
+    return None

@@ -1,0 +1,173 @@
+"""The commands on real scripts, in subprocesses."""
+
+from __future__ import annotations
+
+import json
+import signal
+
+import pytest
+from cli_support import NOISY, SEEDED, complaints, judged, samebits, write
+
+
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory):
+    """A reproducible script, verified once."""
+    folder = tmp_path_factory.mktemp("seeded")
+    write(folder, "train.py", SEEDED, STEPS=4)
+    return folder, samebits("verify", "--keep", "kept", "train.py", cwd=folder)
+
+
+def test_verify_identical(seeded):
+    """Exit status 0, the verdict, the records kept, and the script's own output untouched."""
+    folder, result = seeded
+
+    assert (result.returncode, result.stderr) == (0, "")
+    lines = result.stdout.splitlines()
+    assert lines[0] == lines[1]
+    assert lines[0].startswith("loss ")
+    assert lines[2].startswith("identical: 2 runs, 4 steps, ")
+    assert sorted(path.name for path in (folder / "kept").iterdir()) == ["run-1.sbr", "run-2.sbr"]
+
+
+def test_compare_records(seeded):
+    """The same verdict from the records."""
+    folder, _ = seeded
+
+    text = samebits("compare", "kept/run-1.sbr", "kept/run-2.sbr", cwd=folder)
+    result = samebits("compare", "--json", "kept/run-1.sbr", "kept/run-2.sbr", cwd=folder)
+
+    assert text.stdout.startswith("identical: 2 runs, 4 steps, ")
+    assert (text.returncode, result.returncode) == (0, 0)
+    assert (judged(result)["verdict"], judged(result)["steps"]) == ("identical", 4)
+    first, second = judged(result)["final_digest"]
+    assert len(first) == 32
+    assert first == second
+
+
+def test_show(seeded):
+    """A table that fits, and JSON with the same facts."""
+    folder, _ = seeded
+
+    text = samebits("show", "kept/run-1.sbr", cwd=folder, COLUMNS="90")
+    result = samebits("show", "--json", "kept/run-1.sbr", cwd=folder)
+
+    assert max(map(len, text.stdout.splitlines())) <= 90
+    for part in ("train.py", "finished, exit status 0", "SGD.step"):
+        assert part in text.stdout
+    assert json.loads(result.stdout)["steps"] == 4
+
+
+def test_show_events(seeded):
+    """Chosen by kind and step."""
+    folder, _ = seeded
+
+    result = samebits("show", "--json", "--events", "loss,step", "--step", "1", "kept/run-1.sbr", cwd=folder)
+
+    events = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(event["kind"], event["step"]) for event in events] == [("loss", 1), ("step", 1)]
+    assert samebits("show", "--events", "los", "kept/run-1.sbr", cwd=folder).returncode == 2
+
+
+def test_show_into_a_closed_pipe(seeded):
+    """`samebits show | head -1` is no error."""
+    import subprocess
+    import sys
+
+    folder, _ = seeded
+    command = f"{sys.executable} -m samebits show --events all kept/run-1.sbr | head -1"
+
+    result = subprocess.run(command, shell=True, cwd=folder, capture_output=True, text=True, check=True)  # noqa: S602
+
+    assert (result.stderr, len(result.stdout.splitlines())) == ("", 1)
+
+
+@pytest.fixture(scope="module")
+def noisy(tmp_path_factory):
+    """A script with one known nondeterminism, verified with JSON."""
+    folder = tmp_path_factory.mktemp("noisy")
+    script = write(folder, "noisy.py", NOISY)
+    return folder, script, samebits("verify", "--json", "noisy.py", "--seed", "1", cwd=folder, timeout=400)
+
+
+def test_verify_different_names_the_line(noisy):
+    """Step, line, cause and size of the difference; exactly one object on stdout."""
+    _, script, result = noisy
+
+    assert result.returncode == 1, result.stderr
+    found = judged(result)
+    first = found["findings"][0]
+    line = script.read_text().splitlines()[first["site"]["line"] - 1]
+    assert (found["verdict"], first["step"], first["cause"]) == ("different", 2, "unseeded-torch")
+    assert "torch.seed()" in line or "torch.randn" in line
+    assert (first["difference"]["elements"], first["difference"]["total"]) == (24, 24)
+    assert first["difference"]["max_abs"] > 0
+
+
+def test_records_of_a_difference_are_compared_alike(noisy):
+    """`compare` on the pair with operations finds the same origin, in words."""
+    folder, script, result = noisy
+    records = [folder / ".samebits" / "noisy-verify-1" / f"op-1{x}.sbr" for x in "ab"]
+
+    text = samebits("compare", *records, cwd=folder)
+
+    site = judged(result)["findings"][0]["site"]
+    assert text.returncode == 1
+    assert f"noisy.py:{site['line']}" in text.stdout
+    assert "    > " + script.read_text().splitlines()[site["line"] - 1].strip() in text.stdout
+
+
+def test_stress_and_three_runs_of_a_module(tmp_path):
+    """`-m`, `--runs`, `--stress` and `--steps` together; the perturbations are listed."""
+    package = tmp_path / "pkg"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    write(package, "train.py", SEEDED, STEPS=50)
+
+    words = ("verify", "--runs", "3", "--stress", "--steps", "2", "-m", "pkg.train")
+    result = samebits(*words, cwd=tmp_path, timeout=300)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "identical: 3 runs, 2 steps" in result.stdout
+    assert "run 3: PYTHONHASHSEED=3" in result.stdout
+    assert "loss" not in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [
+        ("import sys; sys.exit(3)", 3),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 128 + signal.SIGSEGV),
+        ("raise KeyError('x')", 1),
+        ("print('ok')", 0),
+    ],
+)
+def test_run_passes_the_status_through(tmp_path, source, status):
+    """As bare Python, apart from one line that names the record."""
+    (tmp_path / "script.py").write_text(source)
+
+    result = samebits("run", "script.py", cwd=tmp_path)
+
+    assert result.returncode == status
+    assert len(complaints(result.stderr)) == 1
+    assert ".samebits/script-1.sbr" in complaints(result.stderr)[0]
+
+
+def test_run_numbers_its_records(tmp_path):
+    """The next free number; --force replaces."""
+    (tmp_path / "script.py").write_text("print('ok')")
+    for _ in range(2):
+        samebits("run", "script.py", cwd=tmp_path)
+    forced = samebits("run", "--force", "--record", ".samebits/script-1.sbr", "script.py", cwd=tmp_path)
+
+    assert forced.returncode == 0
+    assert sorted(p.name for p in (tmp_path / ".samebits").glob("*.sbr")) == ["script-1.sbr", "script-2.sbr"]
+
+
+def test_the_script_gets_its_own_arguments(tmp_path):
+    """Untouched, `--` and options of our names included."""
+    (tmp_path / "script.py").write_text("import sys; print(sys.argv)")
+
+    result = samebits("run", "script.py", "--steps", "--", "-m", "--json", cwd=tmp_path)
+
+    assert result.stdout == "['script.py', '--steps', '--', '-m', '--json']\n"
