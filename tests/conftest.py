@@ -158,7 +158,8 @@ def changed_attributes(before: dict[str, dict[str, Any]], after: dict[str, dict[
         old = before.get(path, new)
         changed = [name for name in old if name not in new or new[name] is not old[name]]
         if isinstance(find_loaded(path), type):
-            changed += [name for name in new if name not in old]
+            # __slotnames__ is a note that pickling leaves on any class (copyreg).
+            changed += [name for name in new if name not in old and name != "__slotnames__"]
         leaks += [f"{path}.{name}" for name in changed if not is_of(new.get(name), "torch")]
         leaks += [f"{path}.{name} of samebits" for name, value in new.items() if is_of(value, "samebits")]
     return leaks

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import shutil
+import textwrap
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -44,7 +46,10 @@ def summary(command: Command) -> str:
 def description(command: Command) -> tuple[str, str]:
     """A command's help before its options, and the examples after them."""
     before, _, examples = _documentation(command).partition("\nExamples:\n")
-    return before.strip(), f"examples:\n{examples.rstrip()}" if examples else ""
+    width = min(shutil.get_terminal_size((80, 24)).columns, 100) - 2
+    paragraphs = (textwrap.fill(paragraph, width) for paragraph in before.strip().split("\n\n"))
+    before = "\n\n".join(paragraphs)
+    return before, f"examples:\n{examples.rstrip()}" if examples else ""
 
 
 def _documentation(command: Command) -> str:

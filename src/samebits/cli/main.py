@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import signal
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _COMMANDS: tuple[Command, ...] = (VerifyCommand(), RunCommand(), CompareCommand(), ShowCommand())
 _EPILOG = """\
 examples:
-  samebits verify train.py --epochs 1       # the same bits twice? if not: where, and why
+  samebits verify train.py --epochs 1    # the same bits twice? if not, why?
   samebits verify -m mypackage.train
   samebits run train.py && samebits show .samebits/train-1.sbr
 
@@ -97,7 +98,7 @@ def _parser() -> CommandParser:
         epilog=_EPILOG,
     )
     parser.add_argument("--version", action="version", version=f"samebits {samebits.__version__}")
-    parser.add_argument("command", nargs="?", help="see above")
+    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     return parser
 
 

@@ -34,7 +34,7 @@ class RunCommand:
     Examples:
       samebits run train.py --epochs 1
       samebits run --record a.sbr -m mypackage.train
-      samebits run --level op --steps 3 train.py      # every operation of the first three steps
+      samebits run --level op --steps 3 train.py    # every operation of 3 steps
     """
 
     name = "run"

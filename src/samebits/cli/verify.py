@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 class VerifyCommand:
     """Run a script twice and say, bit for bit, whether it is the same.
 
-    Each run is a fresh process. Identical means: parameters, buffers, gradients, optimizer state and random
-    number generators are equal at every step, and so is every value that the script reads out of a tensor.
+    Each run is a fresh process. Identical means: parameters, buffers, gradients and optimizer state are equal
+    at every step, and so is every value that the script reads out of a tensor or saves.
     If not, the runs are repeated with every operation recorded, and the first one that differed is named
     together with your line that caused it. Exit status: 0 identical, 1 different, 2 could not judge.
 
     Examples:
       samebits verify train.py --epochs 1
       samebits verify --steps 20 -m mypackage.train
-      samebits verify --runs 5 --stress train.py       # bring out what rarely differs
+      samebits verify --runs 5 --stress train.py    # what differs only rarely
       samebits verify --json train.py > verdict.json
     """
 

@@ -17,8 +17,8 @@ _NEARBY = 4096  # events looked back over
 def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     """The last event of both runs that gave the contents of a tensor, if it is the same event.
 
-    A batch collated in the main process, a sparse tensor and a value that went through NumPy have no writer on
-    record, but an op may have given just these contents shortly before, in both runs.
+    A batch collated in the main process, a sparse tensor and a value that went through NumPy have no writer
+    on record, but an op may have given just these contents shortly before, in both runs.
     """
     a, b = lookup.a.get(point.seq_a), lookup.b.get(point.seq_b)
     if a is None or b is None:

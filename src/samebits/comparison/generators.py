@@ -77,14 +77,18 @@ class GeneratorLog:
         """One line for each generator whose state differed.
 
         Args:
-            used_only: leave out those that nothing is known to have used: Python and NumPy seed their own from
-                the operating system in every run.
+            used_only: leave out those that nothing is known to have used: Python and NumPy seed their own
+                from the operating system in every run.
         """
         return [
-            f"the state of {words(source)} differed at step {step}{self._use(source)}; {seeding(source, *self.seeds)}"
+            self._line(source, step)
             for source, step in sorted(self.first_difference.items())
             if not used_only or source in self._drawn or self._seeded(source)
         ]
+
+    def _line(self, source: str, step: int) -> str:
+        differed = f"the state of {words(source)} differed at step {step}"
+        return f"{differed}{self._use(source)}; {seeding(source, *self.seeds)}"
 
     def _use(self, source: str) -> str:
         return f"; it was used at step {self._drawn[source]}" if source in self._drawn else ""

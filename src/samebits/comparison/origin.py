@@ -78,7 +78,7 @@ class Walk:
         self._seen: set[Point] = set()
         self._examined: set[tuple[int, int]] = set()
         self._found: list[Finding] = []
-        self._after_read: list[Finding] = []
+        self._explained: list[Finding] = []
         self.notes: list[str] = []
         self.complete = True
 
@@ -97,12 +97,12 @@ class Walk:
     def findings(self) -> list[Finding]:
         """The origins found."""
         if self._found:
-            for late in self._after_read:
+            for late in self._explained:
                 self.notes.append(
-                    f"a value that differs entered at {site_text(late.site)}, after a read that differs"
+                    f"a value that differs entered at {site_text(late.site)}, after a read or draw that differs"
                 )
             return self._found
-        return self._after_read
+        return self._explained
 
     def _push(self, points: Iterable[Point]) -> None:
         for point in points:
@@ -111,14 +111,23 @@ class Walk:
                 self._queue.append(point)
 
     def _blame(self, finding: Finding) -> None:
-        """Keep an origin, unless a read that differs may explain it."""
-        enters = finding.entry in ("argument", "outside", "control-flow", "batch") or (
-            finding.entry == "order" and finding.cause != "race"
-        ) or finding.op == "seed"  # fmt: skip
-        if enters and finding.cause == "unknown":
+        """Keep an origin, unless a read or a draw that differs may explain it."""
+        if not _enters(finding):
+            self._found.append(finding)
+            return
+        if finding.cause == "unknown":
             finding = replace(finding, evidence=finding.evidence + self._hints)
-        after = enters and any(self._behind(finding, read) for read in self._reads)
-        (self._after_read if after else self._found).append(finding)
+        # What torch draws and reads inside itself, such as a sampler's order, is not on record as a read; but
+        # the draw is, at the same line of user code.
+        draws = self._draws_at(finding)
+        for draw in draws:
+            self._examine(*draw)
+        later = bool(draws) or any(self._behind(finding, read) for read in self._reads)
+        (self._explained if later else self._found).append(finding)
+
+    def _draws_at(self, finding: Finding) -> list[tuple[Event, Event]]:
+        event = None if finding.events[0] is None else self._lookup.a.get(finding.events[0])
+        return [] if event is None or event.site is None else draws_at_site(self._lookup, event)
 
     @staticmethod
     def _behind(finding: Finding, read: tuple[int, int]) -> bool:
@@ -161,11 +170,15 @@ class Walk:
             if any(n_bytes(a.tensors[i]) >= n_bytes(info) for i in written(a, writers.memories[0])):
                 return
         if not explained:
-            maker = made_by(self._lookup, point)
-            if maker is not None:
-                self._examine(*maker)
-            else:
-                self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
+            self._entered(point, consumers)
+
+    def _entered(self, point: Point, consumers: tuple[Event, Event]) -> None:
+        """Nothing on record wrote the memory of a tensor."""
+        maker = made_by(self._lookup, point)
+        if maker is not None:
+            self._examine(*maker)
+        else:
+            self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
 
     def _unrecorded(self) -> tuple[str, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)
@@ -222,13 +235,10 @@ class Walk:
             p for p in points if a.links[p.position_a].writer >= 0 and b.links[p.position_b].writer >= 0
         ]
         makers = [maker for maker in (made_by(self._lookup, p) for p in points) if maker is not None]
-        draws = [] if linked or makers else draws_at_site(self._lookup, a)
         self._push(linked)
         for maker in makers if not linked else ():
             self._examine(*maker)
-        for draw in draws:
-            self._examine(*draw)
-        if not (linked or makers or draws):
+        if not linked and not makers:
             self._blame(entries.batch(a, b))
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
@@ -258,30 +268,42 @@ class Walk:
     def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
         """Different operations made the tensor: find out why."""
         a, b = writers.events
-        lookup = self._lookup
+        lookup, reader = self._lookup, consumers[0]
         x_b = None if a is None else lookup.b.get(_or_none(lookup.partner_in_b(a)))
         x_a = None if b is None else lookup.a.get(_or_none(lookup.partner_in_a(b)))
-        threads = {event.thread for event in (a, b, x_a, x_b) if event is not None}
-        if len(threads) == 1:
-            threads |= {consumers[0].thread}
+        threads = _threads(reader, a, b)
         if a and x_b and written(x_b, writers.memories[1]):
-            self._blame(entries.order(a, x_b, threads, consumers[0]))
+            self._blame(entries.order(a, x_b, _writing_threads(reader, a, b), reader))
         elif b and x_a and written(x_a, writers.memories[0]):
-            self._blame(entries.order(x_a, b, threads, consumers[0]))
-        elif (
-            a
-            and b
-            and x_a
-            and x_b
-            and len(threads) > 1
-            and accumulates(lookup.a, a)
-            and accumulates(lookup.b, b)
-        ):
-            self._blame(entries.order(a, b, threads, consumers[0]))
+            self._blame(entries.order(x_a, b, _writing_threads(reader, b, a), reader))
+        elif a and b and x_a and x_b and len(threads) > 1 and self._both_accumulate(a, b):
+            self._blame(entries.order(a, b, threads, reader))
         elif (a is None or x_b) and (b is None or x_a):
             self._blame(entries.selection(*consumers, (a, b), threads))
         else:
             self._blame(block_start(lookup, a if a and not x_b else None, b if b and not x_a else None))
+
+    def _both_accumulate(self, a: Event, b: Event) -> bool:
+        return accumulates(self._lookup.a, a) and accumulates(self._lookup.b, b)
+
+
+def _threads(reader: Event, *writers: Event | None) -> set[str]:
+    """The threads that took part: those of the writers, and that of the reader if they are one."""
+    found = {event.thread for event in writers if event is not None}
+    return found if len(found) > 1 else found | {reader.thread}
+
+
+def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[str]:
+    """The same, of writes that compete: by the same line of code."""
+    competes = other is not None and (other.op, other.site) == (write.op, write.site)
+    return _threads(reader, write, other if competes else None)
+
+
+def _enters(finding: Finding) -> bool:
+    """Whether the difference came from outside of torch's data flow: by Python's doing."""
+    if finding.entry in ("argument", "outside", "control-flow", "batch"):
+        return True
+    return (finding.entry == "order" and finding.cause != "race") or finding.op == "seed"
 
 
 def _or_none(seq: int | None) -> int:

@@ -141,7 +141,7 @@ def _add_group(group: list[_Piece], sums: torch.Tensor) -> None:
     index = torch.cat(
         [torch.arange(p.first, p.first + n, device=device) for p, n in zip(group, counts, strict=True)]
     )
-    values = _block_values(torch.cat(words) if len(words) > 1 else words[0], index)
+    values = block_values(torch.cat(words) if len(words) > 1 else words[0], index)
     if len(group) == 1:
         sums[group[0].tensor] += values.sum(0)
         return
@@ -151,7 +151,7 @@ def _add_group(group: list[_Piece], sums: torch.Tensor) -> None:
     sums.index_add_(0, owner, values)
 
 
-def _block_values(words: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+def block_values(words: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     """What each block adds to the sums: blocks x 16."""
     chain = torch.tensor([_signed(s) for s in d.STARTS], device=words.device).expand(words.shape[0], d.LANES)
     trail = torch.zeros_like(chain)

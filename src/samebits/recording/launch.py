@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # `-c` and not `-m`: `-m` searches the working directory before anything else, and would import a
 # `samebits.py` or `types.py` that lies there. samebits is taken from where this process has it; `sys.path`
-# stays the user's. `startup_modules` is read by `runner.launched_target`.
+# stays the user's. `startup_modules` is read by `runner.run_target`.
 BOOTSTRAP = """\
 import sys
 startup_modules = frozenset(sys.modules)
@@ -44,9 +44,8 @@ enter(main)
 
 _FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _OPTIONS_WITH_VALUE = frozenset("WX")
-_OPTIONS_DROPPED = frozenset(
-    "ix"
-)  # an interactive prompt afterwards; skip the first line: both for this program only
+# A prompt afterwards (-i) and skipping a file's first line (-x) were meant for this program, not the script.
+_OPTIONS_DROPPED = frozenset("ix")
 _LONG_OPTION_WITH_VALUE = "--check-hash-based-pycs"
 _SAME_KEYPRESS_SECONDS = 0.5
 

@@ -240,7 +240,7 @@ def _next(result: Verification, folder: str) -> str:
     if result.comparison.verdict != "different" or not findings or not records:
         return ""
     step = f" --step {findings[0].step}" if findings[0].step is not None else ""
-    return f"samebits show {_shown(records[0], folder)} --events op{step}"
+    return f"samebits show {_shown(records[-1], folder)} --events op{step}"
 
 
 def _shown(path: str, folder: str) -> str:

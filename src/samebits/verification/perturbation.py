@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+# By these a note about differing environments is known to speak of a perturbation.
+STRESS_WORDS = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING", "hash seed of Python")
 _ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
 _QUERY = 0xFFFFFFFF
 _FILL_BYTES = (0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0)

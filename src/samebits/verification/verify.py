@@ -12,6 +12,7 @@ from samebits.comparison.results import Comparison
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
+from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
@@ -152,13 +153,7 @@ class _Verifier:
 
     def _result(self, comparison: Comparison) -> Verification:
         seconds = time.monotonic() - self._started
-        compared = (run for run in self.series.runs if run.purpose == "compare")
-        stress = (
-            f"stress in run {number}: {', '.join(run.perturbation)}"
-            for number, run in enumerate(compared, start=1)
-            if run.perturbation
-        )
-        comparison = replace(comparison, notes=(*comparison.notes, *stress))
+        comparison = replace(comparison, notes=self._notes(comparison))
         target = self.request.target
         name = (target.script,) if target.script is not None else ("-m", str(target.module))
         return Verification(
@@ -168,6 +163,17 @@ class _Verifier:
             seconds,
             sum(self._n_values.values()),
         )
+
+    def _notes(self, comparison: Comparison) -> tuple[str, ...]:
+        """The notes, with what `--stress` changed instead of the differences in environment that it makes."""
+        if not self.request.stress:
+            return comparison.notes
+        compared = (run for run in self.series.runs if run.purpose == "compare")
+        kept = (note for note in comparison.notes if not any(word in note for word in STRESS_WORDS))
+        stress = (
+            f"stress in run {n}: {', '.join(run.perturbation)}" for n, run in enumerate(compared, start=1)
+        )
+        return (*kept, *stress)
 
 
 def _steps(run: ScriptRun) -> int:

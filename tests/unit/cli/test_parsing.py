@@ -88,7 +88,7 @@ def test_help_has_examples_and_fits(words, capsys):
     shown = capsys.readouterr().out
     assert caught.value.code == 0
     assert "examples:\n  samebits " in shown
-    assert max(map(len, shown.splitlines())) <= 120
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_version(capsys):

@@ -158,7 +158,11 @@ class Tape:
     def batch(self, values: list[Any], line: int = 5) -> list[Tensor]:
         tensors = [self.outside(value) for value in values]
         row = [
-            (TensorInfo("value", str(i), "float32", t.shape), t.value, Link(t.memory.serial, NO_WRITER))
+            (
+                TensorInfo("value", str(i), "float32", t.shape),
+                (t.value, t.shape, t.dtype),
+                Link(t.memory.serial, NO_WRITER),
+            )
             for i, t in enumerate(tensors)
         ]
         seq = self.add("batch", "DataLoader", row, line)

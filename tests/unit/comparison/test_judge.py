@@ -98,17 +98,38 @@ def test_a_batch_alone_is_a_note():
 
 def test_a_generator_alone_is_a_note():
     """An unseeded `random` that names the run must not make runs different."""
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, state in ((tape, 1), (other, 2)):
+        for step in range(2):
+            t.generators["python"] = (state, step)
+            t.boundary({"w": t.outside("w")})
+    result = judge(tape.record(), other.record())
+    assert result.verdict == "identical"
+    line = (
+        "the state of Python's generator differed at step 0; it was used at step 1; it was never seeded;"
+        " nothing that was compared depends on it"
+    )
+    assert result.notes == (line,)
+
+
+def test_a_generator_that_nothing_used_is_not_mentioned():
+    """Python and NumPy seed their generators from the operating system in every run."""
     tape, other = Tape(level="step"), Tape(level="step", generators={"python": 1, "numpy": 0})
     for t in (tape, other):
         t.boundary({"w": t.outside("w")})
-    result = judge(tape.record(), other.record())
-    assert result.verdict == "identical"
-    assert result.notes == (
-        (
-            "the state of Python's generator differed at step 0; it was never seeded;"
-            " nothing that was compared depends on it"
-        ),
-    )
+    assert judge(tape.record(), other.record()).notes == ()
+
+
+def test_a_generator_used_before_the_first_boundary():
+    """The state at the start of a run tells what was drawn before the first boundary."""
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, state in ((tape, 1), (other, 2)):
+        for draws in range(2):
+            t.generators["python"] = (state, draws)
+            t._state({}, {}, None, "end")
+            t.log.pop()
+        t.boundary({"w": t.outside(state)})
+    assert "it was used at step 0" in judge(tape.record(), other.record()).findings[0].evidence[0]
 
 
 def test_generators_are_evidence_of_a_difference():

@@ -277,7 +277,9 @@ def test_a_python_value_that_came_from_a_read_is_followed():
 
     found = origins(run, 1, 2)
     assert [f.site.line for f in found.findings] == [2]
-    assert found.notes == ("a value that differs entered at /home/u/train.py:7, after a read that differs",)
+    assert found.notes == (
+        "a value that differs entered at /home/u/train.py:7, after a read or draw that differs",
+    )
 
 
 def test_a_value_that_differs_before_the_read_is_its_own_origin():
@@ -315,6 +317,53 @@ def test_batch_made_by_ops_is_followed():
         tape.boundary({"w": tape.op("mul.Tensor", made, line=7)})
 
     assert only(run, 1, 2).site.line == 4
+
+
+def test_batch_made_by_ops_is_followed_by_its_contents():
+    """A loader without workers collates in the main process; its memory is new to the recorder."""
+
+    def run(tape, noise):
+        made = tape.op("stack.default", tape.op("ones.default", line=1, result=1), line=4, noise=noise)
+        (x,) = tape.batch([made.value], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    assert only(run, 1, 2).site.line == 4
+
+
+def test_loader_that_draws_its_seed():
+    """`shuffle=True` with an unseeded generator: the sampler draws at the loader's line."""
+
+    def run(tape, state):
+        tape.generator = state
+        tape.randn(line=5)
+        (x,) = tape.batch([("rows", state)], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 1, 2)
+    assert (finding.cause, finding.op, finding.site.line) == ("unseeded-torch", "aten::randn.default", 5)
+
+
+def test_sparse_tensors_are_followed_by_their_contents():
+    """They have no storage that could be followed."""
+
+    def run(tape, noise):
+        x = tape.op("ones.default", line=1, result=1)
+        sparse = tape.op("embedding_sparse_backward.default", x, line=4, noise=noise)
+        unlinked = tape.outside(sparse.value)
+        tape.boundary({"w": tape.op("mul.Tensor", unlinked, line=7)})
+
+    assert only(run, 1, 2).site.line == 4
+
+
+def test_generators_that_were_used_are_evidence_for_values_from_outside():
+    def run(tape, value):
+        for step in range(2):
+            tape.generators["python"] = (value, step)
+            tape.boundary({"w": tape.op("lift_fresh.default", tape.outside((value * step, step)), line=6)})
+
+    assert only(run, 1, 2).evidence[1] == (
+        "the state of Python's generator differed at step 0; it was used at step 1; it was never seeded"
+    )
 
 
 def test_unseeded_generator():
@@ -363,7 +412,7 @@ def test_an_extra_draw_in_one_run():
 
     finding = only(run, False, True)
     assert (finding.cause, finding.entry) == ("unknown", "control-flow")
-    assert {finding.site.line, finding.other_site.line} == {4, 6}
+    assert (finding.site.line, finding.other_site.line) == (4, 6)
 
 
 def test_a_draw_of_another_size():

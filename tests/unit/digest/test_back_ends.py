@@ -1,4 +1,4 @@
-"""C (every instruction set of this machine), torch operations and the plain reference give the same digests."""
+"""C (each instruction set of this machine), torch operations and the plain reference give equal digests."""
 
 import random
 import threading
@@ -11,7 +11,9 @@ from samebits.digest import definition, native, tensors, torch_backend
 from samebits.digest.tensors import describe, digest_bytes, digest_many, digest_memory
 
 LIBRARY = native.load()
-NATIVE_SETS = [name for name in ("avx512", "avx2", "neon", "scalar") if LIBRARY and LIBRARY.select(name.encode())]
+NATIVE_SETS = [
+    name for name in ("avx512", "avx2", "neon", "scalar") if LIBRARY and LIBRARY.select(name.encode())
+]
 if LIBRARY:
     LIBRARY.select(b"")
 DTYPES = {getattr(torch, name): code for name, (code, _) in definition.DTYPES.items() if hasattr(torch, name)}
@@ -67,9 +69,9 @@ def test_the_library_is_built():
 def test_constants_have_their_origin():
     """The constants of the package are those that docs/digest.md derives."""
     assert list(definition.STARTS) == CONSTANTS[:16]
-    assert (definition.INDEX_1, definition.INDEX_2) == (CONSTANTS[16] | 1, CONSTANTS[17] | 1)
+    assert (CONSTANTS[16] | 1, CONSTANTS[17] | 1) == (definition.INDEX_1, definition.INDEX_2)
     assert list(definition.FOLD_START) == CONSTANTS[18:20]
-    assert (definition.FOLD_0, definition.FOLD_1) == (CONSTANTS[20] | 1, CONSTANTS[21] | 1)
+    assert (CONSTANTS[20] | 1, CONSTANTS[21] | 1) == (definition.FOLD_0, definition.FOLD_1)
 
 
 def test_dtype_codes_are_distinct():
@@ -98,17 +100,24 @@ def test_dtypes(digest_with):
     assert len({expected[i : i + 16] for i in range(0, len(expected), 16)}) == len(views)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.int64, torch.complex128], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.int64, torch.complex128], ids=str
+)
 def test_views(digest_with, dtype):
     rng = random.Random(str(dtype))
     views = [random_view(rng, dtype) for _ in range(60)]
     assert digest_with(views) == b"".join(reference(t) for t in views)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex128], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int16, torch.float32, torch.float64, torch.complex128], ids=str
+)
 def test_transposes(digest_with, dtype):
     """Shapes around the squares and lines of the vector transpose, and larger than a panel of the gather."""
-    shapes = [(r, c) for r in (2, 15, 16, 17, 64, 65, 130) for c in (2, 3, 16, 33, 70)] + [(3, 70000), (70000, 3)]
+    shapes = [(r, c) for r in (2, 15, 16, 17, 64, 65, 130) for c in (2, 3, 16, 33, 70)] + [
+        (3, 70000),
+        (70000, 3),
+    ]
     views = [random_bytes(r * c * dtype.itemsize, r).view(dtype).view(c, r).t() for r, c in shapes]
     dense = [v.contiguous() for v in views]
     assert digest_with(views) == digest_with(dense)
@@ -124,7 +133,12 @@ def test_channels_last_and_batches_of_transposes(digest_with):
 def test_expanded(digest_with):
     """Stride 0, in front, behind and within."""
     column = random_bytes(40, 4).view(torch.int32).view(10, 1)
-    views = [column.expand(10, 500), column.expand(7, 10, 3), column[:1].expand(3000, 1), column.t().expand(300, 10)]
+    views = [
+        column.expand(10, 500),
+        column.expand(7, 10, 3),
+        column[:1].expand(3000, 1),
+        column.t().expand(300, 10),
+    ]
     assert digest_with(views) == b"".join(reference(t.contiguous()) for t in views)
 
 

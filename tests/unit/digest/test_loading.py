@@ -31,14 +31,15 @@ def test_an_unknown_back_end_is_refused():
 
 def test_importing_is_light():
     """The package and its names come without torch until one is used."""
-    done = ask("", "import sys, samebits.digest as d; print('torch' in sys.modules, 'numpy' in sys.modules, len(dir(d)) > 6)")
-    assert done.stdout.split() == ["False", "False", "True"]
+    done = ask(
+        "",
+        "import sys, samebits.digest; print('torch' in sys.modules, 'numpy' in sys.modules)",
+    )
+    assert done.stdout.split() == ["False", "False"]
 
 
-def test_a_broken_library_is_not_used(tmp_path):
-    broken = tmp_path / "_native.so"
-    broken.write_bytes(b"\x7fELF nonsense")
-    assert native.open_library(broken) is None
+def test_a_broken_library_is_not_used():
+    assert native.open_library(Path(__file__)) is None
 
 
 def test_a_foreign_library_is_not_used():

@@ -1,4 +1,4 @@
-"""More than ten million variants of tensors, no two of them with an equal digest, nor with an equal half of one."""
+"""More than ten million variants of tensors: no two have an equal digest, or an equal half of one."""
 
 import itertools
 from array import array
@@ -9,6 +9,7 @@ import torch
 
 from samebits.digest import definition, native
 from samebits.digest.tensors import run_again
+from samebits.digest.torch_backend import block_values
 
 pytestmark = pytest.mark.skipif(native.load() is None, reason="takes the C library's speed")
 
@@ -16,7 +17,7 @@ CHUNK = 1 << 16
 
 
 def digest_rows(rows, *, dtype="uint8", sizes=None):
-    """The digests of the rows of a matrix, as two columns of 64 bits; each row a tensor of `dtype` and `sizes`."""
+    """The digests of the rows of a matrix, each a tensor of `dtype` and `sizes`: two columns of 64 bits."""
     assert rows.flags.c_contiguous
     sizes = (rows.nbytes // len(rows) // definition.DTYPES[dtype][1],) if sizes is None else sizes
     words = np.empty((len(rows), 2 + len(sizes)), np.uint64)
@@ -46,7 +47,11 @@ def pairs(n, limit=None):
 def bases(n, seed):
     """Random, constant and low-entropy float32 tensors of n elements, all of them different at every pair."""
     rng = np.random.default_rng(seed)
-    return {"random": rng.standard_normal(n, np.float32), "zeros": np.zeros(n, np.float32), "ones": np.ones(n, np.float32)}
+    return {
+        "random": rng.standard_normal(n, np.float32),
+        "zeros": np.zeros(n, np.float32),
+        "ones": np.ones(n, np.float32),
+    }
 
 
 def bit_flips():
@@ -66,7 +71,10 @@ def signs():
     """Signs of any two of 1100 floats change, zeros among them: +0 becomes -0."""
     where = pairs(1100, 400_000)
     for name, base in bases(1100, 2).items():
-        yield f"signs {name}", changed(base.view(np.uint32), where, base.view(np.uint32)[where] ^ (1 << 31), "float32")
+        yield (
+            f"signs {name}",
+            changed(base.view(np.uint32), where, base.view(np.uint32)[where] ^ (1 << 31), "float32"),
+        )
 
 
 def steps_of_one_ulp():
@@ -80,7 +88,7 @@ def steps_of_one_ulp():
 
 
 def swaps():
-    """Any two elements change places: floats, small integers, and 64-bit labels (the upper half always zero)."""
+    """Any two elements change places: floats, small integers, 64-bit labels (the upper half always zero)."""
     for dtype, base in {
         "float64": np.random.default_rng(4).standard_normal(1000),
         "int64": np.arange(1, 1001),
@@ -114,10 +122,14 @@ def joined_lanes():
 
 
 def subsets():
-    """Every subset of 19 changes that lie close together in the lanes: signs, exponents, and both at once; booleans."""
+    """Every subset of 19 changes that are neighbours in the lanes: signs, exponents, both, booleans."""
     subset = np.arange(1, 1 << 19)
     chosen = (subset[:, None] >> np.arange(19) & 1).astype(bool)
-    lane = [32 * stripe + 6 + half for stripe in range(8) for half in (0, 1)] + [32 * 7 + 22, 32 * 7 + 23, 32 * 6 + 23]
+    lane = [32 * stripe + 6 + half for stripe in range(8) for half in (0, 1)] + [
+        32 * 7 + 22,
+        32 * 7 + 23,
+        32 * 6 + 23,
+    ]
     rng = np.random.default_rng(7)
     base = rng.standard_normal(8 * 32, np.float32).view(np.uint32)
     for name, bits, words in (
@@ -150,17 +162,35 @@ def blocks():
     two = np.random.default_rng(6).integers(0, 256, (2, 1024)).astype(np.uint8)
     choices = np.array(list(itertools.product((0, 1), repeat=16)))
     for start in range(0, len(choices), 4096):
-        yield "blocks", digest_rows(np.ascontiguousarray(two[choices[start : start + 4096]]), sizes=(16, 1024))
+        yield (
+            "blocks",
+            digest_rows(np.ascontiguousarray(two[choices[start : start + 4096]]), sizes=(16, 1024)),
+        )
     seven = np.eye(7, 1024, dtype=np.uint8)
-    yield "block order", digest_rows(np.ascontiguousarray(seven[list(itertools.permutations(range(7)))]), sizes=(7, 1024))
+    yield (
+        "block order",
+        digest_rows(np.ascontiguousarray(seven[list(itertools.permutations(range(7)))]), sizes=(7, 1024)),
+    )
 
 
 def shapes():
     """Zeros of every shape with sizes below 24 in up to three dimensions, of several dtypes."""
     memory = np.zeros(24**3 * 8, np.uint8)
     for n_dims in range(4):
-        sizes = np.array(list(itertools.product(range(24), repeat=n_dims)), np.uint64).reshape(24**n_dims, n_dims)
-        for dtype in ("bool", "uint8", "int8", "float16", "bfloat16", "int32", "float32", "float64", "complex64"):
+        sizes = np.array(list(itertools.product(range(24), repeat=n_dims)), np.uint64).reshape(
+            24**n_dims, n_dims
+        )
+        for dtype in (
+            "bool",
+            "uint8",
+            "int8",
+            "float16",
+            "bfloat16",
+            "int32",
+            "float32",
+            "float64",
+            "complex64",
+        ):
             words = np.empty((len(sizes), 2 + n_dims), np.uint64)
             words[:, 0], words[:, 2:] = memory.ctypes.data, sizes
             words[:, 1] = definition.header(dtype) | n_dims << definition.N_DIMS
@@ -185,7 +215,19 @@ def lengths():
         yield f"length {value}", run_words(words)
 
 
-FAMILIES = (bit_flips, signs, steps_of_one_ulp, swaps, one_lane, joined_lanes, subsets, permutations, blocks, shapes, lengths)
+FAMILIES = (
+    bit_flips,
+    signs,
+    steps_of_one_ulp,
+    swaps,
+    one_lane,
+    joined_lanes,
+    subsets,
+    permutations,
+    blocks,
+    shapes,
+    lengths,
+)
 
 
 def repeated(column):
@@ -213,7 +255,11 @@ def test_no_collisions():
 def test_avalanche(fill, n_bytes):
     """A flipped bit flips each bit of the digest half of the time."""
     rng = np.random.default_rng(n_bytes)
-    base = {"random": rng.integers(0, 256, n_bytes), "zeros": np.zeros(n_bytes), "ones": np.full(n_bytes, 255)}[fill]
+    base = {
+        "random": rng.integers(0, 256, n_bytes),
+        "zeros": np.zeros(n_bytes),
+        "ones": np.full(n_bytes, 255),
+    }[fill]
     base = base.astype(np.uint8)
     copies = np.repeat(base[None], 8 * n_bytes, axis=0)
     bit = np.arange(8 * n_bytes)
@@ -232,11 +278,26 @@ def test_avalanche_of_shape_and_dtype():
     """What is not in the bytes is mixed as well."""
     memory = torch.zeros(100_000, dtype=torch.uint8).numpy()
     words = np.empty((2000, 3), np.uint64)
-    words[:, 0], words[:, 1], words[:, 2] = memory.ctypes.data, definition.header("int8") | 1 << 20, np.arange(2000)
+    words[:, 0], words[:, 1], words[:, 2] = (
+        memory.ctypes.data,
+        definition.header("int8") | 1 << 20,
+        np.arange(2000),
+    )
     digests = run_words(words)
     flipped = np.unpackbits((digests[1:] ^ digests[:-1]).view(np.uint8), axis=1)
     assert abs(flipped.sum(1).mean() - 64) < 0.6
     assert 0.4 < flipped.mean(0).min() < flipped.mean(0).max() < 0.6
+
+
+def test_one_value_moves_from_block_to_block():
+    """What a change adds to the sums is different for each block, in every lane that it touches."""
+    n = 1 << 17
+    words = torch.zeros(2, definition.STRIPES, definition.LANES, dtype=torch.int64)
+    words[1, 6, 3] = words[1, 2, 12] = 0x3F800000
+    index = torch.arange(n)
+    before, after = (block_values(w.expand(n, *w.shape), index) for w in words)
+    for lane in (3, 4, 11, 12):
+        assert repeated((after - before)[:, lane].numpy()) == 0
 
 
 def test_the_search_sees_a_collision():

@@ -39,8 +39,33 @@ def test_different_values_differ():
     t = torch.ones(3)
     values = [
         *(None, False, True, 0, 1, -1, 2**70, 0.0, -0.0, 1.0, 0j, 1 + 0j, "", "1", "a", b"", b"1", b"a"),
-        *([], {}, set(), [[]], [{}], [None], ["a", "b"], ["ab"], [["a"], "b"], ["b", "a"], {"a": "b"}, {"b": "a"}),
-        *(t, [t], {"t": t}, {"t": [t]}, [t, t], [t, t + 1], [t + 1, t], {1: t}, {"1": t}, {True: t}, {"a", "b"}),
+        *(
+            [],
+            {},
+            set(),
+            [[]],
+            [{}],
+            [None],
+            ["a", "b"],
+            ["ab"],
+            [["a"], "b"],
+            ["b", "a"],
+            {"a": "b"},
+            {"b": "a"},
+        ),
+        *(
+            t,
+            [t],
+            {"t": t},
+            {"t": [t]},
+            [t, t],
+            [t, t + 1],
+            [t + 1, t],
+            {1: t},
+            {"1": t},
+            {True: t},
+            {"a", "b"},
+        ),
         *(torch.float32, torch.device("cpu"), "float32", "torch.float32", np.float64(1.0), np.array([1.0])),
     ]
     digests = [digest(v) for v in values]
@@ -69,11 +94,22 @@ def test_one_bit_of_a_state_dict():
     assert digest([model, optimizer]) != before
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex128"])
+@pytest.mark.parametrize(
+    "dtype", ["bool", "int8", "uint16", "int64", "float16", "float32", "float64", "complex128"]
+)
 def test_arrays_are_tensors(dtype):
     """Of any strides and byte order."""
     a = np.arange(4 * 5 * 6).reshape(4, 5, 6).astype(dtype)
-    views = [a, a.T, a[::-1, 1::2], a[..., ::-3], a[:0], a[0, 0, 0], a[0, 0, 0, None][::-1], np.broadcast_to(a, (2, 4, 5, 6))]
+    views = [
+        a,
+        a.T,
+        a[::-1, 1::2],
+        a[..., ::-3],
+        a[:0],
+        a[0, 0, 0],
+        a[0, 0, 0, None][::-1],
+        np.broadcast_to(a, (2, 4, 5, 6)),
+    ]
     for view in views:
         expected = digest(torch.from_numpy(np.ascontiguousarray(view).reshape(view.shape)))
         assert digest(view) == expected
@@ -89,12 +125,16 @@ def test_fields_of_structured_arrays():
 def test_numpy_states():
     """The state of NumPy's generators: strings, integers, arrays."""
     first = digest(np.random.RandomState(3).get_state())
-    assert first == digest(np.random.RandomState(3).get_state()) != digest(np.random.RandomState(4).get_state())
+    assert (
+        first == digest(np.random.RandomState(3).get_state()) != digest(np.random.RandomState(4).get_state())
+    )
     assert is_array(np.float32(1))
     assert not is_array(1.0)
 
 
-@pytest.mark.parametrize("value", [object(), len, {"a": [1, object()]}, np.array(["a"]), np.zeros(2, "M8[s]")])
+@pytest.mark.parametrize(
+    "value", [object(), len, {"a": [1, object()]}, np.array(["a"]), np.zeros(2, "M8[s]")]
+)
 def test_what_has_no_defined_contents(value):
     with pytest.raises(SamebitsError, match="value") as caught:
         digest(value)

@@ -59,7 +59,7 @@ first difference: step 2, aten::randn.default in module net.drop
   runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to fetch the values
 """
     assert shown.startswith(expected)
-    assert shown.splitlines()[-1].endswith("train-verify-1/op-1a.sbr --events op --step 2")
+    assert shown.splitlines()[-1].endswith("train-verify-1/op-1b.sbr --events op --step 2")
 
 
 def test_backward_shows_the_forward_line(script, tmp_path):

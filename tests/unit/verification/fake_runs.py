@@ -84,9 +84,8 @@ class World:
         name = Path(settings.record).stem
         self.made.append((name, settings))
         self.perturbations.append(perturbation)
-        return ScriptRun(
-            purpose, settings.record, self.statuses.get(name, 0), 1.0, info=self.info(name, settings.level)
-        )
+        status, info = self.statuses.get(name, 0), self.info(name, settings.level)
+        return ScriptRun(purpose, settings.record, status, 1.0, perturbation.description, info)
 
     def info(self, name: str, level: str = "step") -> RunInfo | None:
         """What the record of that name says."""

@@ -142,6 +142,17 @@ def test_a_value_that_came_before_is_followed_from_the_start(tmp_path):
     assert result.comparison.findings == (finding(),)
 
 
+def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
+    """Not called a race."""
+    failed = {"status": "failed", "failure": "RuntimeError: no"}
+    world = World(verdicts={"run-2": different(1)}, infos={"op-1a": failed, "op-1b": failed})
+
+    result = run(world, tmp_path)
+
+    assert world.names[-1] == "op-1b"
+    assert "failed when every operation was recorded (RuntimeError: no)" in result.comparison.notes[-1]
+
+
 def test_unread_memory_is_excused(tmp_path):
     """State that differs only where nothing wrote and nothing read: judged again without it."""
     world = World(

@@ -106,9 +106,7 @@ def sidecars(path: Path) -> tuple[Path, ...]:
 
 
 def _initialize(path: Path, info: RunInfo) -> sqlite3.Connection:
-    for name in sidecars(path):  # of a record that is gone: SQLite would take its log for this one's
-        name.unlink(missing_ok=True)
-    connection = connect(path)
+    connection = connect(path)  # SQLite drops the log that an earlier record of this name may have left
     try:
         connection.execute("PRAGMA journal_mode=OFF")  # the tables go to the file itself, before any log
         connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")

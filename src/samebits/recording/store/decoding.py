@@ -110,7 +110,7 @@ def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
         raise Damage(f"the events from {first!r} do not match their checksum")
     if not heads or len(heads) % schema.HEAD.size:
         raise Damage(f"the events from {first!r} are cut short")
-    events = []
+    events: list[Unpacked] = []
     digest_end = link_end = 0
     for head in schema.HEAD.iter_unpack(heads):
         digest_start, link_start = digest_end, link_end
@@ -119,7 +119,7 @@ def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
         link_end += count * schema.LINK.size * head[10]
         own = digests[digest_start:digest_end], links[link_start:link_end]
         event = Unpacked._make(head + own)
-        _check(event)
+        _check(event, events[-1].seq if events else -1)
         events.append(event)
     if digest_end != len(digests) or link_end != len(links):
         raise Damage(f"the events from {first!r} have another number of digests or links than tensors")
@@ -158,9 +158,11 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
     )
 
 
-def _check(event: Unpacked) -> None:
-    if event.kind >= len(KINDS) or event.has_links > 1 or event.seq < 0 or event.step < 0:
-        raise Damage(f"event {event.seq} has a kind, step or number that cannot be")
+def _check(event: Unpacked, previous: int) -> None:
+    if event.kind >= len(KINDS) or event.has_links > 1 or event.step < 0:
+        raise Damage(f"event {event.seq} has a kind or a step that cannot be")
+    if event.seq <= previous:
+        raise Damage(f"event {event.seq} comes after event {previous}")
 
 
 def _numbered(rows: Iterator[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
