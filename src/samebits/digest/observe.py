@@ -42,7 +42,7 @@ def observe(tensors: list[torch.Tensor]) -> tuple[bytes, tuple[object, ...], lis
             header = _HEADERS[t.dtype]
             if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                 return _observe_any(tensors)
-            shape, address, offset = t.shape, t.data_ptr(), t.storage_offset()
+            shape, address, offset = t.shape, t.data_ptr(), int(t.storage_offset())
             bases.append(address - (offset << (header >> 8 & 15)) if offset else address)
             add(address)
             header |= len(shape) << 20

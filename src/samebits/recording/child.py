@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import atexit
 import os
-import sys
 
+from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.runner import RunResult, Target, run_target
-from samebits.recording.session import RecordingSession
+from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 
 
@@ -33,23 +33,26 @@ def main(arguments: list[str]) -> int:
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     session = RecordingSession(settings, tuple(arguments))
     session.start()
-    result: list[RunResult] = []
+    results: list[RunResult] = []
+    process = os.getpid()
 
     def close() -> None:
-        session.finish(**_ending(result[0] if result else None))
+        if os.getpid() == process:  # not in a child that the script forked
+            session.finish(_ending(results))
 
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
     atexit.register(close)
-    result.append(run_target(target_of(arguments)))
-    return result[0].exit_status
+    try:
+        results.append(run_target(target_of(arguments)))
+    except SamebitsError as error:
+        results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
+        raise
+    return results[0].exit_status
 
 
-def _ending(result: RunResult | None) -> dict[str, str | int | None]:
-    if result is None:
-        return {"status": "failed", "failure": "the script ended the interpreter"}
+def _ending(results: list[RunResult]) -> Ending:
+    if not results:
+        return Ending("failed", failure="the script ended the interpreter")
+    result = results[0]
     status = "stopped" if result.stopped else "failed" if result.failure else "finished"
-    return {"status": status, "exit_status": result.exit_status, "failure": result.failure}
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    return Ending(status, result.exit_status, result.failure)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -15,13 +16,28 @@ from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordWriter
-from samebits.recording.torch_private import compiled_graphs, hide_from_compiler
+from samebits.recording.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from samebits.recording.probes.assembly import ProbeSet
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Ending:
+    """How a run ended.
+
+    Args:
+        status: `finished`, `stopped` or `failed`.
+        exit_status: as the shell would see it, None while unknown.
+        failure: last line of the traceback, empty if none.
+    """
+
+    status: str
+    exit_status: int | None = None
+    failure: str = ""
 
 
 class RecordingSession:
@@ -60,13 +76,18 @@ class RecordingSession:
         recorder.start()
         self._imports.on_import("torch", self._install)
         self._imports.on_import("numpy", self._install_numpy)
-        self._imports.on_import("torch._dynamo.trace_rules", hide_from_compiler)
+        self._imports.on_import(COMPILER_RULES, hide_from_compiler)
         self._imports.install()
         if self._noise is not None:
             self._noise.start()
 
-    def finish(self, *, status: str = "finished", exit_status: int | None = None, failure: str = "") -> None:
-        """Record the last state, take the probes away and close the record."""
+    def finish(self, ending: Ending | None = None) -> None:
+        """Record the last state, take the probes away and close the record.
+
+        Args:
+            ending: how the run ended; by default it finished.
+        """
+        ending = ending or Ending("finished")
         if self._noise is not None:
             self._noise.stop()
         recorder = self.recorder
@@ -81,9 +102,9 @@ class RecordingSession:
                 self._probes.remove()
         torch = sys.modules.get("torch")
         self.writer.update(
-            status=status,
-            exit_status=exit_status,
-            failure=failure,
+            status=ending.status,
+            exit_status=ending.exit_status,
+            failure=ending.failure,
             steps=recorder.step,
             torch=str(getattr(torch, "__version__", "")),
             environment=environment.collect().to_dict(),
@@ -92,6 +113,8 @@ class RecordingSession:
         self.writer.close()
 
     def _install(self, torch: Any) -> None:
+        if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
+            return
         from samebits.digest import digest_many
         from samebits.recording.probes.assembly import ProbeSet
 
@@ -140,6 +163,6 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
     try:
         yield Path(path)
     except BaseException as error:
-        session.finish(status="failed", failure=f"{type(error).__name__}: {error}")
+        session.finish(Ending("failed", failure=f"{type(error).__name__}: {error}"))
         raise
     session.finish()

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+# Holds the rules by which torch.compile leaves code alone; see `hide_from_compiler`.
+COMPILER_RULES = "torch._dynamo.trace_rules"
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.
@@ -90,12 +92,14 @@ def mutated_arguments(op: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
     schema = getattr(op, "_schema", None)
     if schema is None:
         return (), ()
-    positions, names = [], []
+    positions: list[int] = []
+    names: list[str] = []
     for index, argument in enumerate(schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            (names if argument.kwarg_only else positions).append(
-                argument.name if argument.kwarg_only else index
-            )
+            if argument.kwarg_only:
+                names.append(argument.name)
+            else:
+                positions.append(index)
     hidden = HIDDEN_MUTATIONS.get(schema.name, ())
     return (*positions, *hidden), tuple(names)
 
@@ -106,6 +110,11 @@ def is_random(op: Any) -> bool:
 
     tag = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
     return tag is not None and tag in getattr(op, "tags", ())
+
+
+def version_of(tensor: Any) -> int:
+    """How often a tensor was written in place; always 0 when that cannot be known."""
+    return int(getattr(tensor, "_version", 0))
 
 
 def compiled_graphs() -> int:
@@ -129,7 +138,7 @@ def numpy_state_address() -> tuple[int, int] | None:
 
 
 def hide_from_compiler(trace_rules: Any) -> None:
-    """Keep `torch.compile` from tracing into samebits, given `torch._dynamo.trace_rules`.
+    """Keep `torch.compile` from tracing into samebits, given the module `COMPILER_RULES`.
 
     Without its `add`, probes that run inside a compiled function are traced as the user's code: slower,
     with the same results.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.recording.patching import Patches
 from samebits.recording.recorder import is_tensor, recordable
+from samebits.recording.torch_private import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -99,7 +100,7 @@ class BackwardProbe:
             names, tensors = zip(*gradients, strict=True)
             recorder.value("grad", "backward", frame, tensors, names)
         # Not held: gradients are as large as the model.
-        self.seen = {name: (id(gradient), gradient._version) for name, gradient in gradients}
+        self.seen = {name: (id(gradient), version_of(gradient)) for name, gradient in gradients}
         self._close_step("backward")
 
     def _after_grad(self, roots: list[Any], result: Any, frame: FrameType) -> None:

@@ -37,7 +37,8 @@ class MemoryMap:
             outputs: likewise for what it returned or wrote.
             spec: what is known of the op.
         """
-        entries, links = self._entries, []
+        entries = self._entries
+        links: list[int] = []
         for base in inputs:
             entry = entries.get(base)
             if entry is None or spec.source:
@@ -60,7 +61,8 @@ class MemoryMap:
 
     def event_links(self, seq: int, tensors: Sequence[Any], *, writes: bool) -> bytes:
         """Links of the tensors of another event; a batch counts as the writer of its tensors."""
-        entries, links = self._entries, []
+        entries = self._entries
+        links: list[int] = []
         for tensor in tensors:
             base = address(tensor)
             if writes and base:

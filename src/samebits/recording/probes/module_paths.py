@@ -26,7 +26,7 @@ class ModulePaths:
         self._patches = Patches()
         self._local = threading.local()
         self._texts: dict[int, int] = {}
-        self._version = -1
+        self._learned_version = -1
         self._empty = recorder.writer.text("")
 
     def install(self, torch: Any) -> None:
@@ -57,7 +57,7 @@ class ModulePaths:
         stack = getattr(self._local, "stack", None)
         if not stack:
             return self._empty
-        if self._version != self._registry.version:
+        if self._learned_version != self._registry.version:
             self._learn()
         module = stack[-1]
         found = self._texts.get(id(module))
@@ -66,6 +66,6 @@ class ModulePaths:
         return found
 
     def _learn(self) -> None:
-        self._version = self._registry.version
+        self._learned_version = self._registry.version
         text = self._recorder.writer.text
         self._texts = {id(m): text(path or type(m).__name__) for path, m in self._registry.named()}

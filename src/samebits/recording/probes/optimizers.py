@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.recording.patching import Patches
 from samebits.recording.recorder import recordable
+from samebits.recording.torch_private import version_of
 
 if TYPE_CHECKING:
     from samebits.recording.probes.backward import BackwardProbe
@@ -91,7 +92,7 @@ class OptimizerProbe:
         changed = [
             (name, gradient)
             for name, gradient in self._state.gradients()
-            if seen.get(name) != (id(gradient), gradient._version)
+            if seen.get(name) != (id(gradient), version_of(gradient))
         ]
         if changed and recordable(tensors := [gradient for _, gradient in changed]):
             names = tuple([name for name, _ in changed])
