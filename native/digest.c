@@ -19,7 +19,7 @@
 /* Blocks gathered at once from a strided tensor: several rows of a matrix, yet within the second-level cache. */
 #define SB_PANEL 64
 /* Below this many blocks, starting a thread costs more than it saves. */
-#define SB_THREAD_BLOCKS 1024
+#define SB_THREAD_BLOCKS 2048
 #define SB_MAX_THREADS 64
 
 int samebits_digest_abi(void) { return SB_DIGEST_ABI; }

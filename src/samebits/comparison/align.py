@@ -120,9 +120,9 @@ class Alignment:
 def align_events(a: Iterable[Event], b: Iterable[Event], keyer: Keyer | None = None) -> Alignment:
     """Align the events of two runs.
 
-    Events with the same contents are matched first, in whatever order and thread they come: a difference
-    cannot pass through them. What is left differs, or is in one run only; it is aligned in order, each
-    thread's with that of the same thread, then what threads shared out differently.
+    Events with the same contents are matched first, then ops that read the same, in whatever order and thread
+    they come: a difference cannot pass through the ones, and begins at the others. What is left is aligned in
+    order, each thread's with that of the same thread, then what threads shared out differently.
     """
     keyer = keyer or Keyer()
     first, second = Stream(), Stream()
@@ -130,10 +130,11 @@ def align_events(a: Iterable[Event], b: Iterable[Event], keyer: Keyer | None = N
         for event in events:
             stream.add(event, keyer)
     left = _Left(first, second)
-    left.match_anywhere(lambda keys: keys.whole, threads_only=False)
-    left.match_anywhere(lambda keys: keys.given, threads_only=True)
+    left.match_anywhere(lambda keys: keys.whole)
+    left.match_anywhere(lambda keys: keys.given)
     for thread in sorted({*first.threads}):
-        left.match_in_order(lambda name, thread=thread: name == thread)  # type: ignore[misc]
+        for _ in range(2):  # what did not fit between the events matched before may fit among the rest
+            left.match_in_order(lambda name, thread=thread: name == thread)  # type: ignore[misc]
     left.match_in_order(bool)
     to_b = {first.seqs[i]: second.seqs[j] for i, j in left.pairs.items()}
     return Alignment(first, second, to_b, {seq_b: seq_a for seq_a, seq_b in to_b.items()})
@@ -152,28 +153,43 @@ class _Left:
         self._rows = list(range(len(a.seqs))), list(range(len(b.seqs)))
         self.pairs: dict[int, int] = {}
 
-    def match_anywhere(self, key: Callable[[Keys], int], *, threads_only: bool) -> None:
+    def match_anywhere(self, key: Callable[[Keys], int]) -> None:
         """Match the k-th event with a key with the k-th that has it in the other stream."""
         a, b = self._streams
         places: dict[int, deque[int]] = defaultdict(deque)
         for j in self._rows[1]:
-            if b.threads[j] or not threads_only:
-                places[key(b.keys[j])].append(j)
+            places[key(b.keys[j])].append(j)
         found = {}
         for i in self._rows[0]:
-            if a.threads[i] or not threads_only:
-                waiting = places.get(key(a.keys[i]))
-                if waiting:
-                    found[i] = waiting.popleft()
+            waiting = places.get(key(a.keys[i]))
+            if waiting:
+                found[i] = waiting.popleft()
         self._take(found)
 
     def match_in_order(self, wanted: Callable[[str], bool]) -> None:
-        """Align the events of some threads by shape and place, in order."""
+        """Align the events of some threads by shape and place, in order.
+
+        What is matched already says between which events the others lie; but a log line that one run wrote
+        earlier than the other says it wrongly. So both ways are tried, and the one that matches more counts.
+        """
         a, b = self._streams
         rows_a = [i for i in self._rows[0] if wanted(a.threads[i])]
         rows_b = [j for j in self._rows[1] if wanted(b.threads[j])]
-        found = align_levels([a.keys[i][2:] for i in rows_a], [b.keys[j][2:] for j in rows_b])
-        self._take({rows_a[i]: rows_b[j] for i, j in found})
+        pairs = sorted(p for p in self.pairs.items() if wanted(a.threads[p[0]]) and wanted(b.threads[p[1]]))
+        between = self._within(rows_a, rows_b, _increasing(pairs))
+        anywhere = self._within(rows_a, rows_b, []) if pairs else {}
+        self._take(anywhere if len(anywhere) > len(between) else between)
+
+    def _within(self, rows_a: list[int], rows_b: list[int], anchors: Pairs) -> dict[int, int]:
+        """Align rows of both streams in the gaps between anchors."""
+        a, b = self._streams
+        found = {}
+        for a0, a1, b0, b1 in _gaps(anchors, (0, len(a.seqs), 0, len(b.seqs))):
+            inside_a = rows_a[bisect_left(rows_a, a0) : bisect_left(rows_a, a1)]
+            inside_b = rows_b[bisect_left(rows_b, b0) : bisect_left(rows_b, b1)]
+            pairs = align_levels([a.keys[i][2:] for i in inside_a], [b.keys[j][2:] for j in inside_b])
+            found.update({inside_a[i]: inside_b[j] for i, j in pairs})
+        return found
 
     def _take(self, found: dict[int, int]) -> None:
         self.pairs.update(found)

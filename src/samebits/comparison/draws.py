@@ -53,6 +53,9 @@ def blame_draw(lookup: Lookup, a: Event, b: Event, source: str) -> Blame:
         b: the same op in the second.
         source: name of the generator in the event; `torch` for the default one.
     """
+    if a.op.endswith(".generator"):
+        line = "it drew from a generator that was given to it, which was in another state in each run"
+        return Blame(a, b, "unknown", "rng", (line,))
     known = source if source.startswith("cuda") else "torch"
     if _same_at_boundary(lookup, a, b, known):
         line = (

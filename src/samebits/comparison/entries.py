@@ -128,17 +128,14 @@ def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], th
     return finding(a, b, "order", cause=cause, inputs_equal=False, evidence=tuple(lines))
 
 
-def parting(a: Event | None, b: Event | None, *, of_second: bool, same_elsewhere: bool) -> Finding:
+def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
     """The runs took different ways: one did something that the other did not, there at least."""
     lines = ["from here on the runs did different things"]
     for which, event in (("first", a), ("second", b)):
         went_on = f"went on with {_who(event)}" if event is not None else "did nothing more in this step"
         lines.append(f"the {which} run {went_on}")
-    if same_elsewhere:
-        lines.append("the same operations ran in another order")
-    entry = "order" if same_elsewhere else "control-flow"
     start, other = (b, a) if of_second else (a, b)
-    found = finding(start, None, entry, evidence=tuple(lines))
+    found = finding(start, None, "control-flow", evidence=tuple(lines))
     return replace(
         found,
         events=(a.seq if a else None, b.seq if b else None),

@@ -21,7 +21,7 @@ class Keys(NamedTuple):
 
     Args:
         whole: with all digests and arguments: the same event with the same contents.
-        given: with the digests of what an op read, and its arguments.
+        given: with the arguments and the digests of what an op read; `whole` where it read nothing.
         shaped: with dtypes and shapes.
         loose: only the place in the program.
     """
@@ -56,8 +56,9 @@ class Keyer:
         read = tuple(
             [d for t, d in zip(event.tensors, event.digests, strict=True) if t.role in ("in", "rng")]
         )
-        given = hash((shaped, event.arguments, read))
-        return Keys(hash((shaped, event.arguments, event.digests)), given, shaped, loose)
+        whole = hash((shaped, event.arguments, event.digests))
+        given = hash((shaped, event.arguments, read)) if read else whole
+        return Keys(whole, given, shaped, loose)
 
 
 def _layout(tensors: tuple[TensorInfo, ...]) -> int:

@@ -99,12 +99,13 @@ class Lookup:
         return min(step, first_a) if step <= first_b else step - first_b + first_a
 
     def partners(self, a: Event, b: Event) -> bool:
-        """Whether an event of each run are the same event, or at least have the same contents."""
-        if self._keyer.keys(a).whole == self._keyer.keys(b).whole:
+        """Whether an event of each run are the same event, or at least do the same to the same."""
+        ours, theirs = self._keyer.keys(a), self._keyer.keys(b)
+        if ours.whole == theirs.whole or ours.given == theirs.given:
             return True
         alignment = self.alignment(a.step)
         if alignment is None:  # too long to align: the same place in the program must do
-            return self._keyer.loose(a) == self._keyer.loose(b)
+            return ours.loose == theirs.loose
         return alignment.to_b.get(a.seq) == b.seq
 
     def _align(self, step: int) -> Alignment | None:

@@ -98,8 +98,9 @@ class Walk:
         """The origins found."""
         if self._found:
             for late in self._explained:
+                where = site_text(late.site)
                 self.notes.append(
-                    f"a value that differs entered at {site_text(late.site)}, after a read or draw that differs"
+                    f"a value that differs entered at {where}, after a read or draw that differs"
                 )
             return self._found
         return self._explained
@@ -301,9 +302,9 @@ def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[st
 
 def _enters(finding: Finding) -> bool:
     """Whether the difference came from outside of torch's data flow: by Python's doing."""
-    if finding.entry in ("argument", "outside", "control-flow", "batch"):
+    if finding.entry in ("argument", "outside", "control-flow", "batch") or finding.op == "seed":
         return True
-    return (finding.entry == "order" and finding.cause != "race") or finding.op == "seed"
+    return finding.entry in ("order", "rng") and finding.cause == "unknown"
 
 
 def _or_none(seq: int | None) -> int:

@@ -34,14 +34,8 @@ def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
     rows = _block(alignment, event)
     start = (lookup.a if a else lookup.b).get(alignment.a.seqs[rows[0]])
     twin = _meanwhile(alignment, rows[0], lookup.b if a else lookup.a)
-    lone = {
-        keys[0]
-        for keys, seq in zip(alignment.b.keys, alignment.b.seqs, strict=True)
-        if seq not in alignment.to_a
-    }
-    elsewhere = any(alignment.a.keys[row].given in lone for row in rows)
     sides = (start, twin) if a else (twin, start)
-    return entries.parting(*sides, of_second=a is None, same_elsewhere=elsewhere)
+    return entries.parting(*sides, of_second=a is None)
 
 
 def first_parting(lookup: Lookup, found: Survey) -> list[Finding]:

@@ -82,7 +82,7 @@ def _accumulated(event: Event) -> int | None:
 
 class _Write(NamedTuple):
     contribution: object
-    before: object
+    before: bytes | None
     thread: str
 
 
@@ -92,7 +92,10 @@ def _chain(cache: EventCache, event: Event, memory: int | None) -> Iterator[_Wri
     for _ in range(_MOST_WRITES):
         if writer is None or memory is None:
             return
-        yield _Write(_contribution(writer, memory), _before(writer, memory), writer.thread)
+        before = _before(writer, memory)
+        yield _Write(_contribution(writer, memory), before, writer.thread)
+        if before is None:
+            return
         writer = cache.get(previous_writer(writer, memory))
 
 
@@ -106,6 +109,7 @@ def _contribution(event: Event, memory: int) -> object:
     return others[0] if plain else (base_name(event.op), others, event.arguments)
 
 
-def _before(event: Event, memory: int) -> object:
+def _before(event: Event, memory: int) -> bytes | None:
+    """What a memory held before a write that used it; None for one that did not."""
     held = [event.digests[i] for i in read_inputs(event) if event.links[i].memory == memory]
-    return held[0] if held else event.seq
+    return held[0] if held else None

@@ -98,6 +98,72 @@ def test_work_that_another_thread_took_matches_by_contents():
     assert align_events(a, b).to_b == {0: 0, 1: 1}
 
 
+def test_the_same_contents_match_in_any_order():
+    """Iteration over a set."""
+    tapes = Tape(), Tape()
+    for tape, order in zip(tapes, ("xyz", "zxy"), strict=True):
+        for name in order:
+            tape.op("exp.default", tape.outside(name), line=3)
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {0: 1, 1: 2, 2: 0}
+
+
+def test_noisy_work_that_another_thread_took_matches_by_what_it_got():
+    tapes = Tape(), Tape()
+    for noise, tape in enumerate(tapes):
+        for thread, job in zip(("T1", "T2"), "xy" if noise else "yx", strict=True):
+            tape.op("mul.Tensor", tape.outside(job), line=7, thread=thread, noise=noise)
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {0: 1, 1: 0}
+
+
+def test_what_is_left_of_threads_is_aligned_across_them():
+    tapes = Tape(), Tape()
+    for noise, tape in enumerate(tapes):
+        tape.op("mul.Tensor", tape.outside(noise), line=7, thread=f"pool_{noise}")
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {0: 0}
+
+
+def test_equal_results_come_before_equal_inputs():
+    tapes = Tape(), Tape()
+    for tape, noises in zip(tapes, ("pq", "qp"), strict=True):
+        for noise in noises:
+            tape.op("exp.default", tape.outside("x"), line=3, noise=noise)
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {0: 1, 1: 0}
+
+
+def test_what_moved_is_matched_last():
+    tapes = Tape(), Tape()
+    for noise, tape in enumerate(tapes):
+        lines = [9, 3, 4, 5, 6] if noise else [3, 4, 5, 6, 9]
+        for line in lines:
+            value = f"equal {line}" if line in (4, 6) else noise
+            tape.op("exp.default", tape.outside(value), line=line)
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {0: 1, 1: 2, 2: 3, 3: 4, 4: 0}
+
+
+def test_a_log_line_at_another_time_does_not_split_a_loop():
+    """The log reads the same values in both runs, in another turn of the loop."""
+    tapes = Tape(), Tape()
+    for noise, tape in enumerate(tapes):
+        for turn in range(4):
+            if turn == 1 + noise:
+                tape.op("norm.default", tape.outside("constant"), line=9)
+            tape.op("mul.Tensor", tape.outside((noise, turn)), line=5)
+    pairs = align_events(tapes[0].log, tapes[1].log).to_b
+    turns = [[event.seq for event in tape.log if event.site.line == 5] for tape in tapes]
+    assert [pairs[seq] for seq in turns[0]] == turns[1]
+
+
+def test_what_is_equal_says_where_the_rest_belongs():
+    """The same helper function serves a log line in one run, and then training in both."""
+    tapes = Tape(), Tape()
+    for noise, tape in enumerate(tapes):
+        if noise == 0:
+            tape.op("norm.default", tape.outside("log"), line=9)
+        tape.op("exp.default", tape.outside("equal"), line=3)
+        tape.op("norm.default", tape.outside(noise), line=9)
+    assert align_events(tapes[0].log, tapes[1].log).to_b == {1: 0, 2: 1}
+
+
 def test_folders_do_not_matter():
     tape, other = Tape(file="/a/train.py"), Tape(file="/b/train.py")
     for t in (tape, other):

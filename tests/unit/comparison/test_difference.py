@@ -72,6 +72,12 @@ def test_not_finite(special):
     assert (same.elements, same.max_abs) == (1, 1.0)
 
 
+def test_not_finite_in_an_earlier_chunk(monkeypatch):
+    monkeypatch.setattr(difference, "_CHUNK", 1)
+    found = tensor_difference(torch.tensor([math.nan, 2.0]), torch.tensor([1.0, 2.5]))
+    assert (found.elements, found.max_ulp, found.max_abs) == (2, None, None)
+
+
 def test_payloads_of_nan_are_told_apart():
     found = tensor_difference(from_bits([0x7FC00000], torch.float32), from_bits([0x7FC00001], torch.float32))
     assert found.elements == 1

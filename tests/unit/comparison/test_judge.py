@@ -76,6 +76,15 @@ def test_a_gradient_is_state():
     assert result.findings[0].kind == "grad"
 
 
+def test_values_of_autograd_grad_are_no_state():
+    def penalty(value):
+        return lambda tape, step, x: tape.add(
+            "grad", "grad", [tape._shown("grad", tape.outside(value), "0")], 9
+        )
+
+    assert judge(train(before=penalty(1)).record(), train(before=penalty(2)).record()).verdict == "identical"
+
+
 def test_a_loss_alone_is_a_note():
     """A loss with a constant that differs reaches neither gradients nor state."""
     tape, other = train(), train()
@@ -145,6 +154,21 @@ def test_generators_are_evidence_of_a_difference():
         ),
     )
     assert result.findings[0].cause == "unknown"
+
+
+def test_a_seed_is_that_of_its_library():
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 3), (other, 4)):
+        t.seed(0)
+        t.generators["numpy"] = value
+        t.boundary({"w": t.outside(value)})
+    assert result_lines(tape, other) == (
+        "the state of NumPy's generator differed at step 0; it was never seeded",
+    )
+
+
+def result_lines(a, b):
+    return judge(a.record(), b.record()).findings[0].evidence
 
 
 def test_excused_names_are_left_out_and_noted():
@@ -301,6 +325,20 @@ def test_events_after_the_stop_are_not_compared():
     assert (result.verdict, result.steps, result.notes) == ("identical", 3, ())
 
 
+def test_a_stopped_run_with_an_extra_read_before_training():
+    """Its step numbers are shifted by one, so that it was stopped one step earlier."""
+    runs = []
+    for extra in (0, 1):
+        tape = Tape(level="step")
+        for _ in range(1 + extra):
+            tape.read(tape.outside("size"), 2)
+        while tape.step < 5:
+            tape.boundary({"w": tape.outside("w")})
+        runs.append(tape)
+    result = judge(runs[0].record(), runs[1].record(status="stopped"))
+    assert (result.verdict, result.steps) == ("identical", 3)
+
+
 def test_a_run_that_ended_before_the_other_was_stopped_is_different():
     stopped = train(4)
     del stopped.log[-1]
@@ -318,6 +356,14 @@ def test_a_run_that_did_not_end_is_not_judged(status):
     assert result.verdict == "not_judged"
     how = "failed with status 1" if status == "failed" else "never ended its record"
     assert result.reason == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
+
+
+def test_the_end_of_a_failed_run_is_not_compared():
+    """It ended at another place, with another state."""
+    broken = train(3)
+    broken.log.pop()
+    broken.end({"w": broken.outside("half way")})
+    assert judge(train(3).record(), broken.record(status="failed")).verdict == "not_judged"
 
 
 def test_both_runs_failed_alike():

@@ -10,7 +10,9 @@ from event_tape import Tape
 
 from samebits.comparison import origin
 from samebits.comparison.compare import compare
+from samebits.comparison.lookup import Lookup
 from samebits.comparison.origin import find_origins
+from samebits.comparison.reorder import reordered
 from samebits.recording.events import NO_WRITER
 
 
@@ -183,6 +185,43 @@ def test_state_computed_from_uninitialized_memory_is_an_origin():
     found = origins(run, 1, 2)
     assert found.unread == ()
     assert [f.cause for f in found.findings] == ["uninitialized"]
+
+
+def test_memory_changed_from_outside_is_not_unread():
+    def run(tape, value):
+        buffer = tape.empty("same garbage", line=3)
+        buffer.memory.cells[""] = value  # through NumPy
+        tape.boundary({}, {"pad": buffer})
+
+    found = origins(run, 1, 2)
+    assert found.unread == ()
+    assert [f.entry for f in found.findings] == ["outside"]
+
+
+def test_partial_writes_that_both_differ():
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        whole = tape.parts("zeros.default", 2, {"a": 0, "b": 0})
+        for part, line in (("a", 4), ("b", 5)):
+            tape.copy_(whole.view(part), tape.op("sum.default", x, line=line, noise=value), line=8)
+        tape.boundary({"w": whole})
+
+    assert [f.site.line for f in origins(run, 1, 2).findings] == [4, 5]
+
+
+def test_equal_partial_writes_are_passed_over_whatever_else_the_run_did():
+    """Copies with the same contents to other memory, in one run only, do not confuse the chain."""
+
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        log = tape.parts("zeros.default", 2, {"a": 0, "b": 0})
+        whole = tape.parts("zeros.default", 3, {"a": 0, "b": 0})
+        tape.copy_(whole.view("a"), tape.op("sum.default", x, line=4, noise=value), line=8)
+        for target in [log, whole] if value == 1 else [whole]:
+            tape.copy_(target.view("b"), x, line=9)
+        tape.boundary({"w": whole})
+
+    assert only(run, 1, 2).site.line == 4
 
 
 def test_a_read_of_uninitialized_memory_is_an_origin():
@@ -451,6 +490,28 @@ def test_a_generator_of_its_own():
     assert "another generator" in finding.evidence[0]
 
 
+def test_a_generator_that_was_given():
+    """The sampler of a loader makes a generator of its own and seeds it with a draw from the default one."""
+
+    def run(tape, state):
+        tape.generator = state
+        tape.randn(line=5)
+        rows = tape.op("randperm.generator", line=5, draws=True)
+        tape.boundary({"w": rows})
+
+    finding = only(run, 1, 2)
+    assert (finding.op, finding.cause) == ("aten::randn.default", "unseeded-torch")
+
+    def alone(tape, state):
+        tape.seed(0)
+        default, tape.generator = tape.generator, state
+        x = tape.op("randn.generator", line=6, draws=True)
+        tape.generator = default
+        tape.boundary({"w": x})
+
+    assert only(alone, 1, 2).cause == "unknown"
+
+
 def test_same_generator_state_and_other_numbers_is_the_kernel():
     def run(tape, noise):
         tape.seed(0)
@@ -484,6 +545,45 @@ def test_race_of_pool_threads_that_took_other_jobs():
 
     finding = only(run, "xyz", "yzx")
     assert (finding.cause, finding.site.line) == ("race", 9)
+
+
+def test_race_of_gradients_of_which_the_first_is_taken_over():
+    """`AccumulateGrad` keeps the first gradient and adds the others to it."""
+
+    def run(tape, order):
+        made = {n: tape.op("mm.default", tape.outside(n), line=1, thread=f"T{n}") for n in "xyz"}
+        total = made[order[0]]
+        for name in order[1:]:
+            tape.add_(total, made[name], 9, thread=f"T{name}")
+        tape.boundary({"total": total})
+
+    finding = only(run, "xyz", "zxy")
+    assert (finding.cause, finding.site.line) == ("race", 9)
+
+
+def test_the_first_value_taken_over_counts_like_one_added():
+    tapes = Tape(), Tape()
+    for tape, order in zip(tapes, ("xyz", "zxy"), strict=True):
+        made = {name: tape.op("ones.default", line=1, result=name, arguments=name) for name in "xyz"}
+        for name in order[1:]:
+            tape.add_(made[order[0]], made[name], 9)
+    lookup = Lookup(tapes[0].record(), tapes[1].record(), (-1, -1), (0, 0))
+    assert reordered(lookup, tapes[0].log[-1], tapes[1].log[-1]) == {""}
+
+
+def test_writes_before_an_equal_state_do_not_count():
+    tapes = Tape(), Tape()
+    last = []
+    for tape, order in zip(tapes, ("wzyx", "yxwz"), strict=True):
+        values = {name: tape.op("ones.default", line=1, result=name, arguments=name) for name in "wxyz"}
+        total = tape.op("zeros.default", line=2, result=0)
+        for count, name in enumerate(order):
+            tape.op(
+                "add_.Tensor", total, values[name], line=9, into=total, result="same" if count == 1 else None
+            )
+        last.append(tape.log[-1])
+    lookup = Lookup(tapes[0].record(), tapes[1].record(), (-1, -1), (0, 0))
+    assert reordered(lookup, *last) is None
 
 
 def test_order_in_one_thread_is_no_race():
@@ -592,6 +692,29 @@ def test_another_branch():
     assert (finding.op, finding.other_op) == ("aten::exp.default", "aten::log.default")
 
 
+def test_a_branch_begins_where_its_first_op_is():
+    def run(tape, branch):
+        x = tape.op("ones.default", line=1, result=1)
+        if branch:
+            x = tape.op("sin.default", tape.op("exp.default", x, line=4), line=5)
+        tape.boundary({"w": tape.op("log.default", x, line=6)})
+
+    assert (only(run, True, False).site.line, only(run, False, True).site.line) == (4, 4)
+    assert only(run, False, True).events == (1, 1)
+
+
+def test_noisy_operations_in_another_order():
+    def run(tape, value):
+        x = tape.op("ones.default", line=1, result=1)
+        lines = [4, 5] if value == 1 else [5, 4]
+        made = {line: tape.op("exp.default", x, line=line, noise=value) for line in lines}
+        tape.boundary({"u": made[4], "v": made[5]})
+
+    found = origins(run, 1, 2)
+    assert sorted(f.site.line for f in found.findings) == [4, 5]
+    assert {f.cause for f in found.findings} == {"nondeterministic-kernel"}
+
+
 def test_a_branch_taken_after_a_read_is_followed():
     """`if loss.item() > 1:` where the loss differs already."""
 
@@ -672,6 +795,31 @@ def test_different_numbers_of_steps():
 
     finding = only(run, 2, 3)
     assert (finding.entry, finding.step, finding.site.line) == ("control-flow", 2, 5)
+
+
+def test_different_numbers_of_steps_and_a_read_at_the_end():
+    def run(tape, steps):
+        x = tape.op("ones.default", line=1, result=1)
+        for _ in range(steps):
+            tape.op("mul.Tensor", x, line=5)
+            tape.boundary({"w": x})
+        tape.read(x, line=50)
+
+    assert [only(run, 2, 3).site.line, only(run, 3, 2).site.line] == [5, 5]
+
+
+def test_an_extra_op_in_the_second_run_whose_steps_are_shifted():
+    def run(tape, value):
+        for _ in range(value):
+            tape.read(tape.outside("size"), line=1)
+        x = tape.op("ones.default", line=3, result=1)
+        tape.boundary({"w": x})
+        for _ in range(value):
+            x = tape.op("exp.default", x, line=5)
+        tape.boundary({"w": x})
+
+    finding = only(run, 1, 2)
+    assert (finding.entry, finding.site.line, finding.events[0]) == ("control-flow", 5, 6)
 
 
 def test_a_name_in_one_run_only():

@@ -26,21 +26,27 @@ def check(folder, compiler, *flags, under=()):
     return done.stdout.strip()
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Where programs are built."""
+    return tmp_path_factory.mktemp("isa")
+
+
 @pytest.mark.parametrize("compiler", ["gcc", "clang"])
 @pytest.mark.parametrize("optimize", ["-O3", "-O0"])
-def test_instruction_sets_agree(tmp_path, compiler, optimize):
-    assert check(tmp_path, compiler, optimize).endswith(EVERYWHERE)
+def test_instruction_sets_agree(folder, compiler, optimize):
+    assert check(folder, compiler, optimize).endswith(EVERYWHERE)
 
 
-def test_sanitizers(tmp_path):
-    assert check(tmp_path, "gcc", *SANITIZERS).endswith(EVERYWHERE)
+def test_sanitizers(folder):
+    assert check(folder, "gcc", *SANITIZERS).endswith(EVERYWHERE)
 
 
-def test_threads_do_not_race(tmp_path):
-    assert check(tmp_path, "gcc", "-fsanitize=thread").endswith(EVERYWHERE)
+def test_threads_do_not_race(folder):
+    assert check(folder, "gcc", "-fsanitize=thread").endswith(EVERYWHERE)
 
 
-def test_arm(tmp_path):
-    line = check(tmp_path, "aarch64-linux-gnu-gcc", "-static", under=("qemu-aarch64",))
+def test_arm(folder):
+    line = check(folder, "aarch64-linux-gnu-gcc", "-static", under=("qemu-aarch64",))
     assert "neon" in line
     assert line.endswith(EVERYWHERE)
