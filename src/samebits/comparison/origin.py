@@ -99,9 +99,8 @@ class Walk:
         if self._found:
             for late in self._explained:
                 where = site_text(late.site)
-                self.notes.append(
-                    f"a value that differs entered at {where}, after a read or draw that differs"
-                )
+                note = f"a value that differs entered at {where}, after a read or draw that differs"
+                self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained
 

@@ -31,6 +31,8 @@ def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
         return entries.lost(a, b, "the step is too long to align: where the runs part is not known")
     if a is None:
         alignment = alignment.mirrored()
+    if event.seq not in alignment.a.index:
+        return entries.lost(a, b, "only one run has it, out of place: the record is damaged")
     rows = _block(alignment, event)
     start = (lookup.a if a else lookup.b).get(alignment.a.seqs[rows[0]])
     twin = _meanwhile(alignment, rows[0], lookup.b if a else lookup.a)

@@ -90,7 +90,7 @@ def _chain(cache: EventCache, event: Event, memory: int | None) -> Iterator[_Wri
     """Of each write to a memory, the last first: what it contributed, and what the memory held before."""
     writer: Event | None = event
     for _ in range(_MOST_WRITES):
-        if writer is None or memory is None:
+        if writer is None or memory is None or not written(writer, memory):
             return
         before = _before(writer, memory)
         yield _Write(_contribution(writer, memory), before, writer.thread)

@@ -7,11 +7,14 @@ import sysconfig
 from typing import TYPE_CHECKING
 
 from samebits.recording.events import Site
+from samebits.recording.torch_private import ENGINE_FUNCTION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType, FrameType
 
+_ENGINE = -2  # torch's call into its autograd engine
+_OPTIMIZER = -1  # torch's optimizers
 _OWN = 0  # torch, samebits, the interpreter's own machinery: never a site
 _LIBRARY = 1  # an installed library: a site when no user code is on the stack
 _USER = 2
@@ -31,6 +34,10 @@ class SiteFinder:
         self._ids: dict[tuple[int, int], int] = {}
         self._kept: list[CodeType] = []
         self._by_id: dict[int, Site] = {}
+        # The answer for frames right in the autograd engine, and right in an optimizer, while one call of
+        # them runs in one thread: it saves the walk for half of all ops.
+        self.engine_site: int | None = None
+        self.optimizer_site: int | None = None
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         paths = sysconfig.get_paths()
         libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -41,6 +48,12 @@ class SiteFinder:
         """The id of the nearest site at or above `frame`; None when only torch is on the stack."""
         rank_of = self._rank
         library: FrameType | None = None
+        if frame is not None:
+            rank = rank_of.get(id(frame.f_code))
+            if rank == _ENGINE and self.engine_site is not None:
+                return self.engine_site
+            if rank == _OPTIMIZER and self.optimizer_site is not None:
+                return self.optimizer_site
         while frame is not None:
             code = frame.f_code
             rank = rank_of.get(id(code))
@@ -60,11 +73,14 @@ class SiteFinder:
     def is_own(self, frame: FrameType) -> bool:
         """Whether a frame belongs to torch or samebits."""
         rank = self._rank.get(id(frame.f_code))
-        return (self._learn(frame.f_code) if rank is None else rank) == _OWN
+        return (self._learn(frame.f_code) if rank is None else rank) <= _OWN
 
     def _learn(self, code: CodeType) -> int:
         self._kept.append(code)
-        rank = self._rank[id(code)] = self._classify(code.co_filename)
+        rank = self._classify(code.co_filename)
+        if rank == _OWN and code.co_name == ENGINE_FUNCTION:
+            rank = _ENGINE
+        self._rank[id(code)] = rank
         return rank
 
     def _site(self, code: CodeType, line: int) -> int:
@@ -86,6 +102,8 @@ class SiteFinder:
         parts = path.split(os.sep)
         for place in ("site-packages", "dist-packages"):
             if place in parts:
-                top = parts[parts.index(place) + 1]
-                return _OWN if top in ("torch", "functorch", "torchgen") else _LIBRARY
+                top, below = (*parts[parts.index(place) + 1 :], "")[:2]
+                if top not in ("torch", "functorch", "torchgen"):
+                    return _LIBRARY
+                return _OPTIMIZER if (top, below) == ("torch", "optim") else _OWN
         return _LIBRARY if path.startswith(self._libraries) else _USER

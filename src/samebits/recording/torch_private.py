@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 # Holds the rules by which torch.compile leaves code alone; see `hide_from_compiler`.
 COMPILER_RULES = "torch._dynamo.trace_rules"
+# The Python function from which torch enters its autograd engine (torch/autograd/graph.py). Under another
+# name, sites of backward ops are found by a walk up the stack, as all others.
+ENGINE_FUNCTION = "_engine_run_backward"
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.

@@ -20,10 +20,10 @@ def flatten_arguments(values: Iterable[Any], tensors: list[Any], others: list[An
     """Append the tensors in `values` to `tensors`, and what describes the rest to `others`."""
     for value in values:
         kind = type(value)
-        if kind in _EXACT:
-            others.append(value)
-        elif is_tensor(value):
+        if hasattr(kind, "untyped_storage"):  # `is_tensor`, without its call
             tensors.append(value)
+        elif kind in _EXACT:
+            others.append(value)
         elif kind is list or kind is tuple:
             flatten_arguments(value, tensors, others)
         else:
@@ -52,11 +52,6 @@ def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: d
     mutated: list[Any] = []
     flatten_arguments(written, mutated, [])
     return outputs + [tensor for tensor in mutated if id(tensor) not in listed]
-
-
-def argument_text(others: list[Any]) -> str:
-    """Canonical text of arguments that are no tensors, with no address in it."""
-    return repr(others)[1:-1] if others else ""
 
 
 class _Named:

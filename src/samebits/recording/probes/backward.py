@@ -82,11 +82,14 @@ class BackwardProbe:
         self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
+        sites = recorder.sites
+        sites.engine_site = sites.find(frame) if self.running == 1 else None
         try:
             result = function(*args, **kwargs)
         finally:
             local.inside = False
             self.running -= 1
+            sites.engine_site = None
         if recordable(tensors):
             after(tensors, result, frame)
         return result

@@ -27,7 +27,6 @@ class ModulePaths:
         self._local = threading.local()
         self._texts: dict[int, int] = {}
         self._learned_version = -1
-        self._empty = recorder.writer.text("")
 
     def install(self, torch: Any) -> None:
         """Watch calls of modules."""
@@ -38,7 +37,7 @@ class ModulePaths:
                 stack = local.stack
             except AttributeError:
                 stack = local.stack = []
-            if not stack:
+            if not stack and not registry.has(module):
                 registry.note_tree(module)
             stack.append(module)
             try:
@@ -52,14 +51,18 @@ class ModulePaths:
         """Watch nothing."""
         self._patches.restore()
 
-    def current(self) -> int:
-        """Text id of the path of the module that this thread executes; of the empty text outside modules."""
-        stack = getattr(self._local, "stack", None)
-        if not stack:
-            return self._empty
+    def stack(self) -> list[Any]:
+        """The modules that this thread executes, outermost first; the list changes as they are called."""
+        try:
+            found: list[Any] = self._local.stack
+        except AttributeError:
+            found = self._local.stack = []
+        return found
+
+    def text(self, module: Any) -> int:
+        """Text id of the path of a module."""
         if self._learned_version != self._registry.version:
             self._learn()
-        module = stack[-1]
         found = self._texts.get(id(module))
         if found is None:
             found = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)

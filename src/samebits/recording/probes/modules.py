@@ -64,11 +64,15 @@ class ModuleRegistry:
         self.note_tree(root)
         return True
 
+    def has(self, module: Any) -> bool:
+        """Whether a module is known."""
+        known = self._modules.get(id(module))
+        return known is not None and known() is module
+
     def note_tree(self, root: Any) -> None:
         """Add a module and those below it that are not known yet."""
         for module in root.modules():
-            known = self._modules.get(id(module))
-            if known is None or known() is not module:
+            if not self.has(module):
                 self.note(module)
 
     def holds(self, tensor: Any) -> bool:

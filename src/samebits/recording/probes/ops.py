@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many, observe
 from samebits.recording.events import KINDS, TensorInfo
 from samebits.recording.probes.arguments import (
-    argument_text,
     flatten_arguments,
     flatten_outputs,
     written_tensors,
@@ -38,6 +38,21 @@ _OP = KINDS.index("op")
 _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class ThreadState:
+    """What is known of a thread.
+
+    Args:
+        forward: site and module of its forward ops by the number of their autograd node.
+        modules: the modules that it executes, outermost first.
+        name: text id of its name.
+    """
+
+    forward: dict[int, tuple[int | None, int]]
+    modules: list[Any]
+    name: int
+
+
 class OpProbe:
     """Records an `op` event for every op of every thread, from `first_op_step` on.
 
@@ -55,19 +70,20 @@ class OpProbe:
         self._memory = memory
         self._modules = modules
         self._backward = backward
-        self._specs: dict[Any, OpSpec] = {}
+        self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._layouts: dict[Any, int] = {}
         self._empty = recorder.writer.text("")
         self._first_step = recorder.settings.first_op_step
         self._peek = sequence_peek()
         self._node = current_node()
         self._torch: Any = None
+        self._tensor: Any = None
         self._mode_class: type[Any] | None = None
         self._mode: Any = None
 
     def install(self, torch: Any) -> None:
         """Watch the ops of this thread."""
-        self._torch = torch
+        self._torch, self._tensor = torch, torch.Tensor
         self._mode_class = _mode_class(self)
         self._mode = self._mode_class()
         self._mode.__enter__()
@@ -85,20 +101,23 @@ class OpProbe:
         with self._mode_class():
             return function()
 
-    def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], forward: dict[int, Any]) -> Any:
+    def thread_state(self) -> ThreadState:
+        """What is known of the thread that calls this."""
+        return ThreadState({}, self._modules.stack(), self._recorder.thread())
+
+    def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState) -> Any:
         """Run an op and record it.
 
         Args:
             op: the overload.
             args: its positional arguments.
             kwargs: its keyword arguments.
-            forward: sites of this thread's forward ops by the number of their autograd node.
+            thread: what is known of the running thread.
         """
         recorder = self._recorder
-        spec = self._specs.get(op)
-        if spec is None:
-            spec = self._specs[op] = spec_of(op, recorder.writer.text)
-        if spec.ignored or not recorder.active or recorder.step < self._first_step or recorder.quietly.depth:
+        known = self._specs.get(id(op))
+        spec = self._learn(op) if known is None else known[0]
+        if not recorder.active or spec.ignored or recorder.step < self._first_step or recorder.quietly.depth:
             return op(*args, **kwargs)
         inputs: list[Any] = []
         others: list[Any] = []
@@ -113,15 +132,22 @@ class OpProbe:
             seen = _seen_around(spec, inputs, outputs, before, state)
         else:
             outcome = op(*args, **kwargs)
-            outputs = flatten_outputs(outcome)
+            outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
             seen = _seen_after(spec, inputs, outputs, state)
             if not outputs and outcome is not None:
                 others.append(("->", outcome))
-        self._record(spec, seen, argument_text(others), forward)
+        self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
         return outcome
 
-    def _record(self, spec: OpSpec, seen: Seen, text: str, forward: dict[int, Any]) -> None:
+    def _learn(self, op: Any) -> OpSpec:
+        spec = spec_of(op, self._recorder.writer.text)
+        # Keyed by identity, since an overload's hash is computed in Python; held, so that none other gets it.
+        self._specs[id(op)] = (spec, op)
+        return spec
+
+    def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState) -> None:
         recorder = self._recorder
+        writer = recorder.writer
         inputs, outputs, digests, kinds, bases_in, bases_out = seen
         seq = recorder.next_seq()
         links = self._memory.op_links(seq, bases_in, bases_out, spec)
@@ -129,23 +155,22 @@ class OpProbe:
         layout = self._layouts.get(key)
         if layout is None:
             layout = self._layouts[key] = self._describe(spec, inputs, outputs)
-        module = self._modules.current()
+        module = self._modules.text(thread.modules[-1]) if thread.modules else self._empty
         site = recorder.sites.find(sys._getframe(3))
         forward_site = None
         node = self._node() if self._backward.running else None
         if node is None:
-            forward.setdefault(self._peek() - 1, (site, module))
+            thread.forward.setdefault(self._peek() - 1, (site, module))
         else:
-            forward_site, module = forward.get(node_sequence(node), (None, module))
-        writer = recorder.writer
-        arguments = writer.text(text) if text else self._empty
+            forward_site, module = thread.forward.get(node_sequence(node), (None, module))
         recorder.n_values += len(digests) >> 4
         writer.add(
-            (seq, _OP, recorder.step, spec.name, site, forward_site, module, recorder.thread(), arguments,
-             layout, digests, links)
+            (seq, _OP, recorder.step, spec.name, site, forward_site, module, thread.name,
+             writer.text(text) if text else self._empty, layout, digests, links)
         )  # fmt: skip
-        for listener in recorder.on_tensors:
-            listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
+        if recorder.on_tensors:
+            for listener in recorder.on_tensors:
+                listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
 
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any]) -> int:
         infos = [describe("in", "", tensor) for tensor in inputs]
@@ -202,18 +227,20 @@ def _mode_class(probe: OpProbe) -> type[Any]:
 
         def __init__(self) -> None:
             super().__init__()
-            self.forward: dict[int, Any] = {}
+            self.thread = probe.thread_state()
 
     call = probe.call
+    nothing: dict[str, Any] = {}
 
     def dispatch(
         mode: OpMode, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         if types and any(is_virtual(arg) for arg in args if is_tensor(arg)):
-            return op(*args, **(kwargs or {}))
-        if len(mode.forward) > _FORWARD_SITES:
-            mode.forward.clear()
-        return call(op, args, kwargs or {}, mode.forward)
+            return op(*args, **(kwargs or nothing))
+        thread = mode.thread
+        if len(thread.forward) > _FORWARD_SITES:
+            thread.forward.clear()
+        return call(op, args, kwargs or nothing, thread)
 
     # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.
     OpMode.__torch_dispatch__ = dispatch

@@ -34,6 +34,7 @@ class OptimizerProbe:
         self._backward = backward
         self._boundaries = boundaries
         self._handles: list[Any] = []
+        self._running = 0
         self._patches = Patches()
 
     def install(self, torch: Any) -> None:
@@ -88,6 +89,9 @@ class OptimizerProbe:
         if not recorder.active:
             return
         self._note(optimizer)
+        self._running += 1
+        sites = recorder.sites
+        sites.optimizer_site = sites.find(sys._getframe(1)) if self._running == 1 else None
         seen = self._backward.seen
         changed = [
             (name, gradient)
@@ -100,6 +104,8 @@ class OptimizerProbe:
         self._backward.forget()
 
     def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+        self._running -= 1
+        self._recorder.sites.optimizer_site = None
         if self._recorder.active:
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)
