@@ -12,9 +12,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.digest.observe import observe
     from samebits.digest.plan import DigestPlan
-    from samebits.digest.tensors import backend_name, digest_bytes, digest_many, digest_memory
+    from samebits.digest.tensors import backend_name, digest_bytes, digest_many, digest_memory, observe
     from samebits.digest.values import Digest, digest
 
 __all__ = [
@@ -36,7 +35,7 @@ _HOMES = {
     "digest_bytes": "tensors",
     "digest_many": "tensors",
     "digest_memory": "tensors",
-    "observe": "observe",
+    "observe": "tensors",
 }
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, TensorInfo
+from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
 from samebits.recording.sites import SiteFinder
 from samebits.recording.torch_private import is_virtual
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.store import RecordWriter
 
+_UNLINKED = struct.pack("<2i", 0, NO_WRITER)
 _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
@@ -138,6 +140,8 @@ class Recorder:
         """Record one event outside the op stream and give its number."""
         seq = self.next_seq()
         links = b"" if self.links is None else self.links(seq, tensors, writes=kind == "batch")
+        if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
+            links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
         self.writer.add(
             (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(), self._empty,

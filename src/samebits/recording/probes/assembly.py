@@ -65,6 +65,8 @@ class ProbeSet:
         """Put all in place."""
         for probe in self._probes:
             probe.install(torch)
+        with self._recorder.quietly:
+            self._rng.record_states()  # before any draw
 
     def remove(self) -> None:
         """Take all away, last first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -49,10 +50,14 @@ class CaptureProbe:
 
     def _store(self, seq: int, position: int, tensor: Any) -> None:
         from safetensors.torch import save
+        from torch import view_as_real
 
         plain = tensor.detach()
-        if plain.layout.__str__() != "torch.strided" or plain.is_quantized:
+        if str(plain.layout) != "torch.strided" or plain.is_quantized:
             return
         if plain.numel() * plain.element_size() > _MOST_BYTES:
             return
-        self._recorder.writer.capture(seq, position, save({"value": plain.cpu().contiguous()}))
+        if plain.is_complex():  # the format has no complex numbers; bits are compared as pairs
+            plain = view_as_real(plain.resolve_conj())
+        with contextlib.suppress(KeyError):  # nor every other dtype
+            self._recorder.writer.capture(seq, position, save({"value": plain.cpu().contiguous()}))
