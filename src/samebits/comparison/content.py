@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.comparison.ops import positions
+from samebits.comparison.ops import brings, positions
+from samebits.comparison.points import Point
 
 if TYPE_CHECKING:
     from samebits.comparison.lookup import EventCache, Lookup
-    from samebits.comparison.points import Point
     from samebits.recording.events import Event
 
 _NEARBY = 4096  # events looked back over
@@ -30,6 +30,35 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return first, second
 
 
+def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[tuple[Event, Event]]]:
+    """What the tensors of a batch that differ come from, as far as it is on record.
+
+    The main process unpickles a worker's tensors at the loader's line: that makes nothing.
+
+    Returns:
+        tensors whose memory was written before, and events of both runs that gave the same contents.
+    """
+    points = [
+        Point(a.seq, i, b.seq, i)
+        for i in positions(a, "value")
+        if i < min(len(a.links), len(b.links), len(b.digests)) and a.digests[i] != b.digests[i]
+    ]
+    linked = [
+        p for p in points if _written(lookup.a, a, p.position_a) and _written(lookup.b, b, p.position_b)
+    ]
+    makers = [maker for maker in (made_by(lookup, p) for p in points) if maker is not None]
+    return linked, [maker for maker in makers if not _unpickled(a, maker[0])]
+
+
+def _written(cache: EventCache, batch: Event, position: int) -> bool:
+    writer = cache.get(batch.links[position].writer)
+    return writer is not None and not _unpickled(batch, writer)
+
+
+def _unpickled(batch: Event, maker: Event) -> bool:
+    return brings(maker) and maker.site == batch.site
+
+
 def draws_at_site(lookup: Lookup, a: Event) -> list[tuple[Event, Event]]:
     """The draws at the line of an event, before it, that gave other numbers in each run: a loader's own."""
     found = []
@@ -39,9 +68,14 @@ def draws_at_site(lookup: Lookup, a: Event) -> list[tuple[Event, Event]]:
             continue
         partner = lookup.partner_in_b(event)
         twin = None if partner is None else lookup.b.get(partner)
-        if twin is not None and twin.digests != event.digests:
+        if twin is not None and _drawn(twin) != _drawn(event):
             found.append((event, twin))
     return found
+
+
+def _drawn(event: Event) -> list[bytes]:
+    """The generator's state and the numbers; what the memory held before is no part of a draw."""
+    return [event.digests[i] for i in (*positions(event, "rng"), *positions(event, "out"))]
 
 
 def _last_with(cache: EventCache, before: int, digest: bytes) -> Event | None:

@@ -70,13 +70,14 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
 def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> Finding:
     """A value entered that no recorded op made."""
     info = a.tensors[point.position_a]
-    what = f"{info.name} ({describe(info)})" if info.name else f"input {point.position_a} ({describe(info)})"
+    part = "output" if info.role == "out" else f"input {point.position_a}"
+    what = f"{info.name or part} ({describe(info)})"
     line = (
         f"{what} differs and no recorded operation wrote it: it came from Python, NumPy, a file or another"
         " process"
     )
-    is_op = a.kind == "op"
-    return finding(a, b, "outside", inputs_equal=False if is_op else None, evidence=(line, *more))
+    equal = False if info.role == "in" else None
+    return finding(a, b, "outside", inputs_equal=equal, evidence=(line, *more))
 
 
 def batch(a: Event, b: Event) -> Finding:

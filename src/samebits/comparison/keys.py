@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.comparison.ops import given, positions
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -20,7 +22,7 @@ class Keys(NamedTuple):
     """The keys of an event, from the strictest to the loosest.
 
     Args:
-        whole: with all digests and arguments: the same event with the same contents.
+        whole: with arguments and all digests, but those of memory that an op overwrites unread: the same event with the same contents.
         given: with the arguments and the digests of what an op read; `whole` where it read nothing.
         shaped: with dtypes and shapes.
         loose: only the place in the program.
@@ -53,12 +55,15 @@ class Keyer:
         """All keys of an event."""
         loose = self.loose(event)
         shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
-        read = tuple(
-            [d for t, d in zip(event.tensors, event.digests, strict=True) if t.role in ("in", "rng")]
-        )
-        whole = hash((shaped, event.arguments, event.digests))
-        given = hash((shaped, event.arguments, read)) if read else whole
-        return Keys(whole, given, shaped, loose)
+        if event.kind != "op":
+            whole = hash((shaped, event.arguments, event.digests))
+            return Keys(whole, whole, shaped, loose)
+        digests = event.digests
+        read = tuple([digests[i] for i in given(event)])
+        made = tuple([digests[i] for i in positions(event, "out")])
+        whole = hash((shaped, event.arguments, read, made))
+        given_key = hash((shaped, event.arguments, read)) if read else whole
+        return Keys(whole, given_key, shaped, loose)
 
 
 def _layout(tensors: tuple[TensorInfo, ...]) -> int:

@@ -32,6 +32,16 @@ def allocates(event: Event) -> bool:
     return event.kind == "op" and base_name(event.op).startswith(_ALLOCATING)
 
 
+def brings(event: Event) -> bool:
+    """Whether an op puts a tensor on memory that was filled elsewhere: by another process, from a file."""
+    return event.kind == "op" and base_name(event.op) == "set_" and not read_inputs(event)
+
+
+def given(event: Event) -> list[int]:
+    """Which tensors an op goes by: those it reads, and its generator; what it overwrites is none of them."""
+    return [*read_inputs(event), *positions(event, "rng")]
+
+
 def moves(event: Event) -> bool:
     """Whether an op only copies values."""
     return event.kind == "op" and base_name(event.op) in _MOVING

@@ -7,11 +7,19 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.content import draws_at_site, made_by
+from samebits.comparison.content import behind_batch, draws_at_site, made_by
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.lookup import Lookup
-from samebits.comparison.ops import allocates, differing_inputs, n_bytes, positions, read_inputs, written
+from samebits.comparison.ops import (
+    allocates,
+    brings,
+    differing_inputs,
+    n_bytes,
+    positions,
+    read_inputs,
+    written,
+)
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
@@ -212,6 +220,10 @@ class Walk:
         if a.kind != "op":
             self._examine_batch(a, b)
             return
+        if brings(a):
+            place = positions(a, "out")[0]
+            self._blame(entries.outside(a, b, Point(a.seq, place, b.seq, place)))
+            return
         differing = differing_inputs(a, b)
         if len(differing) > 1:
             threads = reordered(self._lookup, a, b)
@@ -226,15 +238,7 @@ class Walk:
 
     def _examine_batch(self, a: Event, b: Event) -> None:
         """A batch hands on what it got; the origin is there when nothing recorded made it."""
-        points = [
-            Point(a.seq, i, b.seq, i)
-            for i in positions(a, "value")
-            if i < min(len(a.links), len(b.links), len(b.digests)) and a.digests[i] != b.digests[i]
-        ]
-        linked = [
-            p for p in points if a.links[p.position_a].writer >= 0 and b.links[p.position_b].writer >= 0
-        ]
-        makers = [maker for maker in (made_by(self._lookup, p) for p in points) if maker is not None]
+        linked, makers = behind_batch(self._lookup, a, b)
         self._push(linked)
         for maker in makers if not linked else ():
             self._examine(*maker)

@@ -86,10 +86,15 @@ def compare_states(a: Step, b: Step, excused: Collection[str]) -> StateDifferenc
 
 def final_state(a: Step, b: Step, excused: Collection[str]) -> tuple[bytes, bytes]:
     """Names and digests of the last state in each of two steps: all that one digest has to cover."""
-    ours, theirs = (_named([*step.states, *step.ends][-1:]) for step in (a, b))
+    ours, theirs = (_named(held_states(step)[-1:]) for step in (a, b))
     if a.ends and b.ends:
         ours, theirs = _shared(ours, theirs)
     return _packed(ours, excused), _packed(theirs, excused)
+
+
+def held_states(step: Step) -> list[Event]:
+    """The state events of a step that hold something: models made in a function are gone when a script ends."""
+    return [event for event in (*step.states, *step.ends) if event.tensors]
 
 
 def _gradients(step: Step) -> list[Event]:

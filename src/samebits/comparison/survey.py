@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.comparison.generators import GeneratorLog
-from samebits.comparison.states import StateDifference, compare_states, final_state
+from samebits.comparison.states import StateDifference, compare_states, final_state, held_states
 from samebits.comparison.steps import Step, steps
 from samebits.comparison.tables import Key, TableDifference, compare_tables
 
@@ -100,7 +100,7 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
             # A script that was cut short ended at another place than its twin.
             first.ends, second.ends = [], []
         outputs.update(_compare_step(first, second, excused, result))
-        if first.states or first.ends:
+        if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
             return result
@@ -167,7 +167,7 @@ def _drain(step: Step | None, stream: object) -> tuple[int, Step | None]:
     rest = iter(stream)  # type: ignore[call-overload]
     while step is not None:
         closed += step.closed
-        if step.states or step.ends:
+        if held_states(step):
             last = step
         step = next(rest, None)
     return closed, last

@@ -500,3 +500,18 @@ def test_memory_is_that_of_one_step():
     a.events = watched
     assert judge(a, b).verdict == "identical"
     assert max(furthest) <= 1
+
+
+def test_the_final_digest_is_that_of_the_last_state_that_was_held():
+    """A model that is gone when its script ends leaves an `end` event that holds nothing."""
+
+    def trained(weight):
+        tape = Tape()
+        parameter = tape.outside(weight)
+        tape.boundary({"w": parameter})
+        tape.end({})
+        return tape.record()
+
+    digests = [judge(trained(weight), trained(weight)).final_digest for weight in ("w", "v")]
+
+    assert digests[0] != digests[1]

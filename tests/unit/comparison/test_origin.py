@@ -342,6 +342,66 @@ def test_batch():
     assert finding.names == ("0",)
 
 
+def from_worker(tape, value, line=5):
+    """What unpickling a tensor of another process, or of a file, does."""
+    return tape.op("set_.source_Storage_storage_offset", tape.outside(value), line=line, result=value)
+
+
+def test_batch_of_worker_processes():
+    """Its tensors come through shared memory: the op that maps it computes nothing."""
+
+    def run(tape, value):
+        tape.seed(0)
+        from_worker(tape, value)
+        (x,) = tape.batch([value], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 1, 2)
+    assert (finding.kind, finding.entry, finding.cause) == ("batch", "batch", "unknown")
+
+
+def test_batch_of_worker_processes_linked_to_its_memory():
+    def run(tape, value):
+        made = from_worker(tape, value)
+        tape.batch([value], line=5)
+        event = tape.log[-1]
+        link = replace(event.links[0], memory=made.memory.serial, writer=made.memory.writer)
+        tape.log[-1] = replace(event, links=(link,))
+        made.memory.writer = event.seq
+        tape.boundary({"w": tape.op("mul.Tensor", made, line=7)})
+
+    assert only(run, 1, 2).kind == "batch"
+
+
+def test_tensor_from_a_file_is_no_kernel():
+    def run(tape, value):
+        tape.boundary({"w": tape.op("mul.Tensor", from_worker(tape, value, line=3), line=7)})
+
+    finding = only(run, 1, 2)
+    assert (finding.site.line, finding.entry, finding.cause) == (3, "outside", "unknown")
+
+
+def test_batches_that_arrive_between_the_draws_of_their_loader():
+    """The main process unpickles what workers send whenever it comes: that order is no difference.
+
+    Nor is the memory that a draw overwrites, which is read by nothing.
+    """
+
+    def run(tape, arrival):
+        tape.seed(0)
+        for when in range(2):
+            if when == arrival:
+                from_worker(tape, ("early", arrival))
+            garbage = tape.empty((arrival, when), line=5)
+            tape.op("random_.default", garbage, line=5, into=garbage, result=("seed", when), draws=True)
+        from_worker(tape, ("rows", arrival))
+        (x,) = tape.batch([("rows", arrival)], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 0, 1)
+    assert (finding.kind, finding.entry) == ("batch", "batch")
+
+
 def test_batch_made_by_ops_is_followed():
     def run(tape, noise):
         made = tape.op("stack.default", tape.op("ones.default", line=1, result=1), line=4, noise=noise)
