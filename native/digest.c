@@ -14,12 +14,15 @@
 #define SB_THREADS 1
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 #endif
 
 /* Blocks gathered at once from a strided tensor: several rows of a matrix, yet within the second-level cache. */
 #define SB_PANEL 64
 /* Below this many blocks, starting a thread costs more than it saves. */
 #define SB_THREAD_BLOCKS 2048
+/* The same for threads that run already and wait for work. */
+#define SB_SHARED_THREAD_BLOCKS 256
 #define SB_MAX_THREADS 64
 
 int samebits_digest_abi(void) { return SB_DIGEST_ABI; }
@@ -194,7 +197,32 @@ static void *digest_share(void *argument) {
     return NULL;
 }
 
+static sb_parallel shared_threads;
+static pid_t shared_in; /* a forked child has the library's state without its threads */
+
+void samebits_digest_share_threads(sb_parallel parallel) {
+    shared_threads = parallel;
+    shared_in = getpid();
+}
+
+typedef struct {
+    share *shares;
+    int n, next;
+} team;
+
+/* Runs on every thread of a team, whose size may be less than asked for. */
+static void digest_team(void *argument) {
+    team *t = argument;
+    for (int i; (i = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->n;)
+        digest_share(&t->shares[i]);
+}
+
 static void run_shares(share *shares, int n) {
+    if (shared_threads && shared_in == getpid()) {
+        team t = {shares, n, 0};
+        shared_threads(digest_team, &t, (unsigned)n, 0);
+        return;
+    }
     pthread_t threads[SB_MAX_THREADS];
     int started[SB_MAX_THREADS] = {0};
     sigset_t all, before; /* the program's signals stay with the program's threads */
@@ -215,7 +243,7 @@ static void run_shares(share *shares, int n) {
 /* Divides the blocks over threads; 0 if there are too few of them. */
 static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
     const uint64_t blocks = count_blocks(words, count);
-    uint64_t n = blocks / SB_THREAD_BLOCKS;
+    uint64_t n = blocks / (shared_threads ? SB_SHARED_THREAD_BLOCKS : SB_THREAD_BLOCKS);
     if (threads < 2 || n < 2)
         return 0;
     n = n < (uint64_t)threads ? n : (uint64_t)threads;
@@ -237,6 +265,8 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
 }
 
 #else
+
+void samebits_digest_share_threads(sb_parallel parallel) { (void)parallel; }
 
 static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int threads) {
     (void)words, (void)count, (void)out, (void)threads;

@@ -64,7 +64,7 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
     else:
         texts = _cut(a.arguments), _cut(b.arguments)
         line = f"its arguments were ({texts[0]}) in the first run and ({texts[1]}) in the second"
-    return finding(a, b, "argument", inputs_equal=inputs_equal, evidence=(line,))
+    return finding(a, b, "argument", inputs_equal=inputs_equal, evidence=(line, *_other_threads(a, b)))
 
 
 def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> Finding:
@@ -148,6 +148,14 @@ def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
 def lost(a: Event | None, b: Event | None, why: str) -> Finding:
     """The search could not go on."""
     return finding(a, b, "", evidence=(why,))
+
+
+def _other_threads(a: Event, b: Event) -> tuple[str, ...]:
+    """What tells that another thread came first."""
+    if a.thread == b.thread:
+        return ()
+    first, second = (thread_names({event.thread}) for event in (a, b))
+    return (f"it ran in {first} in the first run, in {second} in the second",)
 
 
 def _who(event: Event) -> str:

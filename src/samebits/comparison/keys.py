@@ -22,7 +22,8 @@ class Keys(NamedTuple):
     """The keys of an event, from the strictest to the loosest.
 
     Args:
-        whole: with arguments and all digests, but those of memory that an op overwrites unread: the same event with the same contents.
+        whole: with arguments and all digests but those of what an op overwrites: the same event with the
+            same contents.
         given: with the arguments and the digests of what an op read; `whole` where it read nothing.
         shaped: with dtypes and shapes.
         loose: only the place in the program.

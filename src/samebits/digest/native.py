@@ -16,7 +16,7 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-ABI = 1
+ABI = 2
 BACKEND_VARIABLE = "SAMEBITS_DIGEST_BACKEND"
 
 
@@ -30,6 +30,7 @@ class NativeLibrary:
         digest: `samebits_digest` (address of the descriptors, count), in place.
         digest_to: `samebits_digest_to` (…, address of the result).
         digest_threaded: `samebits_digest_threaded` (…, number of threads), called without the GIL.
+        share_threads: `samebits_digest_share_threads` (address of a `GOMP_parallel`).
         select: `samebits_digest_select`.
         isa: `samebits_digest_isa`.
     """
@@ -37,6 +38,7 @@ class NativeLibrary:
     digest: Callable[[int, int], int]
     digest_to: Callable[[int, int, int], int]
     digest_threaded: Callable[[int, int, int, int], int]
+    share_threads: Callable[[int], None]
     select: Callable[[bytes], int]
     isa: Callable[[], bytes]
 
@@ -70,7 +72,30 @@ def open_library(path: Path) -> NativeLibrary | None:
     threaded.argtypes, threaded.restype = [*in_place, ctypes.c_void_p, ctypes.c_int], ctypes.c_int64
     select, isa = library.samebits_digest_select, library.samebits_digest_isa
     select.argtypes, isa.restype = [ctypes.c_char_p], ctypes.c_char_p
-    return NativeLibrary(digest, digest_to, threaded, select, isa)
+    share = library.samebits_digest_share_threads
+    share.argtypes, share.restype = [ctypes.c_void_p], None
+    return NativeLibrary(digest, digest_to, threaded, share, select, isa)
+
+
+def openmp_entry(folder: Path) -> int | None:
+    """Address of `GOMP_parallel` in the OpenMP library that torch brought and this process has loaded.
+
+    Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
+    None where torch has another OpenMP library (macOS, some distributions).
+
+    Args:
+        folder: of torch's libraries.
+    """
+    found = (_entry_of(path) for path in sorted(folder.glob("libgomp*.so*")))
+    return next((entry for entry in found if entry is not None), None)
+
+
+def _entry_of(path: Path) -> int | None:
+    try:
+        library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        return ctypes.cast(library.GOMP_parallel, ctypes.c_void_p).value
+    except (OSError, AttributeError):
+        return None
 
 
 @functools.cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from array import array
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
@@ -35,7 +36,17 @@ def _headers() -> dict[torch.dtype, int]:
 
 
 _HEADERS = _headers()
-_LIBRARY = native.load()
+
+
+def _load() -> native.NativeLibrary | None:
+    library = native.load()
+    entry = native.openmp_entry(Path(torch.__file__).parent / "lib") if library is not None else None
+    if library is not None and entry is not None:
+        library.share_threads(entry)
+    return library
+
+
+_LIBRARY = _load()
 
 
 def backend_name() -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
 from samebits.recording.sites import SiteFinder
-from samebits.recording.torch_private import is_virtual
+from samebits.recording.torch_private import enter_shelter, is_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,17 +25,26 @@ _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
 class Quiet(threading.local):
-    """While a thread is inside, the ops that it runs are samebits' own. Can be nested."""
+    """While a thread is inside, the ops that it runs are samebits' own. Can be nested.
+
+    The script's torch modes and tensor subclasses are not told of what happens inside.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.depth = 0
+        self._guards: list[Any] = []
 
     def __enter__(self) -> None:
+        if not self.depth:
+            self._guards = enter_shelter()
         self.depth += 1
 
     def __exit__(self, *_: object) -> None:
         self.depth -= 1
+        if not self.depth:
+            while self._guards:
+                self._guards.pop().__exit__(None, None, None)
 
 
 class Recorder:
@@ -112,7 +121,7 @@ class Recorder:
         """The id of the description of some tensors that share a role."""
         try:
             key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
-        except RuntimeError:  # nested tensors have no shape
+        except (RuntimeError, TypeError):  # nested tensors have no shape, or one that cannot be a key
             key = (role, names, tuple([(t.dtype, shape_of(t)) for t in tensors]))
         found = self._infos.get(key)
         if found is None:
@@ -175,7 +184,7 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
     """Sizes; empty for tensors that have none as a whole (nested)."""
     try:
         return tuple(map(int, tensor.shape))
-    except (RuntimeError, TypeError):
+    except (RuntimeError, TypeError, AttributeError):
         return ()
 
 

@@ -69,7 +69,7 @@ def node_sequence(node: Any) -> int:
 
 
 def is_virtual(tensor: Any) -> bool:
-    """Whether a tensor has no data of its own: tracing, `torch.func` transforms, meta.
+    """Whether a tensor has no data of its own: tracing, `torch.func` transforms, meta, lazy parameters.
 
     Without the functions asked for here, only meta tensors are recognised.
     """
@@ -80,11 +80,51 @@ def is_virtual(tensor: Any) -> bool:
     functorch = getattr(torch._C, "_functorch", None)
     if functorch is not None and functorch.is_functorch_wrapped_tensor(tensor):
         return True
+    if type(tensor) in (torch.Tensor, torch.nn.Parameter):
+        return False
+    if torch.nn.parameter.is_lazy(tensor):
+        return True
     fake = sys.modules.get("torch._subclasses.fake_tensor")
     functional = sys.modules.get("torch._subclasses.functional_tensor")
     return (fake is not None and isinstance(tensor, fake.FakeTensor)) or (
         functional is not None and isinstance(tensor, functional.FunctionalTensor)
     )
+
+
+def enter_shelter() -> list[Any]:
+    """Enter contexts in which the modes and tensor subclasses of a script see nothing of this thread.
+
+    Without the names asked for here they see what samebits does.
+
+    Returns:
+        What was entered, to be left in reverse.
+    """
+    torch = sys.modules.get("torch")
+    core = getattr(torch, "_C", None)
+    entered: list[Any] = []
+    disable_functions = getattr(core, "DisableTorchFunction", None)
+    if disable_functions is not None:
+        entered.append(disable_functions())
+    if _has_foreign_dispatch_mode(core):
+        from torch.utils import _python_dispatch
+
+        disable_modes = getattr(_python_dispatch, "_disable_current_modes", None)
+        if disable_modes is not None:
+            entered.append(disable_modes())
+    for context in entered:
+        context.__enter__()
+    return entered
+
+
+def _has_foreign_dispatch_mode(core: Any) -> bool:
+    """Whether a dispatch mode other than the one that records ops is on."""
+    count, at = (
+        getattr(core, "_len_torch_dispatch_stack", None),
+        getattr(core, "_get_dispatch_stack_at", None),
+    )
+    if count is None or at is None:
+        return False
+    return any(not type(at(index)).__module__.startswith("samebits.") for index in range(count()))
 
 
 def mutated_arguments(op: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -50,9 +50,11 @@ def localise(
         role: which of the compared runs differed from the first.
         excused: names of state tensors that are left out.
     """
-    step = comparison.first_step or 0
+    # Without a step that differs one run went on where the other ended: then each pair runs to its end.
+    ends_differ = comparison.first_step is None
+    step = comparison.steps if comparison.first_step is None else comparison.first_step
     start = 0 if step <= _FEW_STEPS else step - _LEAD_STEPS
-    last = step + 1
+    last = None if ends_differ else step + 1
     found: Localisation | None = None
     for attempt in range(1, MOST_PAIRS + 1):
         words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
@@ -70,7 +72,7 @@ def localise(
             return Localisation(None, None, attempt, failure=failed(pair))
         elif attempt == MOST_PAIRS - 1:
             start = 0
-        last = step + 1 + _SPARE_STEPS
+        last = None if ends_differ else step + 1 + _SPARE_STEPS
     return found or Localisation(None, None, MOST_PAIRS)
 
 

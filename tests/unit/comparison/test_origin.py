@@ -342,6 +342,18 @@ def test_batch():
     assert finding.names == ("0",)
 
 
+def test_argument_of_another_thread_says_which():
+    """Which thread comes first may be why the value is another one."""
+
+    def run(tape, k):
+        x = tape.op("ones.default", line=1, result=1)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=2, arguments=str(k), thread=f"worker-{k}")})
+
+    finding = only(run, 1, 2)
+    assert finding.entry == "argument"
+    assert finding.evidence[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
+
+
 def from_worker(tape, value, line=5):
     """What unpickling a tensor of another process, or of a file, does."""
     return tape.op("set_.source_Storage_storage_offset", tape.outside(value), line=line, result=value)

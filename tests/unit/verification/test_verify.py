@@ -7,7 +7,7 @@ import struct
 import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 
-from samebits.comparison.results import Origins
+from samebits.comparison.results import Comparison, Origins
 from samebits.errors import SamebitsError
 from samebits.verification import verify
 
@@ -115,6 +115,33 @@ def test_a_race_that_hides_is_tried_again(tmp_path):
     assert [settings.first_op_step for settings in asked] == [7, 7, 0]
     assert [settings.max_steps for settings in asked] == [10, 13, 13]
     assert result.comparison.findings == (finding(),)
+
+
+def test_runs_of_other_lengths_are_run_to_their_ends(tmp_path):
+    """No step differed: where one run went on and the other did not lies behind all of them."""
+    longer = Comparison("different", "the runs made different numbers of steps, 50 and 51", 50)
+    world = World(
+        verdicts={"run-2": longer, "op-2b": longer}, origins={"op-2b": Origins((finding(entry=""),))}
+    )
+
+    run(world, tmp_path)
+
+    asked = [world.settings(f"op-{n}a") for n in (1, 2)]
+    assert [settings.max_steps for settings in asked] == [None, None]
+    assert [settings.first_op_step for settings in asked] == [48, 48]
+
+
+def test_other_ways_have_no_values_to_fetch(tmp_path):
+    """Where the runs did different things there are no two values to compare."""
+    parted = finding(entry="control-flow", events=(4, 5))
+    world = World(
+        verdicts={"run-2": different(1), "op-1b": different(1)}, origins={"op-1b": Origins((parted,))}
+    )
+
+    result = run(world, tmp_path)
+
+    assert world.names[-1] == "op-1b"
+    assert result.comparison.notes == ()
 
 
 def test_a_race_that_never_shows_is_said_honestly(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
@@ -45,10 +46,12 @@ class BackwardProbe:
         """Watch backward passes."""
         backward, grad = torch.autograd.backward, torch.autograd.grad
 
+        @functools.wraps(backward)
         def recorded_backward(*args: Any, **kwargs: Any) -> Any:
             roots = args[0] if args else kwargs.get("tensors", ())
             return self._outermost(backward, args, kwargs, roots, self._after_backward)
 
+        @functools.wraps(grad)
         def recorded_grad(*args: Any, **kwargs: Any) -> Any:
             roots = args[0] if args else kwargs.get("outputs", ())
             return self._outermost(grad, args, kwargs, roots, self._after_grad)
@@ -79,7 +82,8 @@ class BackwardProbe:
         frame = sys._getframe(2)
         listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
         tensors = [root for root in listed if is_tensor(root)]
-        self._search_leaves(tensors, frame)
+        with recorder.quietly:
+            self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
         sites = recorder.sites
@@ -90,8 +94,9 @@ class BackwardProbe:
             local.inside = False
             self.running -= 1
             sites.engine_site = None
-        if recordable(tensors):
-            after(tensors, result, frame)
+        with recorder.quietly:
+            if recordable(tensors):
+                after(tensors, result, frame)
         return result
 
     def _after_backward(self, roots: list[Any], _: Any, frame: FrameType) -> None:
@@ -147,7 +152,8 @@ def graph_leaves(roots: list[Any]) -> list[Any]:
         if node in visited:
             continue
         visited.add(node)
-        variable = getattr(node, "variable", None)
+        # Asked by name: the node of a custom function has the attributes that the script gave it.
+        variable = getattr(node, "variable", None) if type(node).__name__ == "AccumulateGrad" else None
         if variable is not None:
             leaves.append(variable)
         pending.extend(parent for parent, _ in node.next_functions if parent is not None)
@@ -160,7 +166,7 @@ def _positions(n: int) -> tuple[str, ...]:
 
 def _name_of(tensor: Any, frame: FrameType, position: int) -> str:
     # Only globals: reading the locals of a function would keep its tensors alive.
-    for name, value in frame.f_globals.items():
+    for name, value in list(frame.f_globals.items()):  # another thread may change them
         if value is tensor:
             return name
     return f"leaf{position}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,8 @@ from samebits.recording.recorder import describe, is_tensor, recordable
 from samebits.recording.torch_private import loader_iterator_class
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from samebits.recording.recorder import Recorder
 
 _DEPTH = 6
@@ -38,10 +41,12 @@ class BatchProbe:
             return
         recorder, fetch = self._recorder, iterator.__next__
 
+        @functools.wraps(fetch)
         def recorded_next(loader: Any) -> Any:
             batch = fetch(loader)
             if recorder.active:
-                record_batch(recorder, batch)
+                with recorder.quietly:
+                    record_batch(recorder, batch, sys._getframe(1))
             return batch
 
         self._patches.set(iterator, "__next__", recorded_next)
@@ -51,7 +56,7 @@ class BatchProbe:
         self._patches.restore()
 
 
-def record_batch(recorder: Recorder, batch: Any) -> None:
+def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     """Record one batch: its tensors by position, everything else in one digest."""
     leaves = list(leaves_of(batch))
     tensors = [(name, leaf) for name, leaf in leaves if is_tensor(leaf)]
@@ -64,23 +69,35 @@ def record_batch(recorder: Recorder, batch: Any) -> None:
     if plain:
         infos += (TensorInfo("value", "others", "python", (len(plain),)),)
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
-    frame = sys._getframe(2)
     layout = recorder.writer.layout(infos)
     recorder.event("batch", "DataLoader", recorder.sites.find(frame), layout, digests, values)
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
     """(position, leaf) of the tensors, arrays and plain values in nested containers."""
-    if is_tensor(value) or isinstance(value, _PLAIN) or type(value).__module__ == "numpy":
+    if is_tensor(value) or isinstance(value, _PLAIN) or _is_array(value):
         yield name or "0", value
         return
     if depth >= _DEPTH or value is None:
         return
-    for key, item in _items(value):
+    try:
+        items = _items(value)
+    except Exception:  # noqa: BLE001 - code of the user's own, which the script itself may never call
+        return
+    for key, item in items:
         yield from leaves_of(item, f"{name}.{key}" if name else str(key), depth + 1)
 
 
+def _is_array(value: Any) -> bool:
+    """Whether a value of NumPy has bytes of its own, not addresses of objects."""
+    return type(value).__module__ == "numpy" and not getattr(
+        getattr(value, "dtype", None), "hasobject", False
+    )
+
+
 def _items(value: Any) -> list[tuple[Any, Any]]:
+    if type(value).__module__ == "numpy":
+        return list(enumerate(value.ravel().tolist()))
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, (list, tuple)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,8 @@ class ModulePaths:
         """Watch calls of modules."""
         local, call, registry = self._local, torch.nn.Module.__call__, self._registry
 
-        def followed_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+        @functools.wraps(call)
+        def followed_call(module: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:
                 stack = local.stack
             except AttributeError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import weakref
 from itertools import chain
@@ -27,13 +28,16 @@ class ModuleRegistry:
         module_class = torch.nn.Module
         init, set_state, note = module_class.__init__, module_class.__setstate__, self.note
 
-        def noted_init(module: Any, *args: Any, **kwargs: Any) -> None:
-            note(module)
-            init(module, *args, **kwargs)
+        @functools.wraps(init)
+        def noted_init(*args: Any, **kwargs: Any) -> None:
+            if args:
+                note(args[0])
+            init(*args, **kwargs)
 
-        def noted_set_state(module: Any, state: Any) -> None:
+        @functools.wraps(set_state)
+        def noted_set_state(module: Any, /, *args: Any, **kwargs: Any) -> None:
             note(module)
-            set_state(module, state)
+            set_state(module, *args, **kwargs)
 
         self._patches.set(module_class, "__init__", noted_init)
         self._patches.set(module_class, "__setstate__", noted_set_state)
@@ -71,6 +75,8 @@ class ModuleRegistry:
 
     def note_tree(self, root: Any) -> None:
         """Add a module and those below it that are not known yet."""
+        if not is_made(root):
+            return
         for module in root.modules():
             if not self.has(module):
                 self.note(module)
@@ -82,7 +88,7 @@ class ModuleRegistry:
     def alive(self) -> list[Any]:
         """The modules that live and are fully made, in order of creation."""
         found = [reference() for reference in list(self._modules.values())]
-        return [module for module in found if module is not None and "_modules" in vars(module)]
+        return [module for module in found if module is not None and is_made(module)]
 
     def named(self) -> Iterator[tuple[str, Any]]:
         """(path, module) of every module below the roots that own tensors."""
@@ -92,6 +98,8 @@ class ModuleRegistry:
         prefixes = [""] if len(roots) == 1 else _numbered(type(root).__name__ for root in roots)
         for prefix, root in zip(prefixes, roots, strict=True):
             for path, module in root.named_modules():
+                if not is_made(module):
+                    continue
                 yield ".".join(part for part in (prefix, path) if part), module
 
 
@@ -100,7 +108,18 @@ def instances(kind: type[Any]) -> list[Any]:
     return [found for found in gc.get_objects() if issubclass(type(found), kind)]
 
 
+def is_made(module: Any) -> bool:
+    """Whether a module holds what `nn.Module.__init__` gives it.
+
+    It has not yet run, or the class keeps it elsewhere: what `torch.jit.trace` returns has no `_parameters`.
+    """
+    own = vars(module)
+    return "_modules" in own and "_parameters" in own and "_buffers" in own
+
+
 def _own_tensors(module: Any) -> bool:
+    if not is_made(module):
+        return False
     own = vars(module)
     return any(t is not None for t in chain(own["_parameters"].values(), own["_buffers"].values()))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,8 @@ from samebits.recording.recorder import recordable
 from samebits.recording.torch_private import version_of
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.boundaries import StateProbe
     from samebits.recording.probes.state import StateTracker
@@ -51,7 +54,8 @@ class OptimizerProbe:
         optimizer_class, note = torch.optim.Optimizer, self._note
         init = optimizer_class.__init__
 
-        def noted_init(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+        @functools.wraps(init)
+        def noted_init(optimizer: Any, /, *args: Any, **kwargs: Any) -> None:
             init(optimizer, *args, **kwargs)
             note(optimizer)
 
@@ -72,8 +76,9 @@ class OptimizerProbe:
         """Unscaling writes to gradients without raising their version (seen in torch 2.13.0)."""
         unscale, backward = scaler_class.unscale_, self._backward
 
-        def watched_unscale(scaler: Any, optimizer: Any) -> None:
-            unscale(scaler, optimizer)
+        @functools.wraps(unscale)
+        def watched_unscale(scaler: Any, /, *args: Any, **kwargs: Any) -> None:
+            unscale(scaler, *args, **kwargs)
             backward.forget()
 
         self._patches.set(scaler_class, "unscale_", watched_unscale)
@@ -85,13 +90,16 @@ class OptimizerProbe:
 
     def _before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
+        if self._recorder.active:
+            with self._recorder.quietly:
+                self._begin(optimizer, sys._getframe(1))
+
+    def _begin(self, optimizer: Any, frame: FrameType) -> None:
         recorder = self._recorder
-        if not recorder.active:
-            return
         self._note(optimizer)
         self._running += 1
         sites = recorder.sites
-        sites.optimizer_site = sites.find(sys._getframe(1)) if self._running == 1 else None
+        sites.optimizer_site = sites.find(frame) if self._running == 1 else None
         seen = self._backward.seen
         changed = [
             (name, gradient)
@@ -100,12 +108,14 @@ class OptimizerProbe:
         ]
         if changed and recordable(tensors := [gradient for _, gradient in changed]):
             names = tuple([name for name, _ in changed])
-            recorder.value("grad", f"{type(optimizer).__name__}.step", sys._getframe(1), tensors, names)
+            recorder.value("grad", f"{type(optimizer).__name__}.step", frame, tensors, names)
         self._backward.forget()
 
     def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         self._running -= 1
         self._recorder.sites.optimizer_site = None
-        if self._recorder.active:
+        if not self._recorder.active:
+            return
+        with self._recorder.quietly:
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)

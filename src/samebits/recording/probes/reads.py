@@ -11,13 +11,16 @@ from samebits.recording.recorder import recordable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from samebits.recording.recorder import Recorder
 
 READS = {
-    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy", "__bool__": "bool",
-    "__float__": "float", "__int__": "int", "__index__": "int", "__complex__": "complex",
+    "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy",
     "__repr__": "repr", "__format__": "format",
+}  # fmt: skip
+CONVERSIONS = {
+    "__bool__": "bool", "__float__": "float", "__int__": "int", "__index__": "int", "__complex__": "complex",
 }  # fmt: skip
 
 
@@ -36,28 +39,67 @@ class ReadProbe:
 
     def install(self, torch: Any) -> None:
         """Watch the methods of `torch.Tensor`."""
-        for name, op in READS.items():
+        for name, op in (READS | CONVERSIONS).items():
             original = getattr(torch.Tensor, name, None)
             if original is not None:
-                self._patches.set(torch.Tensor, name, self._recorded(original, op))
+                read = self._recorded(original, op)
+                watched = _Conversion(original, read, self._record, op) if name in CONVERSIONS else read
+                self._patches.set(torch.Tensor, name, watched)
 
     def remove(self) -> None:
         """Watch nothing."""
         self._patches.restore()
 
     def _recorded(self, original: Callable[..., Any], op: str) -> Callable[..., Any]:
-        recorder = self._recorder
-        is_own = recorder.sites.is_own
+        record = self._record
 
         @functools.wraps(original)
-        def read(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            if recorder.active:
-                frame = sys._getframe(1)
-                # Inside torch the same methods serve its own bookkeeping.
-                if not is_own(frame) and recordable((tensor,)):
-                    recorder.value("read", op, frame, (tensor,), ("",))
-                    if not (recorder.has_optimizer or recorder.has_backward):
-                        recorder.boundary((), b"")
+        def read(tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
+            record(tensor, op, sys._getframe(1))
             return original(tensor, *args, **kwargs)
 
         return read
+
+    def _record(self, tensor: Any, op: str, frame: FrameType) -> None:
+        recorder = self._recorder
+        # Inside torch the same methods serve its own bookkeeping.
+        if not recorder.active or recorder.sites.is_own(frame):
+            return
+        with recorder.quietly:
+            if not recordable((tensor,)):
+                return
+            recorder.value("read", op, frame, (tensor,), ("",))
+            if not (recorder.has_optimizer or recorder.has_backward):
+                recorder.boundary((), b"")
+
+
+class _Conversion:
+    """Stands for a method that `float(tensor)` and the like look up and call at once; records the look-up.
+
+    What is called is torch's own method, so that no frame of samebits lies between it and the script: torch warns
+    of the conversion of a tensor that requires grad, and a warning names the nearest frame.
+
+    Args:
+        original: the method.
+        function: what the class itself shows for it.
+        record: told of the tensor, the op and the frame.
+        op: what reads are called.
+    """
+
+    def __init__(
+        self,
+        original: Any,
+        function: Callable[..., Any],
+        record: Callable[[Any, str, FrameType], None],
+        op: str,
+    ) -> None:
+        self._original = original
+        self._function = function
+        self._record = record
+        self._op = op
+
+    def __get__(self, tensor: Any, owner: type[Any] | None = None) -> Any:
+        if tensor is None:
+            return self._function
+        self._record(tensor, self._op, sys._getframe(1))
+        return self._original.__get__(tensor, owner)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import random
 import sys
 from typing import TYPE_CHECKING, Any
@@ -80,6 +81,7 @@ class RngProbe:
     def _watch(self, owner: Any, name: str, text: str) -> None:
         recorder, original = self._recorder, getattr(owner, name)
 
+        @functools.wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
             if recorder.active:
@@ -91,7 +93,6 @@ class RngProbe:
                     recorder.remark("rng", "seed", frame, f"{text}({given}){chosen}")
             return result
 
-        seed.__name__, seed.__doc__ = name, original.__doc__
         self._patches.set(owner, name, seed)
 
 

@@ -11,6 +11,8 @@ from samebits.recording.probes.batches import leaves_of
 from samebits.recording.recorder import is_tensor, recordable
 
 if TYPE_CHECKING:
+    from types import FrameType
+
     from samebits.recording.recorder import Recorder
 
 
@@ -34,13 +36,8 @@ class SaveProbe:
         @functools.wraps(save)
         def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.active:
-                held = obj.state_dict() if isinstance(obj, torch.nn.Module) else obj
-                tensors = [(name, leaf) for name, leaf in leaves_of(held) if is_tensor(leaf)]
-                values = [tensor for _, tensor in tensors]
-                if values and recordable(values):
-                    recorder.value(
-                        "save", "torch.save", sys._getframe(1), values, tuple(n for n, _ in tensors)
-                    )
+                with recorder.quietly:
+                    record_save(recorder, obj, sys._getframe(1))
             return save(obj, *args, **kwargs)
 
         self._patches.set(torch, "save", recorded_save)
@@ -49,3 +46,12 @@ class SaveProbe:
     def remove(self) -> None:
         """Watch nothing."""
         self._patches.restore()
+
+
+def record_save(recorder: Recorder, obj: Any, frame: FrameType) -> None:
+    """Record the tensors in an object that is about to be written."""
+    held = obj.state_dict() if isinstance(obj, sys.modules["torch"].nn.Module) else obj
+    tensors = [(name, leaf) for name, leaf in leaves_of(held) if is_tensor(leaf)]
+    values = [tensor for _, tensor in tensors]
+    if values and recordable(values):
+        recorder.value("save", "torch.save", frame, values, tuple(name for name, _ in tensors))

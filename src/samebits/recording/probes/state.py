@@ -26,21 +26,30 @@ class Part:
         recorder: gives out layout ids.
         entries: (role, name, tensor).
         extra: descriptions and digests of state that is not a tensor.
+        before: a part that comes before these, itself without `extra`.
     """
 
     def __init__(
-        self, recorder: Recorder, entries: list[tuple[str, str, Any]], extra: list[tuple[TensorInfo, bytes]]
+        self,
+        recorder: Recorder,
+        entries: list[tuple[str, str, Any]],
+        extra: list[tuple[TensorInfo, bytes]],
+        before: Part | None = None,
     ) -> None:
-        self.tensors = [tensor for _, _, tensor in entries]
+        own = [tensor for _, _, tensor in entries]
         infos = [describe(role, name, tensor) for role, name, tensor in entries]
-        self.infos = tuple(infos + [info for info, _ in extra])
+        infos += [info for info, _ in extra]
+        self.tensors = own if before is None else before.tensors + own
+        self.infos = tuple(infos) if before is None else before.infos + tuple(infos)
         self.extra = b"".join(digest for _, digest in extra)
         self.layout = recorder.writer.layout(self.infos)
-        self._plan = DigestPlan(self.tensors)
+        self._before = before
+        self._plan = DigestPlan(own)
 
     def digest(self) -> bytes:
         """Digests of all, parallel to `infos`."""
-        return self._plan.digest() + self.extra
+        digests = self._plan.digest() + self.extra
+        return digests if self._before is None else self._before.digest() + digests
 
 
 class StateTracker:
@@ -63,6 +72,7 @@ class StateTracker:
         self._parts: dict[Any, tuple[Any, Part]] = {}
         self._parameters: list[tuple[str, Any]] = []
         self._stale = True
+        registry.on_forget = self._release
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
         """Look for optimizers that exist already; they count once they take part."""
@@ -72,7 +82,15 @@ class StateTracker:
         """Remember an optimizer: its parameters belong to the state."""
         known = self._optimizers.get(id(optimizer))
         if known is None or known() is not optimizer:
-            self._optimizers[id(optimizer)] = weakref.ref(optimizer)
+            key = id(optimizer)
+
+            def forget(reference: weakref.ref[Any]) -> None:
+                if self._optimizers.get(key) is reference:
+                    del self._optimizers[key]
+                    self._parts.pop(key, None)
+                    self._release()
+
+            self._optimizers[key] = weakref.ref(optimizer, forget)
             self._stale = True
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -81,7 +99,8 @@ class StateTracker:
 
     def is_optimized(self) -> bool:
         """Whether some optimizer, older ones too, holds a known parameter that has a gradient."""
-        ids = {id(tensor) for _, tensor in self._parameters if tensor.grad is not None}
+        known = chain(self._parameters, self._living())
+        ids = {id(tensor) for _, tensor in known if tensor.grad is not None}
         optimizers = chain(self._optimizers.values(), self._older_optimizers)
         return any(
             id(parameter) in ids
@@ -91,16 +110,17 @@ class StateTracker:
             for parameter in group["params"]
         )
 
-    def add_leaf(self, tensor: Any, name: str) -> None:
-        """Remember a trained tensor that no module or optimizer holds."""
-        self.leaves[id(tensor)] = (name, weakref.ref(tensor))
-        self._stale = True
-
     def learn(self, leaf: Any, name: str) -> bool:
-        """Make sure that a trained tensor is known; give whether it is held by no module."""
+        """Make sure that a trained tensor is known; give whether it is held by no module or optimizer.
+
+        It is remembered while the script holds it, under `name` or else a number.
+        """
         if self.knows(leaf) or self.registry.adopt(leaf):
             return False
-        self.add_leaf(leaf, name)
+        taken = {name for name, _ in self._living()}
+        free = name or next(text for text in map("leaf{}".format, count()) if text not in taken)
+        self.leaves.pop(id(leaf), None)
+        self.leaves[id(leaf)] = (free, weakref.ref(leaf))
         return True
 
     def knows(self, tensor: Any) -> bool:
@@ -117,13 +137,29 @@ class StateTracker:
             self._learn_modules()
         optimizers = [o for o in (ref() for ref in self._optimizers.values()) if o is not None]
         held = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-        leaves = [(name, t) for name, t in ((n, ref()) for n, ref in self.leaves.values()) if t is not None]
         key = tuple(map(id, chain(
             chain.from_iterable(d.values() for _, _, d in self._dicts), chain.from_iterable(held),
-            (leaf for _, leaf in leaves),
         )))  # fmt: skip
-        part = self._cached("model", key)
-        return part if part is not None else self._build_model(key, optimizers, leaves)
+        part = self._cached("model", key) or self._build_model(key, optimizers)
+        # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
+        entries = [("param", name, leaf) for name, leaf in self._living() if id(leaf) not in self._names]
+        return Part(self._recorder, _uniquely(entries, self._names.values()), [], part) if entries else part
+
+    def _living(self) -> list[tuple[str, Any]]:
+        """(name, tensor) of the trained tensors that no module or optimizer holds; forgets those that died."""
+        if not self.leaves:
+            return []
+        found = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
+        for key, _, leaf in found:
+            if leaf is None:
+                del self.leaves[key]
+        return [(name, leaf) for _, name, leaf in found if leaf is not None]
+
+    def _release(self) -> None:
+        """Hold nothing of a model or optimizer that the script has let go."""
+        self._parts.pop("model", None)
+        self._dicts, self._parameters, self._names = [], [], {}
+        self._seen_version, self._stale = -1, True
 
     def gradients(self) -> list[tuple[str, Any]]:
         """(name, gradient) of every known parameter that has one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -26,18 +27,26 @@ class ThreadProbe:
         """Watch threads that start from now on."""
         ops, start = self._ops, threading.Thread.start
 
+        @functools.wraps(start)
         def followed_start(thread: threading.Thread) -> None:
-            run = thread.run
+            run, own = thread.run, "run" in vars(thread)
+
+            def restore() -> None:
+                vars(thread).pop("run", None)
+                if own:
+                    thread.run = run  # type: ignore[method-assign]
 
             def followed_run() -> None:
-                try:
-                    ops.in_thread(run)
-                finally:
-                    vars(thread).pop("run", None)
+                restore()
+                ops.in_thread(run)
 
             # On the instance: a subclass may have a `run` of its own.
             thread.run = followed_run  # type: ignore[method-assign]
-            start(thread)
+            try:
+                start(thread)
+            except BaseException:  # it runs already, or no thread can be made
+                restore()
+                raise
 
         self._patches.set(threading.Thread, "start", followed_start)
 
