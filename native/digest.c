@@ -217,24 +217,25 @@ static void digest_team(void *argument) {
         digest_share(&t->shares[i]);
 }
 
-static void run_shares(share *shares, int n) {
+static void run_shares(share *shares, int n, int threads) {
     if (shared_threads && shared_in == getpid()) {
         team t = {shares, n, 0};
-        shared_threads(digest_team, &t, (unsigned)n, 0);
+        /* As many as the other user of the library asks for: another number would make it end and start threads. */
+        shared_threads(digest_team, &t, (unsigned)threads, 0);
         return;
     }
-    pthread_t threads[SB_MAX_THREADS];
+    pthread_t own[SB_MAX_THREADS];
     int started[SB_MAX_THREADS] = {0};
     sigset_t all, before; /* the program's signals stay with the program's threads */
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (int i = 1; i < n; i++)
-        started[i] = pthread_create(&threads[i], NULL, digest_share, &shares[i]) == 0;
+        started[i] = pthread_create(&own[i], NULL, digest_share, &shares[i]) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     digest_share(&shares[0]);
     for (int i = 1; i < n; i++) {
         if (started[i])
-            pthread_join(threads[i], NULL);
+            pthread_join(own[i], NULL);
         else
             digest_share(&shares[i]);
     }
@@ -254,7 +255,7 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
     share shares[SB_MAX_THREADS];
     for (uint64_t i = 0; i < n; i++)
         shares[i] = (share){words, count, sums, blocks / n * i, i == n - 1 ? blocks : blocks / n * (i + 1)};
-    run_shares(shares, (int)n);
+    run_shares(shares, (int)n, threads);
     for (size_t i = 0; i < count; i++) {
         const descriptor d = parse(words);
         close_to(&d, &sums[i], out + 2 * i);

@@ -93,7 +93,7 @@ def final_state(a: Step, b: Step, excused: Collection[str]) -> tuple[bytes, byte
 
 
 def held_states(step: Step) -> list[Event]:
-    """The state events of a step that hold something: models made in a function are gone when a script ends."""
+    """The state events of a step that hold something: a model made in a function is gone at the end."""
     return [event for event in (*step.states, *step.ends) if event.tensors]
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import _thread
 import atexit
+import contextlib
 import os
+import sys
+import time
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.runner import RunResult, Target, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
+
+_GRACE_S = 5.0
 
 
 def target_of(arguments: list[str]) -> Target:
@@ -34,10 +40,12 @@ def main(arguments: list[str]) -> int:
     session = RecordingSession(settings, tuple(arguments))
     session.start()
     results: list[RunResult] = []
+    closed: list[bool] = []
     process = os.getpid()
 
     def close() -> None:
-        if os.getpid() == process:  # not in a child that the script forked
+        if os.getpid() == process and not closed:  # not in a child that the script forked
+            closed.append(True)
             session.finish(_ending(results))
 
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
@@ -47,7 +55,19 @@ def main(arguments: list[str]) -> int:
     except SamebitsError as error:
         results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
         raise
+    if results[0].stopped:
+        close()
+        _thread.start_new_thread(_end_after_grace, (results[0].exit_status,))
     return results[0].exit_status
+
+
+def _end_after_grace(status: int) -> None:
+    """End a stopped script whose threads or processes do not know that it was stopped."""
+    time.sleep(_GRACE_S)
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)
 
 
 def _ending(results: list[RunResult]) -> Ending:

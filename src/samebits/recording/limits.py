@@ -47,13 +47,15 @@ class ReferenceLimit:
         self._recorder = recorder
         self._excused = frozenset(excused)
         self._reader = RecordReader(path)
+        self._turn = threading.Lock()  # a script may make its steps in several threads
         self._expected: Iterator[Event] = iter(self._reader.events(kinds=("step",)))
 
     def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
         """Called at each boundary."""
         if not infos:
             return
-        expected = next(islice(self._expected, 1), None)
+        with self._turn:
+            expected = next(islice(self._expected, 1), None)
         if expected is None or expected.op == "end" or self._differs(expected, infos, digests):
             stop(self._recorder)
 

@@ -78,6 +78,16 @@ def test_foreach_ops_that_return_nothing_show_what_they_wrote(tmp_path):
     assert len(roles(op, "in")) == len(roles(op, "out")) == 2
 
 
+def test_a_tensor_that_is_resized_is_described_as_it_was_and_as_it_is(tmp_path):
+    """Shapes before the op and after it."""
+    values = torch.ones(2)
+    with record(tmp_path / "a.sbr", level="op") as path:
+        values.resize_(5)
+    (op,) = ops_of(path)
+
+    assert [i.shape for i in op.tensors] == [(2,), (5,)]
+
+
 def test_batch_norm_statistics_count_as_written_although_the_schema_hides_it(tmp_path):
     """Running statistics are outputs of the op that updates them."""
     layer = torch.nn.BatchNorm1d(3)

@@ -138,7 +138,7 @@ class BackwardProbe:
         if not self._bare and passes > _ALWAYS_SEARCHED and passes & (passes - 1):
             return
         for leaf in graph_leaves(roots):
-            if self._state.learn(leaf, _name_of(leaf, frame, len(self._state.leaves))):
+            if self._state.learn(leaf, _name_of(leaf, frame)):
                 self._bare = True
 
 
@@ -164,9 +164,9 @@ def _positions(n: int) -> tuple[str, ...]:
     return tuple(map(str, range(n)))
 
 
-def _name_of(tensor: Any, frame: FrameType, position: int) -> str:
+def _name_of(tensor: Any, frame: FrameType) -> str:
     # Only globals: reading the locals of a function would keep its tensors alive.
     for name, value in list(frame.f_globals.items()):  # another thread may change them
         if value is tensor:
             return name
-    return f"leaf{position}"
+    return ""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.recording.patching import Patches
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 
 class ModuleRegistry:
@@ -19,6 +19,8 @@ class ModuleRegistry:
 
     def __init__(self) -> None:
         self.version = 0
+        self.on_forget: Callable[[], None] = lambda: None
+        self._holding: frozenset[int] = frozenset()
         self._modules: dict[int, weakref.ref[Any]] = {}
         self._older: list[weakref.ref[Any]] = []
         self._patches = Patches()
@@ -55,6 +57,8 @@ class ModuleRegistry:
         def forget(_: Any) -> None:
             self._modules.pop(key, None)
             self.version += 1
+            if key in self._holding:
+                self.on_forget()
 
         self._modules[key] = weakref.ref(module, forget)
 
@@ -95,6 +99,7 @@ class ModuleRegistry:
         alive = self.alive()
         children = {id(child) for module in alive for child in vars(module)["_modules"].values()}
         roots = [m for m in alive if id(m) not in children and any(_own_tensors(sub) for sub in m.modules())]
+        self._holding = frozenset(id(sub) for root in roots for sub in root.modules() if _own_tensors(sub))
         prefixes = [""] if len(roots) == 1 else _numbered(type(root).__name__ for root in roots)
         for prefix, root in zip(prefixes, roots, strict=True):
             for path, module in root.named_modules():

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from samebits.recording.probes.module_paths import ModulePaths
     from samebits.recording.recorder import Recorder
 
-    # What was seen of an op: tensors in, tensors out, digests of all, their kinds, storages in, storages out.
+    # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
+    # storages in, storages out.
     Seen = tuple[list[Any], list[Any], bytes, tuple[object, ...], list[int], list[int]]
 
 _OP = KINDS.index("op")
@@ -72,6 +73,7 @@ class OpProbe:
         self._backward = backward
         self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._layouts: dict[Any, int] = {}
+        self._inputs: dict[Any, list[TensorInfo]] = {}
         self._empty = recorder.writer.text("")
         self._first_step = recorder.settings.first_op_step
         self._peek = sequence_peek()
@@ -127,9 +129,10 @@ class OpProbe:
         state = self._generator_digest(kwargs, inputs) if spec.random else b""
         if spec.writes:
             before = observe(inputs)
+            described = self._described_before(spec, before[1], inputs)
             outcome = op(*args, **kwargs)
             outputs = written_tensors(spec, outcome, args, kwargs)
-            seen = _seen_around(spec, inputs, outputs, before, state)
+            seen = _seen_around(spec, described, outputs, before, state)
         else:
             outcome = op(*args, **kwargs)
             outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
@@ -172,8 +175,15 @@ class OpProbe:
             for listener in recorder.on_tensors:
                 listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
 
+    def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
+        # Before the op: it may give a tensor another shape.
+        found = self._inputs.get((spec.name, kinds))
+        if found is None:
+            found = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
+        return found
+
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any]) -> int:
-        infos = [describe("in", "", tensor) for tensor in inputs]
+        infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]
         if spec.random:
             infos.append(TensorInfo("rng", "generator", "state", ()))
         infos += [describe("out", "", tensor) for tensor in outputs]

@@ -76,8 +76,8 @@ class ReadProbe:
 class _Conversion:
     """Stands for a method that `float(tensor)` and the like look up and call at once; records the look-up.
 
-    What is called is torch's own method, so that no frame of samebits lies between it and the script: torch warns
-    of the conversion of a tensor that requires grad, and a warning names the nearest frame.
+    What is called is torch's own method, so that no frame of samebits lies between it and the script: torch
+    warns of the conversion of a tensor that requires grad, and a warning names the nearest frame.
 
     Args:
         original: the method.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from itertools import chain
+from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import DigestPlan, digest_bytes
@@ -13,7 +13,7 @@ from samebits.recording.recorder import describe, is_tensor
 from samebits.recording.torch_private import is_virtual
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from samebits.recording.probes.modules import ModuleRegistry
     from samebits.recording.recorder import Recorder
@@ -39,10 +39,11 @@ class Part:
         own = [tensor for _, _, tensor in entries]
         infos = [describe(role, name, tensor) for role, name, tensor in entries]
         infos += [info for info, _ in extra]
-        self.tensors = own if before is None else before.tensors + own
-        self.infos = tuple(infos) if before is None else before.infos + tuple(infos)
+        self.tensors: list[Any] = own if before is None else before.tensors + own
+        self.infos: tuple[TensorInfo, ...] = (() if before is None else before.infos) + tuple(infos)
         self.extra = b"".join(digest for _, digest in extra)
         self.layout = recorder.writer.layout(self.infos)
+        self.parameters = [(name, tensor) for role, name, tensor in entries if role == "param"]
         self._before = before
         self._plan = DigestPlan(own)
 
@@ -70,7 +71,6 @@ class StateTracker:
         self._optimizers: dict[int, weakref.ref[Any]] = {}
         self._older_optimizers: list[weakref.ref[Any]] = []
         self._parts: dict[Any, tuple[Any, Part]] = {}
-        self._parameters: list[tuple[str, Any]] = []
         self._stale = True
         registry.on_forget = self._release
 
@@ -99,7 +99,7 @@ class StateTracker:
 
     def is_optimized(self) -> bool:
         """Whether some optimizer, older ones too, holds a known parameter that has a gradient."""
-        known = chain(self._parameters, self._living())
+        known = chain(self._main().parameters, self._living())
         ids = {id(tensor) for _, tensor in known if tensor.grad is not None}
         optimizers = chain(self._optimizers.values(), self._older_optimizers)
         return any(
@@ -117,55 +117,66 @@ class StateTracker:
         """
         if self.knows(leaf) or self.registry.adopt(leaf):
             return False
-        taken = {name for name, _ in self._living()}
-        free = name or next(text for text in map("leaf{}".format, count()) if text not in taken)
+        taken = {other for other, _ in self._living()} | set(self._names.values())
+        choices = (
+            chain([name], map(f"{name}#{{}}".format, count(2))) if name else map("leaf{}".format, count())
+        )
+        free = next(choice for choice in choices if choice not in taken)
         self.leaves.pop(id(leaf), None)
         self.leaves[id(leaf)] = (free, weakref.ref(leaf))
         return True
 
     def knows(self, tensor: Any) -> bool:
         """Whether a tensor belongs to a module, an optimizer or was found before."""
-        if self._stale or self._seen_version != self.registry.version:
-            self.model()
+        self._main()
         if id(tensor) in self._names:
             return True
         return id(tensor) in self.leaves and self.leaves[id(tensor)][1]() is tensor
 
     def model(self) -> Part:
         """Parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
-        if self._seen_version != self.registry.version:
-            self._learn_modules()
-        optimizers = [o for o in (ref() for ref in self._optimizers.values()) if o is not None]
-        held = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
-        key = tuple(map(id, chain(
-            chain.from_iterable(d.values() for _, _, d in self._dicts), chain.from_iterable(held),
-        )))  # fmt: skip
-        part = self._cached("model", key) or self._build_model(key, optimizers)
+        part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
-        entries = [("param", name, leaf) for name, leaf in self._living() if id(leaf) not in self._names]
+        entries = [("param", name, leaf) for name, leaf in self._living()]
         return Part(self._recorder, _uniquely(entries, self._names.values()), [], part) if entries else part
 
+    def _main(self) -> Part:
+        """The state of modules and optimizers, looked up anew where something was made or deleted."""
+        known = self._parts.get("model")
+        if known is None or self._stale or self._seen_version != self.registry.version:
+            return self._checked_main()
+        return known[1]
+
+    def _checked_main(self) -> Part:
+        # Only local values are used here: a garbage collection can call `_release` at any time.
+        dicts = self._dicts if self._seen_version == self.registry.version else self._learn_modules()
+        optimizers = [o for o in (ref() for ref in list(self._optimizers.values())) if o is not None]
+        held = [group["params"] for optimizer in optimizers for group in optimizer.param_groups]
+        key = tuple(map(id, chain(
+            chain.from_iterable(d.values() for _, _, d in dicts), chain.from_iterable(held),
+        )))  # fmt: skip
+        known = self._parts.get("model")
+        return known[1] if known is not None and known[0] == key else self._build_main(key, dicts, optimizers)
+
     def _living(self) -> list[tuple[str, Any]]:
-        """(name, tensor) of the trained tensors that no module or optimizer holds; forgets those that died."""
+        """(name, tensor) of the trained tensors that no module or optimizer holds and that still live."""
         if not self.leaves:
             return []
         found = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
         for key, _, leaf in found:
             if leaf is None:
                 del self.leaves[key]
-        return [(name, leaf) for _, name, leaf in found if leaf is not None]
+        return [(name, leaf) for key, name, leaf in found if leaf is not None and key not in self._names]
 
     def _release(self) -> None:
         """Hold nothing of a model or optimizer that the script has let go."""
         self._parts.pop("model", None)
-        self._dicts, self._parameters, self._names = [], [], {}
-        self._seen_version, self._stale = -1, True
+        self._dicts, self._seen_version = [], -1
 
     def gradients(self) -> list[tuple[str, Any]]:
         """(name, gradient) of every known parameter that has one."""
-        if self._stale or self._seen_version != self.registry.version:
-            self.model()
-        return [(name, g) for name, g in [(name, t.grad) for name, t in self._parameters] if g is not None]
+        known = chain(self._main().parameters, self._living())
+        return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
 
     def optimizer(self, optimizer: Any) -> Part:
         """The state of one optimizer, in the order in which it was made."""
@@ -177,7 +188,7 @@ class StateTracker:
         leaves = [
             leaf
             for parameter, state in optimizer.state.items()
-            for leaf in _flatten(self._names.get(id(parameter), "?"), state)
+            for leaf in _flatten(self._name_of(parameter), state)
         ]
         entries = [("optimizer", n, t) for n, t in leaves if is_tensor(t) and not is_virtual(t)]
         extra = [_scalar_entry(name, value) for name, value in leaves if not is_tensor(value)]
@@ -187,38 +198,42 @@ class StateTracker:
             self._parts[id(optimizer)] = (key, part)
         return part
 
-    def _cached(self, owner: Any, key: Any) -> Part | None:
-        known = self._parts.get(owner)
-        return known[1] if known is not None and known[0] == key else None
+    def _name_of(self, parameter: Any) -> str:
+        leaf = self.leaves.get(id(parameter))
+        return self._names.get(id(parameter), "?" if leaf is None else leaf[0])
 
-    def _keep(self, owner: Any, key: Any, part: Part) -> Part:
-        self._parts[owner] = (key, part)
-        return part
-
-    def _learn_modules(self) -> None:
-        self._seen_version = self.registry.version
-        self._dicts = []
+    def _learn_modules(self) -> list[tuple[str, str, dict[str, Any]]]:
+        version, dicts = self.registry.version, []
         for path, module in self.registry.named():
             own = vars(module)
-            self._dicts.append(("param", path, own["_parameters"]))
-            self._dicts.append(("buffer", path, own["_buffers"]))
+            dicts.append(("param", path, own["_parameters"]))
+            dicts.append(("buffer", path, own["_buffers"]))
+        self._seen_version, self._dicts = version, dicts
+        return dicts
 
-    def _build_model(self, key: Any, optimizers: list[Any], leaves: list[tuple[str, Any]]) -> Part:
-        names: dict[int, str] = {}
-        entries: list[tuple[str, str, Any]] = []
-        taken: dict[str, int] = {}
-        for role, name, tensor in chain(_module_entries(self._dicts), _held_entries(optimizers),
-                                        (("param", name, leaf) for name, leaf in leaves)):  # fmt: skip
-            if id(tensor) in names or is_virtual(tensor):
-                continue
-            taken[name] = taken.get(name, 0) + 1
-            unique = name if taken[name] == 1 else f"{name}#{taken[name]}"
-            names[id(tensor)] = unique
-            entries.append((role, unique, tensor))
-        self._names = names
-        self._parameters = [(name, tensor) for role, name, tensor in entries if role == "param"]
-        self._stale = False
-        return self._keep("model", key, Part(self._recorder, entries, []))
+    def _build_main(
+        self, key: Any, dicts: list[tuple[str, str, dict[str, Any]]], optimizers: list[Any]
+    ) -> Part:
+        found: dict[int, tuple[str, str, Any]] = {}
+        for entry in chain(_module_entries(dicts), _held_entries(optimizers)):
+            found.setdefault(id(entry[2]), entry)
+        entries = _uniquely([entry for entry in found.values() if not is_virtual(entry[2])], ())
+        self._names = {id(tensor): name for _, name, tensor in entries}
+        part = Part(self._recorder, entries, [])
+        # A lazy parameter stays the same object when it gets its contents: then all is looked up each time.
+        self._stale = len(entries) < len(found)
+        self._parts["model"] = (None if self._stale else key, part)
+        return part
+
+
+def _uniquely(entries: list[tuple[str, str, Any]], taken: Iterable[str]) -> list[tuple[str, str, Any]]:
+    """Give every entry a name of its own; the second `weight` is `weight#2`."""
+    counts = dict.fromkeys(taken, 1)
+    result = []
+    for role, name, tensor in entries:
+        counts[name] = number = counts.get(name, 0) + 1
+        result.append((role, name if number == 1 else f"{name}#{number}", tensor))
+    return result
 
 
 def _module_entries(dicts: list[tuple[str, str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any]]:

@@ -44,8 +44,8 @@ class Snapshot:
             raise
 
     def connect(self) -> sqlite3.Connection:
-        """Return a connection that can only read."""
-        connection = sqlite3.connect(self._uri, uri=True, isolation_level=None)
+        """Return a connection that can only read, in any thread, but in one at a time."""
+        connection = sqlite3.connect(self._uri, uri=True, isolation_level=None, check_same_thread=False)
         for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
             connection.execute(f"PRAGMA {setting}")
         return connection
