@@ -12,7 +12,7 @@ def run(name: str = "run-1", purpose: str = "compare", **fields) -> ScriptRun:
     info = RunInfo(
         command=("train.py",), level="step", status="finished", exit_status=0, steps=5, torch="2.13.0"
     )
-    return ScriptRun(purpose, f"/work/.samebits/train-verify-1/{name}.sbr", 0, 2.0, info=info, **fields)
+    return ScriptRun(purpose, f"/code/.samebits/train-verify-1/{name}.sbr", 0, 2.0, info=info, **fields)
 
 
 def identical(**fields) -> Verification:
@@ -21,7 +21,7 @@ def identical(**fields) -> Verification:
     return Verification(comparison, ("train.py",), (run(), run("run-2")), 14.2, 4812)
 
 
-def finding(file: str = "/work/train.py", **fields) -> Finding:
+def finding(file: str = "/code/train.py", **fields) -> Finding:
     """An operation whose inputs were equal and whose output was not."""
     values = {
         "kind": "op",
@@ -67,7 +67,7 @@ def different(*findings: Finding, **fields) -> Verification:
 def event(seq: int, kind: str = "step", op: str = "SGD.step", step: int = 0, **fields) -> Event:
     """An event with one parameter and one optimizer tensor."""
     values = {
-        "site": Site("/work/train.py", 12, "main"),
+        "site": Site("/code/train.py", 12, "main"),
         "forward_site": None,
         "module": "",
         "thread": "",

@@ -54,7 +54,7 @@ def complaints(value, schema, path: str = "$") -> list[str]:
 
 def test_schema_of_a_difference():
     """Every field, with values and with null."""
-    full = finding(forward_site=Site("/work/model.py", 30, "forward"))
+    full = finding(forward_site=Site("/code/model.py", 30, "forward"))
     bare = finding(
         step=None,
         op=None,

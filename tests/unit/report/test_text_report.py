@@ -27,7 +27,7 @@ def script(tmp_path):
 
 def test_identical_is_one_line_and_the_facts():
     """The verdict comes first, with what was compared."""
-    lines = text.render(identical(), PLAIN, "/work").splitlines()
+    lines = text.render(identical(), PLAIN, "/code").splitlines()
 
     assert lines[0] == "identical: 2 runs, 120 steps, 4 812 values compared bit for bit"
     assert lines[2:] == [
@@ -73,7 +73,7 @@ def test_backward_shows_the_forward_line(script, tmp_path):
 
 def test_a_missing_source_is_fine():
     """The place is shown without its line."""
-    shown = text.render(different(finding("/nowhere/train.py")), PLAIN, "/work")
+    shown = text.render(different(finding("/nowhere/train.py")), PLAIN, "/code")
 
     assert "/nowhere/train.py:3 in training_step" in shown
     assert "    > " not in shown
@@ -121,7 +121,7 @@ def test_a_state_difference_names_the_tensors(script, tmp_path):
 )
 def test_by_how_much(difference, words):
     """Numbers of elements, absolute and in units in the last place."""
-    shown = text.render(different(replace(finding(), difference=difference)), PLAIN, "/work")
+    shown = text.render(different(replace(finding(), difference=difference)), PLAIN, "/code")
 
     assert words in shown
 
@@ -129,7 +129,7 @@ def test_by_how_much(difference, words):
 def test_not_judged_gives_the_reason():
     """Nothing else is claimed."""
     comparison = Comparison("not_judged", "train.py never imported torch: nothing to compare", 0)
-    shown = text.render(Verification(comparison, ("train.py",), (run(),), 1.0), PLAIN, "/work")
+    shown = text.render(Verification(comparison, ("train.py",), (run(),), 1.0), PLAIN, "/code")
 
     assert shown.splitlines()[0] == "not judged: train.py never imported torch: nothing to compare"
 
@@ -157,7 +157,7 @@ def test_a_hostile_record_cannot_move_the_cursor():
     """Escape sequences in names are shown, not obeyed."""
     hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=("\x07bell",))  # noqa: S108
 
-    shown = text.render(different(hostile, notes=("\x1b]0;title\x07",)), PLAIN, "/work")
+    shown = text.render(different(hostile, notes=("\x1b]0;title\x07",)), PLAIN, "/code")
 
     assert "\x1b" not in shown
     assert "\x07" not in shown
