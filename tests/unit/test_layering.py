@@ -13,9 +13,21 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
-ROOMS = ("errors", "environment", "digest", "recording", "comparison", "verification", "report", "cli")
+ROOMS = (
+    "errors",
+    "torch_private",
+    "hooks",
+    "environment",
+    "digest",
+    "determinism",
+    "recording",
+    "comparison",
+    "verification",
+    "report",
+    "cli",
+)
 HEAVY = {"torch", "numpy"}
-PRIVATE_TORCH_HOME = "samebits.recording.torch_private"
+PRIVATE_TORCH_HOME = "samebits.torch_private"
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
 PRIVATE_ATTRIBUTES = {"_version", "_base", "_cdata", "_typed_storage", "_backward_hooks", "_forward_hooks"}
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
@@ -296,7 +308,7 @@ ALLOWED = [
     {"report__a": "import samebits.digest.b", "digest__b": ""},
     {"digest__a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"},
     {"digest__a": "def f():\n    import torch\n    return torch.zeros(1)"},
-    {"recording__torch_private": "import torch\ntorch._C._foo()"},
+    {"torch_private": "import torch\ntorch._C._foo()"},
     {"digest__a": "import torch\ntorch.Tensor.__torch_dispatch__\n_private = 1\nself._private"},
     {"digest__a": "from samebits.digest.b import x", "digest__b": "def f():\n    import samebits.digest.a"},
     {"digest__a": "def f(a, b, c, *, d, e, f): ..."},

@@ -10,7 +10,8 @@ from samebits.comparison.ops import given, positions
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits.recording.events import Event, Site, TensorInfo
+    from samebits.hooks.frames import Site
+    from samebits.recording.events import Event, TensorInfo
 
 
 def site_key(site: Site | None) -> tuple[str, int, str] | None:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
-    from samebits.recording.events import Event, Site, TensorInfo
+    from samebits.hooks.frames import Site
+    from samebits.recording.events import Event, TensorInfo
 
 Verdict = Literal["identical", "different", "not_judged"]
 

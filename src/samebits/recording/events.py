@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samebits.hooks.frames import Site
 
 KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Site:
-    """A place in the user's code: never a line inside torch or samebits."""
-
-    file: str
-    line: int
-    function: str
 
 
 @dataclass(frozen=True, slots=True)

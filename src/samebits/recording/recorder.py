@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
 from samebits.recording.sites import SiteFinder
-from samebits.recording.torch_private import enter_shelter, is_virtual
+from samebits.torch_private import enter_shelter, is_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,15 +8,15 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits import environment
+from samebits.hooks.imports import PostImport
 from samebits.recording.events import RunInfo
-from samebits.recording.imports import PostImport
 from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
 from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordWriter
-from samebits.recording.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
+from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Difference, Finding
-    from samebits.recording.events import Site
+    from samebits.hooks.frames import Site
 
 SCHEMA = 1
 

@@ -13,7 +13,8 @@ from samebits.report.style import Style, number, printable
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.recording.events import Event, RunInfo, Site
+    from samebits.hooks.frames import Site
+    from samebits.recording.events import Event, RunInfo
 
 _LAST_EVENTS = 8
 _SHOWN_TENSORS = 4

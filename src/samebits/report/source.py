@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.report.style import printable
 
 if TYPE_CHECKING:
-    from samebits.recording.events import Site
+    from samebits.hooks.frames import Site
 
 
 def source_line(site: Site) -> str:

@@ -11,7 +11,7 @@ from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Difference, Finding
-    from samebits.recording.events import Site
+    from samebits.hooks.frames import Site
     from samebits.verification.results import Verification
 
 _LABEL = 16  # columns before the text of a row

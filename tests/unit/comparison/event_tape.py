@@ -8,7 +8,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from samebits.recording.events import NO_WRITER, Event, Link, RunInfo, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import NO_WRITER, Event, Link, RunInfo, TensorInfo
 
 
 def digest(value: Any) -> bytes:

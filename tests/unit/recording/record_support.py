@@ -6,7 +6,8 @@ import os
 import tempfile
 from typing import TYPE_CHECKING
 
-from samebits.recording.events import KINDS, RunInfo, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import KINDS, RunInfo, TensorInfo
 from samebits.recording.store import RecordWriter
 
 if TYPE_CHECKING:

@@ -15,7 +15,8 @@ import pytest
 from record_support import INFO, digest, infos, listing, row, write
 
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, NO_WRITER, Event, Link, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import KINDS, NO_WRITER, Event, Link, TensorInfo
 from samebits.recording.store import RecordReader, RecordWriter, finalize, interning
 from samebits.recording.store import writer as writer_module
 

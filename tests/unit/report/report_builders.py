@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from samebits.comparison.results import Comparison, Difference, Finding, Remedy
-from samebits.recording.events import Event, RunInfo, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.verification.results import ScriptRun, Verification
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from report_builders import different, finding, identical
 
 from samebits.comparison.results import Difference
-from samebits.recording.events import Site
+from samebits.hooks.frames import Site
 from samebits.report import json as json_report
 
 SITE = {"file": str, "line": int, "function": str}

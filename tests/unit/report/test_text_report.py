@@ -9,7 +9,7 @@ import pytest
 from report_builders import different, finding, identical, run
 
 from samebits.comparison.results import Comparison, Difference
-from samebits.recording.events import Site
+from samebits.hooks.frames import Site
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.results import Verification

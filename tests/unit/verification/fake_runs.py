@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from samebits.comparison.results import Comparison, Finding, Origins
-from samebits.recording.events import Event, RunInfo, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.recording.runner import Target
 from samebits.verification import ScriptRun, VerifyRequest
 from samebits.verification.tools import Tools

@@ -7,9 +7,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 from samebits.recording.recorder import is_tensor, recordable
-from samebits.recording.torch_private import version_of
+from samebits.torch_private import version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

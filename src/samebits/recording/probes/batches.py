@@ -9,10 +9,10 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
+from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
-from samebits.recording.patching import Patches
 from samebits.recording.recorder import describe, is_tensor, recordable
-from samebits.recording.torch_private import loader_iterator_class
+from samebits.torch_private import loader_iterator_class
 
 if TYPE_CHECKING:
     from types import FrameType

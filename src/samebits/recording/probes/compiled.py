@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
     from samebits.recording.recorder import Recorder

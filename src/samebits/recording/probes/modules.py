@@ -8,7 +8,7 @@ import weakref
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

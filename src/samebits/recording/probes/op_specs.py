@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.torch_private import is_random, mutated_arguments
+from samebits.torch_private import is_random, mutated_arguments
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,7 +15,7 @@ from samebits.recording.probes.arguments import (
 )
 from samebits.recording.probes.op_specs import OpSpec, spec_of
 from samebits.recording.recorder import describe, is_tensor
-from samebits.recording.torch_private import (
+from samebits.torch_private import (
     current_node,
     dispatch_mode_class,
     is_virtual,

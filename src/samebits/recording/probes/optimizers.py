@@ -6,9 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 from samebits.recording.recorder import recordable
-from samebits.recording.torch_private import version_of
+from samebits.torch_private import version_of
 
 if TYPE_CHECKING:
     from types import FrameType

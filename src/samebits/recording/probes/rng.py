@@ -9,9 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes, digest_many, digest_memory
+from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
-from samebits.recording.patching import Patches
-from samebits.recording.torch_private import numpy_state_address
+from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 from samebits.recording.probes.batches import leaves_of
 from samebits.recording.recorder import is_tensor, recordable
 

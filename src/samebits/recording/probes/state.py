@@ -10,7 +10,7 @@ from samebits.digest import DigestPlan, digest_bytes
 from samebits.recording.events import TensorInfo
 from samebits.recording.probes.modules import instances
 from samebits.recording.recorder import describe, is_tensor
-from samebits.recording.torch_private import is_virtual
+from samebits.torch_private import is_virtual
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.patching import Patches
+from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
     from samebits.recording.probes.ops import OpProbe

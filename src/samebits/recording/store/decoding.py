@@ -7,7 +7,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, TypeVar
 
-from samebits.recording.events import KINDS, Event, Link, RunInfo, Site, TensorInfo
+from samebits.hooks.frames import Site
+from samebits.recording.events import KINDS, Event, Link, RunInfo, TensorInfo
 from samebits.recording.store import schema
 
 Query = Callable[[str], Iterator[tuple[Any, ...]]]

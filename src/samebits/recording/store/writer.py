@@ -26,7 +26,8 @@ from samebits.recording.store.interning import Interned
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from samebits.recording.events import RunInfo, Site, TensorInfo
+    from samebits.hooks.frames import Site
+    from samebits.recording.events import RunInfo, TensorInfo
 
 EventRow: TypeAlias = "tuple[int, int, int, int, int | None, int | None, int, int, int, int, bytes, bytes]"
 """seq, kind code, step, op, site, forward site, module, thread, arguments, layout, digests, links."""

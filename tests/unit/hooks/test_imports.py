@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from samebits.recording.imports import PostImport
+from samebits.hooks.imports import PostImport
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

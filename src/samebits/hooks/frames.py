@@ -1,0 +1,97 @@
+"""Whose code a stack frame runs: the user's, a library's, or torch's and samebits' own."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits.torch_private import ENGINE_FUNCTION
+
+if TYPE_CHECKING:
+    from types import CodeType, FrameType
+
+ENGINE = -2  # torch's call into its autograd engine
+OPTIMIZER = -1  # torch's optimizers
+OWN = 0  # torch, samebits, the interpreter's own machinery: never a site
+LIBRARY = 1  # an installed library: a site when no user code is on the stack
+USER = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code: never a line inside torch or samebits."""
+
+    file: str
+    line: int
+    function: str
+
+
+class FrameRanks:
+    """Ranks the code of stack frames, each code object once."""
+
+    def __init__(self) -> None:
+        # Keyed by id: hashing a code object hashes its contents. `_kept` keeps the ids from being reused.
+        self.known: dict[int, int] = {}
+        self._kept: list[CodeType] = []
+        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        paths = sysconfig.get_paths()
+        libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+        self._own = (package + os.sep,)
+        self._libraries = tuple(sorted({os.path.realpath(path) + os.sep for path in libraries}))
+
+    def learn(self, code: CodeType) -> int:
+        """The rank of a code object that is not in `known`."""
+        self._kept.append(code)
+        rank = self._classify(code.co_filename)
+        if rank == OWN and code.co_name == ENGINE_FUNCTION:
+            rank = ENGINE
+        self.known[id(code)] = rank
+        return rank
+
+    def of(self, frame: FrameType) -> int:
+        """The rank of a frame."""
+        found = self.known.get(id(frame.f_code))
+        return self.learn(frame.f_code) if found is None else found
+
+    def _classify(self, filename: str) -> int:
+        if filename.startswith("<") and not filename.startswith(("<stdin", "<ipython", "<cell")):
+            return OWN
+        path = os.path.realpath(filename)
+        if path.startswith(self._own):
+            return OWN
+        parts = path.split(os.sep)
+        for place in ("site-packages", "dist-packages"):
+            if place in parts:
+                top, below = (*parts[parts.index(place) + 1 :], "")[:2]
+                if top not in ("torch", "functorch", "torchgen"):
+                    return LIBRARY
+                return OPTIMIZER if (top, below) == ("torch", "optim") else OWN
+        return LIBRARY if path.startswith(self._libraries) else USER
+
+
+def site_of(code: CodeType, line: int) -> Site:
+    """The site of a line of that code."""
+    name = getattr(code, "co_qualname", code.co_name)  # co_qualname is new in Python 3.11
+    return Site(os.path.abspath(code.co_filename), line, name)
+
+
+def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | None:
+    """The nearest line of the user's own code on the stack, or of a library when there is none.
+
+    Args:
+        ranks: what is known of code so far.
+        frame: where to begin; by default the caller's.
+    """
+    frame = sys._getframe(1) if frame is None else frame
+    library: FrameType | None = None
+    while frame is not None:
+        rank = ranks.of(frame)
+        if rank == USER:
+            return site_of(frame.f_code, frame.f_lineno)
+        if rank == LIBRARY and library is None:
+            library = frame
+        frame = frame.f_back
+    return None if library is None else site_of(library.f_code, library.f_lineno)
