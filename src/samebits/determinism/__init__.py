@@ -1,0 +1,1 @@
+"""Control of every RNG source and every switch that influences determinism."""

@@ -1,0 +1,41 @@
+"""What is asked for: the seed and the switches of one run."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+LEFT_ALONE = "leave"
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Control:
+    """How a run is controlled.
+
+    Args:
+        seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
+        per_rank: each process of a distributed run gets a seed of its own, from `seed` and its rank.
+        switches: (name, value) of those that are not to have the table's own value; the value `leave` leaves
+            a switch alone and does not watch it.
+        all_switches: False touches only the switches that `switches` names.
+        on_drift: what happens when a switch or an RNG source is changed later: `warn`, `error`, `restore`
+            (set it again, and warn) or `ignore`.
+        workers: seed DataLoader workers, and keep loaders from drawing from the main process's generators.
+    """
+
+    seed: int | None = None
+    per_rank: bool = False
+    switches: tuple[tuple[str, str], ...] = ()
+    all_switches: bool = True
+    on_drift: str = "warn"
+    workers: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Control:
+        """Read what `to_dict` wrote, also after it went through JSON."""
+        switches = tuple((str(name), str(value)) for name, value in fields["switches"])
+        return cls(**{**fields, "switches": switches})

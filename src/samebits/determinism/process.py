@@ -1,0 +1,92 @@
+"""What is under control in this process.
+
+A process has one set of global generators and flags, so there is one place that knows who controls them.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from samebits.determinism.seeds import derive
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from samebits.determinism.control import Control
+
+
+class Active:
+    """One activation of control.
+
+    Args:
+        control: what was asked for.
+        seed: the run seed of this process, the rank included; None leaves RNG sources alone.
+    """
+
+    def __init__(self, control: Control, seed: int | None) -> None:
+        self.control = control
+        self.seed = seed
+        self.scope: tuple[int | str, ...] = ()
+        self._counts: Counter[tuple[int | str, ...]] = Counter()
+
+    def number(self, *keys: int | str) -> int:
+        """How often this was asked before with these keys in this scope and thread."""
+        thread = threading.current_thread()
+        name = "" if thread is threading.main_thread() else thread.name
+        key = (name, *keys)
+        self._counts[key] += 1
+        return self._counts[key] - 1
+
+    def next_seed(self, kind: str) -> int:
+        """A seed for the next thing of that kind which was created without one.
+
+        Raises:
+            SamebitsError: there is no run seed; `no-seed`.
+        """
+        thread = threading.current_thread()
+        name = "" if thread is threading.main_thread() else thread.name
+        return derive(required(self.seed), *self.scope, kind, name, self.number(kind))
+
+    def enter_scope(self, *keys: int | str) -> None:
+        """This process is a part of the run, such as worker 2 in epoch 1; counting starts anew."""
+        self.scope = keys
+        self._counts.clear()
+
+
+class ProcessControl:
+    """The activations of this process, the innermost last."""
+
+    def __init__(self) -> None:
+        self._stack: list[Active] = []
+
+    @property
+    def current(self) -> Active | None:
+        """The innermost activation."""
+        return self._stack[-1] if self._stack else None
+
+    def push(self, active: Active) -> None:
+        """Begin an activation."""
+        self._stack.append(active)
+
+    def drop(self, active: Active) -> None:
+        """End an activation; others, also later ones, stay."""
+        self._stack = [other for other in self._stack if other is not active]
+
+
+PROCESS = ProcessControl()
+
+
+def required(seed: int | None) -> int:
+    """The seed.
+
+    Raises:
+        SamebitsError: there is none; `no-seed`.
+    """
+    if seed is None:
+        message = (
+            "no run seed is in force; expected one from `samebits run --seed N`, "
+            "`samebits.deterministic(seed=N)` or the argument `seed`"
+        )
+        raise SamebitsError(message, slug="no-seed")
+    return seed

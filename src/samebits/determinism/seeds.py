@@ -1,0 +1,59 @@
+"""Seeds: what is accepted, and how further seeds follow from one."""
+
+from __future__ import annotations
+
+import hashlib
+import operator
+from typing import Any
+
+from samebits.errors import SamebitsError
+
+MAX_SEED = 2**64 - 1
+_DOMAIN = b"samebits seed 1\0"
+
+
+def check_seed(value: Any) -> int:
+    """The seed as an `int`.
+
+    Args:
+        value: a whole number from 0 to 2**64 - 1; NumPy's integers are taken, booleans and floats are not.
+
+    Raises:
+        SamebitsError: anything else; `seed`.
+    """
+    try:
+        seed = operator.index(value)
+    except TypeError:
+        seed = -1
+    if isinstance(value, bool) or not 0 <= seed <= MAX_SEED:
+        message = f"the seed is {value!r}; expected a whole number from 0 to 2**64 - 1"
+        raise SamebitsError(message, slug="seed")
+    return seed
+
+
+def derive(seed: int, *keys: int | str) -> int:
+    """A seed of 64 bits that follows from a seed and a name.
+
+    Made by SHA-256, so that seeds that are close, and keys that are close, give unrelated streams. All bits
+    carry entropy, the low 32 too: torch's CPU generator uses no others (`CPUGeneratorImpl::set_current_seed`
+    hands the seed to a Mersenne Twister of 32 bits; `manual_seed(1)` is `manual_seed(1 + 2**32)`, 2.13.0).
+
+    Args:
+        seed: from 0 to 2**64 - 1.
+        keys: the name, such as `"augment", 3, 17`; `("a", "b")` and `("ab",)` are different names, and so
+            are `1` and `"1"`.
+    """
+    hasher = hashlib.sha256(_DOMAIN + seed.to_bytes(8, "little"))
+    for key in keys:
+        text = f"{'s' if isinstance(key, str) else 'i'}{key}".encode()
+        hasher.update(len(text).to_bytes(8, "little") + text)
+    return int.from_bytes(hasher.digest()[:8], "little")
+
+
+def fit(seed: int, source: str) -> int:
+    """The seed for a generator that takes 32 bits: itself when it fits, else one that follows from it.
+
+    So `--seed 3` gives what `torch.manual_seed(3)` and `numpy.random.seed(3)` give, and no two seeds share a
+    stream only because their low bits agree.
+    """
+    return seed if seed < 2**32 else derive(seed, "fit", source) & (2**32 - 1)

@@ -1,0 +1,70 @@
+"""What a switch is."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class When(enum.Enum):
+    """The moment until which a switch can be set."""
+
+    PROCESS = "before the interpreter starts"
+    CUDA = "before the first use of CUDA"
+    GROUP = "before the process group is made"
+    ANY = "at any time"
+
+
+class Handle(Protocol):
+    """**Protocol:** one place where a setting lives: an environment variable, a flag of torch.
+
+    Values are text, as a user would type them: `on`, `off`, `:4096:8`, `2`.
+    """
+
+    module: str
+    """The module that must have been imported before the setting can be read or set; empty for none."""
+
+    def missing(self) -> str:
+        """Why this build does not have the setting; empty when it has it."""
+
+    def read(self) -> str:
+        """The value in force; empty when the variable is not set."""
+
+    def write(self, value: str) -> None:
+        """Set it.
+
+        Raises:
+            ValueError: the setting cannot have that value; the text says what is possible.
+        """
+
+    def restore(self, before: str) -> None:
+        """Put back what `read` gave."""
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One setting that influences determinism.
+
+    Args:
+        name: what the user types and sees, such as `cudnn-benchmark`.
+        handle: reads and sets it.
+        when: until when it can be set.
+        value: what control sets; None holds the value that it finds: the switch is watched, not set.
+        accepts: whether another value, the user's own, keeps the promise too; such a value is kept.
+        promises: the promises that need it: `repeatable`, `portable`.
+        why: what goes wrong without it, one sentence.
+        source: where that is said or was measured.
+    """
+
+    name: str
+    handle: Handle
+    when: When
+    value: str | None
+    promises: tuple[str, ...]
+    why: str
+    source: str
+    accepts: Callable[[str], bool] | None = None
