@@ -123,7 +123,8 @@ class GeneratorControl:
         """Keep weak references to the generators that are made.
 
         The type is written in C and immutable. Its metaclass is neither, and sees every call of the type
-        under whatever name. Where the metaclass is `type` itself (older torch), generators must be registered.
+        under whatever name. Where the metaclass is `type` itself (older torch), generators have to be
+        registered.
         """
         metaclass = type(generator_type)
         if metaclass is type:

@@ -61,15 +61,16 @@ class Active:
         self.seed = seed
         self._counts.clear()
 
-    def fork(self, seed: int | None = None) -> Active:
+    def fork(self, *scope: int | str) -> Active:
         """The same activation for a while: what is counted there is not counted here.
 
         Args:
-            seed: the run seed meanwhile, with counts from 0; None keeps this one's seed and counts.
+            scope: a part of the run below this one's, where counting starts from 0; without it counting goes
+                on from here.
         """
-        forked = Active(self.control, self.seed if seed is None else seed)
-        forked.scope = self.scope
-        if seed is None:
+        forked = Active(self.control, self.seed)
+        forked.scope = (*self.scope, *scope)
+        if not scope:
             forked._counts = self._counts.copy()
         return forked
 

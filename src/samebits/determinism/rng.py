@@ -191,7 +191,7 @@ def isolated() -> Iterator[None]:
     Raises:
         SamebitsError: a state could not be put back; `rng-state`.
     """
-    with _kept(_present(), live=True), _counting_apart(None):
+    with _kept(_present(), live=True), _counting_apart():
         yield
 
 
@@ -213,7 +213,7 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
     base = required(PROCESS.run_seed) if seed is None else check_seed(seed)
     inner = derive(base, "reseeded", *check_keys(keys))
     present = [source for source in sources() if source.available()]
-    with _kept(present, live=False) as kept, _counting_apart(inner):
+    with _kept(present, live=False) as kept, _counting_apart("reseeded", inner):
         seed_sources(inner, [source for source in present if source.name in kept])
         yield
 
@@ -233,18 +233,18 @@ def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
 
 
 @contextmanager
-def _counting_apart(seed: int | None) -> Iterator[None]:
-    """What is created without a seed inside does not count outside."""
-    current = PROCESS.current
-    if current is None:
-        yield
-        return
-    forked = current.fork(seed)
-    PROCESS.push(forked)
+def _counting_apart(*scope: int | str) -> Iterator[None]:
+    """What is created without a seed inside does not count outside, and a seed set inside ends there."""
+    current, seed = PROCESS.current, PROCESS.seed
+    forked = None if current is None else current.fork(*scope)
+    if forked is not None:
+        PROCESS.push(forked)
     try:
         yield
     finally:
-        PROCESS.drop(forked)
+        PROCESS.seed = seed
+        if forked is not None:
+            PROCESS.drop(forked)
 
 
 def _present() -> list[RngSource]:
