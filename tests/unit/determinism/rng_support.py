@@ -45,22 +45,28 @@ class CountingSource:
         self.value = 0
 
     def draw(self) -> int:
+        """The next number."""
         self.value += 1
         return self.value
 
     def available(self) -> bool:
+        """Always."""
         return True
 
     def seed(self, seed: int) -> None:
+        """Count from there."""
         self.value = seed
 
     def get_state(self) -> bytes:
+        """The number."""
         return str(self.value).encode()
 
     def set_state(self, state: bytes) -> None:
+        """Count from there."""
         self.value = int(state)
 
     def version(self) -> str:
+        """Made up."""
         return "counting 1"
 
 
