@@ -32,13 +32,13 @@ def family_of(generator: Any) -> str:
         return "" if isinstance(generator, random.SystemRandom) else _PYTHON
     if isinstance(generator, _numpy_types(with_wrapper=True)):
         return _NUMPY
-    torch: Any = loaded("torch")
+    torch: Any = loaded("torch", "Generator")
     return _TORCH if torch is not None and isinstance(generator, torch.Generator) else ""
 
 
 def _numpy_types(*, with_wrapper: bool) -> tuple[type, ...]:
     """The types that have a state; with `numpy.random.Generator`, which has its bit generator's."""
-    numpy_random: Any = loaded("numpy.random")
+    numpy_random: Any = loaded("numpy.random", "RandomState", "BitGenerator", "Generator")
     if numpy_random is None:
         return ()
     holders = (numpy_random.RandomState, numpy_random.BitGenerator)

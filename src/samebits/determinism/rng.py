@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import warnings
@@ -20,6 +21,9 @@ from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from types import ModuleType
+
+    from samebits.hooks.imports import PostImport
 
 __all__ = [
     "RngSource",
@@ -32,6 +36,7 @@ __all__ = [
     "restore_states",
     "save_states",
     "seed_all",
+    "seed_on_import",
     "seed_sources",
     "sources",
     "stream",
@@ -103,6 +108,24 @@ def seed_sources(seed: int, among: Iterable[RngSource] | None = None) -> None:
             raise SamebitsError(message, slug="rng-seed") from error
 
 
+def seed_on_import(imports: PostImport, seed: int) -> None:
+    """Have each source whose library is not imported yet be seeded right after its import.
+
+    A seed that the script sets later wins.
+
+    Args:
+        imports: installed by the caller.
+        seed: from 0 to 2**64 - 1.
+    """
+    for source in sources():
+        if source.module and not source.available():
+            imports.on_import(source.module, functools.partial(_seed_one, source, seed))
+
+
+def _seed_one(source: RngSource, seed: int, _module: ModuleType) -> None:
+    seed_sources(seed, [source])
+
+
 def rank_seed(seed: int, rank: int) -> int:
     """The seed of a process of a distributed run: rank 0 keeps the seed, the others' follow from it.
 
@@ -126,7 +149,7 @@ def current_rank() -> int:
     Raises:
         SamebitsError: RANK is not a whole number from 0; `rank`.
     """
-    distributed: Any = loaded("torch.distributed")
+    distributed: Any = loaded("torch.distributed", "is_available")
     if distributed is not None and distributed.is_available() and distributed.is_initialized():
         return int(distributed.get_rank())
     text = os.environ.get("RANK", "0")

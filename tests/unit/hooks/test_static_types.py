@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import decimal
 
 import pytest
 import torch
@@ -38,4 +38,4 @@ def test_a_method_is_replaced_for_all_objects_and_put_back():
 
 def test_a_method_that_the_type_does_not_have_is_refused():
     with pytest.raises(KeyError):
-        StaticTypePatches().set(datetime.date, "no_such_method", print)
+        StaticTypePatches().set(decimal.Decimal, "no_such_method", print)

@@ -16,10 +16,11 @@ class _SeedOnly:
     module: str
     library: str
     reason: str
+    needed: str
 
     def available(self) -> bool:
         """Whether the library is imported."""
-        return loaded(self.module) is not None
+        return loaded(self.module, self.needed) is not None
 
     def get_state(self) -> bytes:
         """Refuse.
@@ -49,6 +50,7 @@ class OpenCV(_SeedOnly):
     module = "cv2"
     library = "OpenCV"
     reason = "its Python module has no `theRNG`"
+    needed = "setRNGSeed"
 
     def seed(self, seed: int) -> None:
         """As `cv2.setRNGSeed(seed)`, which takes 32 bits with a sign."""
@@ -63,6 +65,7 @@ class CuPy(_SeedOnly):
     module = "cupy"
     library = "CuPy"
     reason = "cuRAND's host interface gives no state"
+    needed = "random"
 
     def seed(self, seed: int) -> None:
         """As `cupy.random.seed(seed)` on every device; CuPy itself seeds the current device only."""
@@ -79,6 +82,7 @@ class TensorFlow(_SeedOnly):
     module = "tensorflow"
     library = "TensorFlow"
     reason = "its stateful ops count inside their kernels"
+    needed = "random"
 
     def seed(self, seed: int) -> None:
         """As `tensorflow.random.set_seed(seed)`."""

@@ -23,7 +23,7 @@ class NumpyGlobal:
 
     def available(self) -> bool:
         """Whether `numpy.random` is imported."""
-        return loaded(self.module) is not None
+        return loaded(self.module, "get_bit_generator", "get_state", "seed") is not None
 
     def seed(self, seed: int) -> None:
         """As `numpy.random.seed(seed)`, which takes no bit generator but MT19937; others are seeded anew."""

@@ -52,11 +52,13 @@ class RngSource(Protocol):
         """The library and its version, as a user would say it: `numpy 2.4.6`."""
 
 
-def loaded(name: str) -> ModuleType | None:
-    """The module, when its import has been completed."""
+def loaded(name: str, *needed: str) -> ModuleType | None:
+    """The module, when it has been imported as far as these attributes of it.
+
+    Not when its import is complete: that it is only after the callbacks of `PostImport`.
+    """
     module = sys.modules.get(name)
-    spec = getattr(module, "__spec__", None)
-    return None if getattr(spec, "_initializing", False) else module
+    return module if all(hasattr(module, attribute) for attribute in needed) else None
 
 
 def version_of(name: str) -> str:

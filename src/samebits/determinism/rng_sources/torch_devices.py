@@ -38,7 +38,7 @@ class TorchCpu:
 
     def available(self) -> bool:
         """Whether torch is imported."""
-        return loaded(self.module) is not None
+        return loaded(self.module, "default_generator", "get_rng_state") is not None
 
     def seed(self, seed: int) -> None:
         """As `torch.manual_seed(seed)`, for the CPU only."""
@@ -72,8 +72,8 @@ class LazyDevices:
 
     def available(self) -> bool:
         """Whether torch is imported, is built for such devices, and this process may use them."""
-        torch: Any = loaded(self.module)
-        if torch is None or not hasattr(torch, self.name):
+        torch: Any = loaded(self.module, "backends", "version", self.name)
+        if torch is None:
             return False
         built = torch.backends.cuda.is_built() if self.name == "cuda" else torch.version.xpu is not None
         return bool(built) and not in_bad_fork(self._devices())
@@ -130,7 +130,7 @@ class Mps:
 
     def available(self) -> bool:
         """Whether torch is imported and can use the device."""
-        torch: Any = loaded(self.module)
+        torch: Any = loaded(self.module, "backends", "mps")
         return torch is not None and torch.backends.mps.is_available() and not in_bad_fork(torch.mps)
 
     def seed(self, seed: int) -> None:
