@@ -1,4 +1,4 @@
-"""Every name that PyTorch does not document and recording uses, and what happens when it is missing.
+"""Every name that PyTorch does not document and samebits uses, and what happens when it is missing.
 
 Each function looks its name up at run time and falls back, so that a release of torch without it costs
 precision of the report, never a wrong verdict. Read in torch 2.6.0 and 2.13.0.
@@ -17,6 +17,8 @@ COMPILER_RULES = "torch._dynamo.trace_rules"
 # The Python function from which torch enters its autograd engine (torch/autograd/graph.py). Under another
 # name, sites of backward ops are found by a walk up the stack, as all others.
 ENGINE_FUNCTION = "_engine_run_backward"
+# Holds DTensor's RNG tracker; see `dtensor_states`.
+DTENSOR_RANDOM = "torch.distributed.tensor._random"
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.
@@ -189,3 +191,55 @@ def hide_from_compiler(trace_rules: Any) -> None:
     add = getattr(trace_rules, "add", None)
     if add is not None:
         add("samebits")
+
+
+def in_bad_fork(devices: Any) -> bool:
+    """Whether this process was forked from one that used those devices (`torch.cuda`), and must not.
+
+    Without the name nothing is known against using them.
+    """
+    found = getattr(devices, "_is_in_bad_fork", None)
+    return bool(found()) if found is not None else False
+
+
+def _seed_tracker(devices: Any) -> Any:
+    return getattr(devices, "_lazy_seed_tracker", None)
+
+
+def pending_seeds(devices: Any) -> list[list[Any]]:
+    """The seeds that `torch.cuda` or `torch.xpu` will set when its devices are first used, in order.
+
+    Torch keeps the last call of `manual_seed_all` and the last of `manual_seed` as closures over `seed`
+    (`_LazySeedTracker`, torch/_utils.py). Without that tracker no seed is known to wait.
+
+    Returns:
+        Pairs of `all` or `current` (the current device) and the seed.
+    """
+    tracker = _seed_tracker(devices)
+    seed_all = getattr(tracker, "manual_seed_all_cb", None)
+    found: list[list[Any]] = []
+    for call in getattr(tracker, "call_order", ()):
+        if call is not None:
+            callback = call[0]
+            cells = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=True))
+            if "seed" in cells:
+                found.append(["all" if call is seed_all else "current", cells["seed"].cell_contents])
+    return found
+
+
+def clear_pending_seeds(devices: Any) -> None:
+    """Have no seed wait for the first use of those devices; without torch's tracker none can be known."""
+    tracker = _seed_tracker(devices)
+    if tracker is not None:
+        tracker.manual_seed_all_cb = tracker.manual_seed_cb = None
+        tracker.call_order = []
+
+
+def dtensor_states() -> dict[str, Any]:
+    """The states that DTensor's RNG tracker keeps for itself, by name; empty when it keeps none.
+
+    Imports nothing. It has them in torch 2.6; in 2.13 the tracker draws from the device's default generator.
+    """
+    tracker = getattr(sys.modules.get(DTENSOR_RANDOM), "_rng_tracker", None)
+    found = getattr(tracker, "rng_states", None)
+    return found if isinstance(found, dict) else {}

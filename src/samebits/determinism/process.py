@@ -6,13 +6,16 @@ A process has one set of global generators and flags, so there is one place that
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.seeds import derive
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from samebits.determinism.control import Control
 
 
@@ -53,17 +56,57 @@ class Active:
         self.scope = keys
         self._counts.clear()
 
+    def reseed(self, seed: int) -> None:
+        """The run goes on under another seed; counting starts anew."""
+        self.seed = seed
+        self._counts.clear()
+
+    def fork(self, *scope: int | str) -> Active:
+        """The same activation for a while: what is counted there is not counted here.
+
+        Args:
+            scope: a part of the run below this one's, where counting starts from 0; without it counting goes
+                on from here.
+        """
+        forked = Active(self.control, self.seed)
+        forked.scope = (*self.scope, *scope)
+        if not scope:
+            forked._counts = self._counts.copy()
+        return forked
+
 
 class ProcessControl:
-    """The activations of this process, the innermost last."""
+    """The activations of this process, the innermost last.
+
+    Attributes:
+        seed: what `seed_all` was given outside of any activation.
+        registered: name -> a function that gives the generator registered under it, None when it is gone.
+        torch_generators: the `torch.Generator` objects made while an activation followed them.
+    """
 
     def __init__(self) -> None:
         self._stack: list[Active] = []
+        self.seed: int | None = None
+        self.registered: dict[str, Callable[[], Any]] = {}
+        self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
     def current(self) -> Active | None:
         """The innermost activation."""
         return self._stack[-1] if self._stack else None
+
+    @property
+    def run_seed(self) -> int | None:
+        """The seed of the innermost activation, else what `seed_all` was given."""
+        current = self.current
+        return self.seed if current is None or current.seed is None else current.seed
+
+    def use_seed(self, seed: int) -> None:
+        """That is the run seed from now on."""
+        if self.current is None:
+            self.seed = seed
+        else:
+            self.current.reseed(seed)
 
     def push(self, active: Active) -> None:
         """Begin an activation."""
