@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.process import required, thread_name
+from samebits.determinism.process import acting, thread_name
 from samebits.determinism.seeds import derive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from samebits.determinism.process import Active
 
@@ -56,38 +55,43 @@ class LoaderEpoch:
 @dataclass(frozen=True, slots=True)
 class _Entry:
     loader: Callable[[], Any]
-    scope: Keys
+    run: tuple[int, Keys]
     key: Keys
-    numbers: Iterator[int]
 
 
 class LoaderLedger:
-    """Knows the loaders of this process by identity and counts their iterations.
+    """Knows the loaders of this process by identity.
 
-    Loaders are not changed, need not be hashable, and are not kept alive. A process that is forked while a
-    loader is known has another scope and numbers its loaders anew. There is no lock, which a fork could copy
-    while it is held: each step is one atomic operation.
+    Loaders are not changed, need not be hashable, and are not kept alive. Where the run seed or the scope is
+    another one, as in a process that was forked while a loader was known, loaders are numbered anew. There is
+    no lock, which a fork could copy while it is held: each step is one atomic operation.
+
+    Args:
+        active: counts, where no activation inside of it does.
     """
 
     def __init__(self, active: Active) -> None:
         self._active = active
         self._entries: dict[int, _Entry] = {}
 
-    def begin(self, loader: Any, torch_seed: int) -> LoaderEpoch:
-        """The iteration of a loader that begins now."""
-        scope = self._active.scope
+    def begin(self, loader: Any, torch_seed: int) -> LoaderEpoch | None:
+        """The iteration of a loader that begins now; None when there is no run seed."""
+        active = acting(self._active)
+        if active.seed is None:
+            return None
+        run = (active.seed, active.scope)
         entry = self._entries.get(id(loader))
-        if entry is None or entry.loader() is not loader or entry.scope != scope:
-            entry = self._enter(loader, scope)
-        return LoaderEpoch(required(self._active.seed), scope, entry.key, next(entry.numbers), torch_seed)
+        if entry is None or entry.loader() is not loader or entry.run != run:
+            entry = self._enter(loader, run, active)
+        return LoaderEpoch(*run, entry.key, active.number("epoch", *entry.key), torch_seed)
 
-    def _enter(self, loader: Any, scope: Keys) -> _Entry:
+    def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _Entry:
         for identity, known in list(self._entries.items()):
             if known.loader() is None:
                 self._entries.pop(identity, None)
         name = thread_name()
-        key: Keys = (*((name,) if name else ()), self._active.number("loader"))
-        entry = _Entry(_reference(loader), scope, key, itertools.count())
+        key: Keys = (*((name,) if name else ()), active.number("loader"))
+        entry = _Entry(_reference(loader), run, key)
         self._entries[id(loader)] = entry
         return entry
 

@@ -69,8 +69,8 @@ class LoaderControl:
     """Keys the random numbers of every DataLoader.
 
     Args:
-        active: the activation whose seed, scope and counts are used. Without a seed, or with
-            `Control(workers=False)`, nothing is done.
+        active: the activation whose seed, scope and counts are used, or those of one inside of it. While
+            there is no run seed, and with `Control(workers=False)`, nothing is done.
     """
 
     def __init__(self, active: Active) -> None:
@@ -88,7 +88,7 @@ class LoaderControl:
             torch: the module.
         """
         classes = loader_iterator_classes()
-        if self._active.seed is None or not self._active.control.workers or not classes:
+        if not self._active.control.workers or not classes:
             return
         self._torch = torch
         base = classes[0]
@@ -128,6 +128,8 @@ class LoaderControl:
         @functools.wraps(original)
         def method(iterator: Any, loader: Any = None, *arguments: Any, **named: Any) -> Any:
             view = viewed(loader, original.__name__)
+            if type(view) is not View:
+                return original(iterator, view, *arguments, **named)
             if finish is not None:
                 vars(iterator)[_DRAWS] = _SamplerDraws(view.samebits_epoch)
             before, driving.iterator = driving.iterator, iterator
@@ -144,10 +146,10 @@ class LoaderControl:
         return method
 
     def _viewed(self, loader: Any, method: str) -> Any:
-        if type(loader) is View:
-            return loader
         torch = self._torch
-        epoch = self._ledger.begin(loader, torch.initial_seed())
+        epoch = None if type(loader) is View else self._ledger.begin(loader, torch.initial_seed())
+        if epoch is None:
+            return loader
         self._warn_of_order(loader)
         keyed = loader.generator is None
         generator = loader.generator

@@ -82,6 +82,12 @@ class ProcessControl:
 PROCESS = ProcessControl()
 
 
+def acting(installed: Active) -> Active:
+    """Whose seed and counts hold now: the innermost activation's, or `installed` when that has no seed."""
+    current = PROCESS.current
+    return installed if current is None or current.seed is None else current
+
+
 def thread_name() -> str:
     """The name of this thread; empty for the main thread."""
     thread = threading.current_thread()

@@ -13,6 +13,7 @@ cannot import samebits runs on without control, and says so.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import os
 import sys
@@ -21,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import samebits
 from samebits.determinism.control import Control
-from samebits.determinism.process import PROCESS, thread_name
-from samebits.determinism.seeds import derive
+from samebits.determinism.process import PROCESS, acting, thread_name
+from samebits.determinism.seeds import fit
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 
@@ -90,8 +91,8 @@ class ChildProcesses:
         self._patches.restore()
 
     def _next_scope(self) -> tuple[int | str, ...]:
-        number = self._active.number("process")
-        return (*self._active.scope, "process", thread_name(), number)
+        active = acting(self._active)
+        return (*active.scope, "process", thread_name(), active.number("process"))
 
     def _patch_fork(self, name: str) -> None:
         original = getattr(os, name)
@@ -109,10 +110,10 @@ class ChildProcesses:
 
     def _enter_forked(self, scope: tuple[int | str, ...]) -> None:
         # After the functions registered with `os.register_at_fork`, that of `random` among them.
-        self._active.enter_scope(*scope)
-        random = sys.modules.get("random")
-        if random is not None and self._active.seed is not None:
-            random.seed(derive(self._active.seed, *scope, "random"))
+        active, random = acting(self._active), sys.modules.get("random")
+        active.enter_scope(*scope)
+        if random is not None and active.source_seed is not None:
+            random.seed(fit(active.source_seed, "python"))
 
     def _patch_spawn(self, spawn: ModuleType) -> None:
         original = spawn.get_preparation_data
@@ -133,12 +134,16 @@ class ChildProcesses:
         self._told.add(executable)
         fields = {
             "folder": os.path.dirname(os.path.abspath(samebits.__file__)),
-            "control": self._active.control.to_dict(),
+            "control": self._carried().to_dict(),
             "scope": self._next_scope(),
             "hidden": sys.modules.get("samebits") is not samebits,
             "tell": tell,
         }
         return _Begin(fields)
+
+    def _carried(self) -> Control:
+        """The control, with the run seed that holds now; the rank is part of that already."""
+        return dataclasses.replace(self._active.control, seed=acting(self._active).seed, per_rank=False)
 
 
 class _Begin:
@@ -174,4 +179,4 @@ def _activation(control: Control) -> Any:
 
 
 def _seed_sources(seed: int) -> None:
-    import_module("samebits.determinism.rng").seed_all(seed)
+    import_module("samebits.determinism.rng").seed_sources(seed)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from dataclasses import dataclass
 from importlib import import_module
@@ -94,16 +95,20 @@ def _enter(epoch: LoaderEpoch, worker: int, *more: str) -> None:
 
 def _seed_worker(seed: int) -> None:
     """Seed every RNG source, except those that the user's `worker_init_fn` has touched: these go on."""
-    rng = _rng()
-    own = WORKER.users_own
-    kept = tuple(state for state in rng.save_states() if state.source in own) if own else ()
-    rng.seed_all(seed)
-    if kept:
-        rng.restore_states(kept)
+    rng, own = _rng(), WORKER.users_own
+    rng.seed_sources(seed, [source for source in rng.sources() if source.name not in own])
+    if "torch" not in own:
+        # All of it, as torch itself does: `torch.initial_seed()` is `get_worker_info().seed` in a worker.
+        sys.modules["torch"].default_generator.manual_seed(seed)
 
 
 def _states() -> dict[str, bytes]:
-    return {state.source: state.data for state in _rng().save_states()}
+    found = {}
+    for source in _rng().sources():
+        if source.available():
+            with contextlib.suppress(Exception):  # one that cannot be read
+                found[source.name] = bytes(source.get_state())
+    return found
 
 
 def _rng() -> Any:
