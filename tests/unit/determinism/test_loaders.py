@@ -524,8 +524,9 @@ def test_an_init_that_fails_is_reported_as_without_control():
     def init(worker):
         raise ValueError("users own trouble")
 
+    loader = DataLoader(Drawing(), SIZE, num_workers=1, worker_init_fn=init)
     with control(), pytest.raises(ValueError, match="users own trouble"):
-        rows(forked(1, worker_init_fn=init))
+        rows(loader)
 
 
 def test_with_the_users_generator_workers_are_seeded_by_torch_and_scoped_by_us():
@@ -583,7 +584,8 @@ def test_after_control_persistent_workers_are_not_seeded_again():
 
 def test_in_order_false_is_warned_about_once_at_the_users_line():
     loader = DataLoader(Numbers(), num_workers=1, in_order=False)
-    with control(), pytest.warns(UserWarning, match="in_order=False") as caught:
+    with control(), warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         iter(loader)
         iter(loader)
 
