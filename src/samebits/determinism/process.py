@@ -33,11 +33,18 @@ class Active:
         self.scope: tuple[int | str, ...] = ()
         self._counts: Counter[tuple[int | str, ...]] = Counter()
 
+    @property
+    def source_seed(self) -> int | None:
+        """What the RNG sources of this process start with; None leaves them alone.
+
+        The run seed in the run's first process. A process that it starts afresh (spawn, forkserver) has one
+        of its own: without control such processes draw independent numbers, and with it they still do.
+        """
+        return self.seed if self.seed is None or not self.scope else derive(self.seed, *self.scope)
+
     def number(self, *keys: int | str) -> int:
         """How often this was asked before with these keys in this scope and thread."""
-        thread = threading.current_thread()
-        name = "" if thread is threading.main_thread() else thread.name
-        key = (name, *keys)
+        key = (thread_name(), *keys)
         self._counts[key] += 1
         return self._counts[key] - 1
 
@@ -47,9 +54,7 @@ class Active:
         Raises:
             SamebitsError: there is no run seed; `no-seed`.
         """
-        thread = threading.current_thread()
-        name = "" if thread is threading.main_thread() else thread.name
-        return derive(required(self.seed), *self.scope, kind, name, self.number(kind))
+        return derive(required(self.seed), *self.scope, kind, thread_name(), self.number(kind))
 
     def enter_scope(self, *keys: int | str) -> None:
         """This process is a part of the run, such as worker 2 in epoch 1; counting starts anew."""
@@ -118,6 +123,18 @@ class ProcessControl:
 
 
 PROCESS = ProcessControl()
+
+
+def acting(installed: Active) -> Active:
+    """Whose seed and counts hold now: the innermost activation's, or `installed` when that has no seed."""
+    current = PROCESS.current
+    return installed if current is None or current.seed is None else current
+
+
+def thread_name() -> str:
+    """The name of this thread; empty for the main thread."""
+    thread = threading.current_thread()
+    return "" if thread is threading.main_thread() else thread.name
 
 
 def required(seed: int | None) -> int:
