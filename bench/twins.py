@@ -32,7 +32,10 @@ IRREPRODUCIBLE = {
     "char_gpt": ["--warmup-seconds", "1"],
 }
 LOADERS = ("cifar10", "digits")
-WORKERS = [[], *(["--workers", str(n), "--start-method", how] for n in (1, 2, 4) for how in ("fork", "spawn"))]
+WORKERS = [
+    [],
+    *(["--workers", str(n), "--start-method", how] for n in (1, 2, 4) for how in ("fork", "spawn")),
+]
 
 
 @dataclass(frozen=True)
@@ -97,7 +100,7 @@ def main() -> None:
     print(f"\nidentical with one seed: {same} of {len(results) - len(timed)}; ", end="")
     print(f"different with two: {apart} of {len(results)}")
     if timed:
-        print(f"not counted: {len(timed)} that let the clock decide how far they go (no seed controls a clock)")
+        print(f"not counted: {len(timed)} that let the clock decide how far they go: no seed controls that")
 
 
 if __name__ == "__main__":

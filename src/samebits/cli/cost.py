@@ -15,8 +15,8 @@ from samebits.cli.terminal import style_of, write
 from samebits.cost import CostRequest, measure_cost
 from samebits.determinism.control import Control
 from samebits.errors import EXIT_IDENTICAL
-from samebits.recording.script_file import check_target
 from samebits.report.cost import render_cost, render_cost_json
+from samebits.verification.place import check_target
 
 if TYPE_CHECKING:
     import argparse
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 class CostCommand:
     """Measure what each determinism switch costs on your script.
 
-    Runs the first steps of the script with all switches off, all on, and each one alone, several times in
-    turns, and prints what each adds to the time of a step, with its spread. Seeds are not touched. Each run is
-    a fresh process, so PyTorch is imported anew each time; only the steps are timed.
+    Runs the first steps of the script with all switches off, all on, and each one alone, several times
+    in turn, and prints what each adds to the time of a step, with its spread. Seeds are not touched. Each
+    run is a fresh process, so PyTorch is imported anew each time; only the steps are timed.
 
     Examples:
       samebits cost train.py --batch-size 64

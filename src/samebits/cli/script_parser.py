@@ -38,17 +38,6 @@ class ScriptParser(CommandParser):
     The options of samebits come before the script; the first word that is not one of them is the script.
     """
 
-    def __init__(self, **fields: Any) -> None:
-        self._takes_value: set[str] = set()
-        super().__init__(**fields)
-
-    def add_argument(self, *names: Any, **fields: Any) -> argparse.Action:
-        """As argparse, and remembers which options take a value."""
-        action = super().add_argument(*names, **fields)
-        if action.nargs != 0:
-            self._takes_value.update(action.option_strings)
-        return action
-
     def parse_command(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The options, and the script as `target`."""
         start = self._target_index(arguments)
@@ -57,12 +46,13 @@ class ScriptParser(CommandParser):
         return options
 
     def _target_index(self, arguments: Sequence[str]) -> int:
+        takes_value = {word for a in self._actions if a.nargs != 0 for word in a.option_strings}
         index = 0
         while index < len(arguments):
             word = arguments[index]
             if word == "--" or word.startswith("-m") or not word.startswith("-") or word == "-":
                 return index
-            index += 2 if word in self._takes_value else 1
+            index += 2 if word in takes_value else 1
         return len(arguments)
 
     def _target(self, words: Sequence[str]) -> Target:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.cost.results import OFF, ON, Cost, CostReport, Variant
+from samebits.cost.results import Cost, CostReport
 from samebits.cost.variants import base_variants, switch_variants
 from samebits.determinism.switches import environment_for
 from samebits.errors import SamebitsError
@@ -19,7 +20,7 @@ from samebits.recording.settings import RecordingSettings
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits.cost.results import CostRequest
+    from samebits.cost.results import CostRequest, Variant
 
 _FEWEST_STEPS = 3
 
@@ -55,9 +56,13 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
     tell = announce or (lambda _: None)
     runner = _Runner(request)
     tell("finding out which switches change something")
-    off, on, *_ = (runner.run(variant) for variant in _first_pair(request))
-    _check(off, request)
-    alone, left_out = ((), ()) if on.failure else switch_variants(request.control, *_changes(off, on))
+    on = runner.run(base_variants(request.control)[2])
+    _check(on, request)
+    variables = environment_for(request.control, os.environ).variables
+    facts = on.control
+    alone, left_out = switch_variants(
+        request.control, facts["results"], variables, has_cuda=bool(facts["cuda"])
+    )
     variants = (*base_variants(request.control), *alone)
     timings: dict[str, list[Timing]] = {variant.name: [] for variant in variants}
     for number in range(request.rounds):
@@ -66,21 +71,7 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
             tell(f"round {number + 1} of {request.rounds}: {variant.name}")
             timings[variant.name].append(runner.run(variant))
     costs = tuple(_cost(variant, timings) for variant in variants)
-    return CostReport(request, costs, left_out, len(off.durations))
-
-
-def _first_pair(request: CostRequest) -> tuple[Variant, Variant]:
-    """A run in which control only looks, and one in which it acts."""
-    by_name = {variant.name: variant for variant in base_variants(request.control)}
-    watching = replace(request.control, seed=None, switches=(), all_switches=False, workers=False)
-    return replace(by_name[OFF], control=watching), by_name[ON]
-
-
-def _changes(off: Timing, on: Timing) -> tuple[dict[str, str], dict[str, Any]]:
-    """Switches that have another value under control, and what control says of all."""
-    before, after = off.control.get("values", {}), on.control.get("values", {})
-    changed = {name: value for name, value in after.items() if value != before.get(name)}
-    return changed, on.control.get("switches", {})
+    return CostReport(request, costs, left_out, len(on.durations))
 
 
 class _Runner:
@@ -112,7 +103,7 @@ class _Runner:
         if seen["status"] == "failed":
             return Timing((), seen["control"], seen["failure"] or ending)
         times = seen["times"][self._request.warmup :]
-        durations = tuple(after - before for before, after in zip(times, times[1:], strict=False))
+        durations = tuple(after - before for before, after in pairwise(times))
         failure = "" if len(durations) >= _FEWEST_STEPS else f"only {len(seen['times'])} steps were taken"
         return Timing(durations, seen["control"], failure)
 
@@ -122,7 +113,7 @@ def _check(first: Timing, request: CostRequest) -> None:
         return
     message = (
         f"the cost cannot be measured: {first.failure}; expected a script that takes at least "
-        f"{request.warmup + _FEWEST_STEPS + 1} steps (optimizer steps, or backward passes without an optimizer)"
+        f"{request.warmup + _FEWEST_STEPS + 1} steps (of an optimizer, or backward passes without one)"
     )
     raise SamebitsError(message, slug="cost-no-steps")
 
@@ -136,5 +127,3 @@ def _cost(variant: Variant, timings: dict[str, list[Timing]]) -> Cost:
     seconds = tuple(statistics.median(timing.durations) for timing in own)
     base = tuple(statistics.median(timing.durations) for timing in other)
     return Cost(variant, seconds, tuple(a / b for a, b in zip(seconds, base, strict=True)))
-
-

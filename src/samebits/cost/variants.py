@@ -10,6 +10,8 @@ from samebits.determinism.switch import When
 from samebits.determinism.switches import switch_named
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from samebits.determinism.control import Control
 
 FLAG, FILL = "deterministic-algorithms", "fill-uninitialized"
@@ -25,40 +27,42 @@ def base_variants(control: Control) -> tuple[Variant, ...]:
 
 
 def switch_variants(
-    control: Control, changed: dict[str, str], facts: dict[str, Any]
+    control: Control, rows: dict[str, dict[str, Any]], variables: Mapping[str, str], *, has_cuda: bool
 ) -> tuple[tuple[Variant, ...], tuple[tuple[str, str], ...]]:
     """One variant for each switch that changes something on this machine, and why the others have none.
 
     Args:
         control: as it is asked for.
-        changed: switches that control gave another value than the run had without it: name, value.
-        facts: `switches` of a run with everything on: name, what came of it.
+        rows: what came of each switch in a run with everything on.
+        variables: those that control set for that run.
+        has_cuda: whether the script can use CUDA.
     """
     variants, left_out = [], []
-    for name, row in facts.items():
-        reason = _why_not(name, row, changed, has_cuda=bool(row.get("cuda")))
+    for name, row in rows.items():
+        changed = row["before"] != row["now"] or name in variables
+        reason = _why_not(name, row, changed=changed, has_cuda=has_cuda)
         if reason:
             left_out.append((name, reason))
         else:
-            variants.append(_alone(control, name, changed))
+            variants.append(_alone(control, name, row["wanted"]))
     return tuple(variants), tuple(left_out)
 
 
-def _why_not(name: str, row: dict[str, Any], changed: dict[str, str], *, has_cuda: bool) -> str:
+def _why_not(name: str, row: dict[str, Any], *, changed: bool, has_cuda: bool) -> str:
     if row["state"] == "held":
         return "is watched, not set"
     if row["state"] not in ("set", "kept"):
         return str(row.get("why") or row["state"])
-    if name not in changed:
+    if not changed:
         return "has the wanted value without control too"
     if switch_named(name).when in (When.CUDA, When.GROUP) and not has_cuda:
         return "acts on CUDA only, and there is no CUDA device"
     return ""
 
 
-def _alone(control: Control, name: str, changed: dict[str, str]) -> Variant:
+def _alone(control: Control, name: str, value: str) -> Variant:
     """A switch alone; one that acts only under the deterministic flag is measured on top of it."""
-    chosen = ((name, changed[name]),)
+    chosen: tuple[tuple[str, str], ...] = ((name, value),)
     over, why = OFF, ""
     if name == FLAG:
         chosen, why = (*chosen, (FILL, "off")), f"without {FILL}"

@@ -8,6 +8,7 @@ import json
 import sys
 import threading
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.imports import PostImport
@@ -63,13 +64,16 @@ class StepClock:
         self._remove_hook()
         self._patches.restore()
         times = self._steps or self._backwards
-        seen = {"times": times, "status": ending.status, "failure": ending.failure, "control": control or {}}
+        facts = dict(control or {})
+        if facts:
+            facts["cuda"] = self._torch is not None and self._torch.cuda.is_available()
+        seen = {"times": times, "status": ending.status, "failure": ending.failure, "control": facts}
         with open(self._settings.record, "w", encoding="utf-8") as file:
             json.dump(seen, file)
 
     def _install(self, torch: Any) -> None:
         self._torch = torch
-        handle = torch.optim.optimizer.register_optimizer_step_post_hook(self._stepped)
+        handle = import_module("torch.optim.optimizer").register_optimizer_step_post_hook(self._stepped)
         self._remove_hook = handle.remove
         backward = torch.Tensor.backward
 

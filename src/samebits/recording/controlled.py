@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from samebits.recording.runner import StopRun
 
 if TYPE_CHECKING:
     from samebits.determinism.control import Control
+    from samebits.hooks.frames import Site
     from samebits.recording.clock import StepClock
     from samebits.recording.recorder import Recorder
     from samebits.recording.runner import RunResult
@@ -29,7 +31,8 @@ class ControlledRun:
         self._refusal: SamebitsError | None = None
         self._control = control
         self._recorder = recorder
-        self._activation = Activation(control, fresh_process=True, tell=_say)
+        self._drifts: list[str] = []
+        self._activation = Activation(control, fresh_process=True, warn=self._warn)
 
     def start(self) -> None:
         """Take control, and look for drift first at every boundary."""
@@ -42,7 +45,10 @@ class ControlledRun:
 
     def facts(self) -> dict[str, Any]:
         """What the record keeps: what was asked for, what came of it, what changed later."""
-        return {**self._control.to_dict(), **self._activation.facts()}
+        report = self._activation.report
+        rows = {row.name: dataclasses.asdict(row) for row in report.switches}
+        asked = {**self._control.to_dict(), "run_seed": report.seed}
+        return {**asked, "results": rows, "warnings": list(report.warnings), "drifts": self._drifts}
 
     def conclude(self, result: RunResult) -> SamebitsError | None:
         """Say what to do about an op that refused to run under deterministic algorithms.
@@ -56,9 +62,13 @@ class ControlledRun:
             _say(text)
         return self._refusal
 
+    @staticmethod
+    def _warn(message: str, _: Site | None) -> None:
+        _say(message)
+
     def _check(self, *_: object) -> None:
         try:
-            self._activation.check(self._recorder.step)
+            self._drifts += [drift.text() for drift in self._activation.check(self._recorder.step)]
         except SamebitsError as error:
             self._refusal = error
             raise StopRun from None

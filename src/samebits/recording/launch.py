@@ -58,8 +58,8 @@ class Launch:
         target: what is run.
         settings_json: `RecordingSettings.to_json()`.
         environment: variables beside the user's own.
-        output: `inherit`, `stderr` to send the script's standard output to ours of errors, or `nothing` to send
-            both of its streams nowhere.
+        output: `inherit`, `stderr` to send the script's standard output to ours of errors, or `nothing` to
+            send both of its streams nowhere.
     """
 
     target: Target

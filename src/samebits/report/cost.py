@@ -72,8 +72,8 @@ def _percent(ratio: float) -> str:
 def _how(report: CostReport) -> str:
     request = report.request
     text = (
-        f"Median time of {report.steps} steps in each of {request.rounds} runs; cost: median over the runs of "
-        "the ratio to `off` in the same round; spread: the least and the greatest. "
+        f"Median time of {report.steps} steps in each of {request.rounds} runs; cost: median over the runs "
+        "of the ratio to `off` in the same round; spread: the least and the greatest. "
         f"Two runs without control differ by up to {100 * report.noise:.1f}%: less than that is noise."
     )
     notes = [f"{c.variant.name}: {c.variant.why}." for c in report.costs if c.variant.name not in (OFF, ON)]

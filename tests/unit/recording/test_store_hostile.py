@@ -285,7 +285,8 @@ OTHER_ROWS = [
     "DELETE FROM layout",
     """
     INSERT INTO run
-    SELECT 2, samebits, command, level, status, exit_status, failure, steps, torch, environment, control, notes
+    SELECT 2, samebits, command, level, status, exit_status, failure, steps, torch, environment, control,
+    notes
     FROM run
     """,
     """

@@ -61,8 +61,7 @@ def insert(table: str, columns: str) -> str:
 def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
     """Write the one row of table `run`."""
     command, environment, control, notes = (
-        json.dumps(value, default=str)
-        for value in (info.command, info.environment, info.control, info.notes)
+        json.dumps(value, default=str) for value in (info.command, info.environment, info.control, info.notes)
     )
     texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
     level, status, failure, torch = texts
