@@ -101,8 +101,9 @@ class RecordingSession:
             if self._probes is not None:
                 self._probes.remove()
         torch = sys.modules.get("torch")
+        early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
-            status=ending.status,
+            status="stopped" if early else ending.status,
             exit_status=ending.exit_status,
             failure=ending.failure,
             steps=recorder.step,

@@ -51,9 +51,10 @@ def localise(
         excused: names of state tensors that are left out.
     """
     # Without a step that differs one run went on where the other ended: then each pair runs to its end.
-    ends_differ = comparison.first_step is None
+    # So they do where several threads make steps: the number of a step is another one in each run.
+    ends_differ = comparison.first_step is None or comparison.several_threads
     step = comparison.steps if comparison.first_step is None else comparison.first_step
-    start = 0 if step <= _FEW_STEPS else step - _LEAD_STEPS
+    start = 0 if step <= _FEW_STEPS or comparison.several_threads else step - _LEAD_STEPS
     last = None if ends_differ else step + 1
     found: Localisation | None = None
     for attempt in range(1, MOST_PAIRS + 1):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits.recording.events import END
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
@@ -81,4 +82,4 @@ class ProbeSet:
         """Record the state that the run leaves."""
         recorder = self._recorder
         if recorder.active and (recorder.has_optimizer or recorder.has_backward):
-            self._boundaries.record("end")
+            self._boundaries.record(END)
