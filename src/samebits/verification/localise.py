@@ -28,7 +28,8 @@ class Localisation:
         origins: where the difference came in.
         pairs: how many pairs were run.
         first_op_step: from which step operations were recorded in `pair`.
-        failure: why the script could not be run with every operation recorded; empty if it could.
+        failure: why the script could not be run with every operation recorded (from its start, where there
+            is a `pair`); empty if it could.
     """
 
     pair: Pair | None
@@ -70,7 +71,7 @@ def localise(
                 return found
             start = 0
         elif failed(pair):
-            return Localisation(None, None, attempt, failure=failed(pair))
+            return replace(found or Localisation(None, None, attempt), failure=failed(pair))
         elif attempt == MOST_PAIRS - 1:
             start = 0
         last = None if ends_differ else step + 1 + _SPARE_STEPS
@@ -108,6 +109,11 @@ def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
     if found.origins is None:
         return replace(comparison, notes=(*comparison.notes, _why_not_found(found)))
     notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
+    if found.failure:
+        notes = (
+            *notes,
+            f"the script failed when every operation was recorded from its start ({found.failure})",
+        )
     if not found.origins.findings:
         notes = (*notes, "no operation could be blamed; shown is what the step-level runs saw")
         return replace(comparison, notes=notes)
