@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
+from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
 from samebits.torch_private import enter_shelter, is_virtual
 
@@ -78,6 +79,8 @@ class Recorder:
         self._threads: dict[int, int] = {}
         self._main = threading.main_thread().ident
         self.quietly = Quiet()
+        self.failures = Failures()
+        self._guards: dict[str, Guard] = {}
         self._empty = writer.text("")
 
     def start(self) -> None:
@@ -96,6 +99,13 @@ class Recorder:
 
     def _forked(self) -> None:
         self.active = False
+
+    def recording(self, kind: str) -> Guard:
+        """A context in which a probe records: its ops are not, and its errors do not reach the script."""
+        found = self._guards.get(kind)
+        if found is None:
+            found = self._guards[kind] = Guard(self.quietly, self.failures, kind)
+        return found
 
     def thread(self) -> int:
         """The text id of the running thread's name; the main thread's is empty."""

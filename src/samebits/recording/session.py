@@ -137,7 +137,7 @@ class RecordingSession:
             notes.append("torch.compile was switched off to record ops: this run is eager")
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
-        return tuple(notes)
+        return (*notes, *self.recorder.failures.notes())
 
 
 @contextlib.contextmanager

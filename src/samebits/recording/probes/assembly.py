@@ -66,7 +66,7 @@ class ProbeSet:
         """Put all in place."""
         for probe in self._probes:
             probe.install(torch)
-        with self._recorder.quietly:
+        with self._recorder.recording("generator states"):
             self._rng.record_states()  # before any draw
 
     def remove(self) -> None:
@@ -82,4 +82,5 @@ class ProbeSet:
         """Record the state that the run leaves."""
         recorder = self._recorder
         if recorder.active and (recorder.has_optimizer or recorder.has_backward):
-            self._boundaries.record(END)
+            with recorder.recording("the last state"):
+                self._boundaries.record(END)

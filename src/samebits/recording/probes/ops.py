@@ -126,20 +126,26 @@ class OpProbe:
         flatten_arguments(args, inputs, others)
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
-        state = self._generator_digest(kwargs, inputs) if spec.random else b""
-        if spec.writes:
-            before = observe(inputs)
-            described = self._described_before(spec, before[1], inputs)
-            outcome = op(*args, **kwargs)
-            outputs = written_tensors(spec, outcome, args, kwargs)
-            seen = _seen_around(spec, described, outputs, before, state)
-        else:
-            outcome = op(*args, **kwargs)
-            outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
-            seen = _seen_after(spec, inputs, outputs, state)
-            if not outputs and outcome is not None:
-                others.append(("->", outcome))
-        self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
+        try:
+            state = self._generator_digest(kwargs, inputs) if spec.random else b""
+            before = observe(inputs) if spec.writes else None
+            described = inputs if before is None else self._described_before(spec, before[1], inputs)
+        except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
+            recorder.failures.add("an operation", error)
+            return op(*args, **kwargs)
+        outcome = op(*args, **kwargs)
+        try:
+            if before is not None:
+                outputs = written_tensors(spec, outcome, args, kwargs)
+                seen = _seen_around(spec, described, outputs, before, state)
+            else:
+                outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
+                seen = _seen_after(spec, inputs, outputs, state)
+                if not outputs and outcome is not None:
+                    others.append(("->", outcome))
+            self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
+        except Exception as error:  # noqa: BLE001 - nor one after it
+            recorder.failures.add("an operation", error)
         return outcome
 
     def _learn(self, op: Any) -> OpSpec:
