@@ -14,10 +14,11 @@ from samebits.recording.probes.arguments import (
     written_tensors,
 )
 from samebits.recording.probes.op_specs import OpSpec, spec_of
-from samebits.recording.recorder import describe, is_tensor
+from samebits.recording.recorder import describe
 from samebits.torch_private import (
     current_node,
     dispatch_mode_class,
+    is_opaque,
     is_virtual,
     node_sequence,
     sequence_peek,
@@ -139,7 +140,10 @@ class OpProbe:
                 outputs = written_tensors(spec, outcome, args, kwargs)
                 seen = _seen_around(spec, described, outputs, before, state)
             else:
-                outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
+                plain = self._tensor
+                outputs = [outcome] if type(outcome) is plain else flatten_outputs(outcome)
+                if any([type(out) is not plain and is_virtual(out) for out in outputs]):
+                    return outcome
                 seen = _seen_after(spec, inputs, outputs, state)
                 if not outputs and outcome is not None:
                     others.append(("->", outcome))
@@ -251,8 +255,13 @@ def _mode_class(probe: OpProbe) -> type[Any]:
     def dispatch(
         mode: OpMode, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if types and any(is_virtual(arg) for arg in args if is_tensor(arg)):
-            return op(*args, **(kwargs or nothing))
+        if types:  # a tensor among the arguments, also in a list, is of a class with a dispatch of its own
+            tensors: list[Any] = []
+            flatten_arguments((*args, *(kwargs or nothing).values()), tensors, [])
+            if any(is_virtual(tensor) for tensor in tensors):
+                return op(*args, **(kwargs or nothing))
+            if any(is_opaque(tensor) for tensor in tensors):
+                return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
         thread = mode.thread
         if len(thread.forward) > _FORWARD_SITES:
             thread.forward.clear()
