@@ -140,10 +140,12 @@ class OpProbe:
                 outputs = written_tensors(spec, outcome, args, kwargs)
                 seen = _seen_around(spec, described, outputs, before, state)
             else:
-                plain = self._tensor
-                outputs = [outcome] if type(outcome) is plain else flatten_outputs(outcome)
-                if any([type(out) is not plain and is_virtual(out) for out in outputs]):
-                    return outcome
+                if type(outcome) is self._tensor:
+                    outputs = [outcome]
+                else:
+                    outputs = flatten_outputs(outcome)
+                    if any(type(out) is not self._tensor and is_virtual(out) for out in outputs):
+                        return outcome
                 seen = _seen_after(spec, inputs, outputs, state)
                 if not outputs and outcome is not None:
                     others.append(("->", outcome))
