@@ -134,6 +134,23 @@ def is_virtual(tensor: Any) -> bool:
     )
 
 
+def is_opaque(tensor: Any) -> bool:
+    """Whether only the class of a tensor knows its contents: a wrapper that does not say what it wraps.
+
+    `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). To look at
+    another one means to call operations that its `__torch_dispatch__` sees.
+    """
+    kind = type(tensor)
+    if hasattr(kind, "__tensor_flatten__") or not tensor.numel():
+        return False
+    try:
+        return bool(tensor.untyped_storage().data_ptr() == 0)
+    except NotImplementedError:  # sparse: it has no storage
+        return False
+    except RuntimeError:  # "invalid python storage" in torch 2.13.0
+        return True
+
+
 def enter_shelter() -> list[Any]:
     """Enter contexts in which the modes and tensor subclasses of a script see nothing of this thread.
 

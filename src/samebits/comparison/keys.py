@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison.ops import given, positions
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
     from samebits.hooks.frames import Site
     from samebits.recording.events import Event, TensorInfo
+
+
+NUMBER = re.compile(r"#\d+")
 
 
 def site_key(site: Site | None) -> tuple[str, int, str] | None:
@@ -40,9 +44,14 @@ class Keyer:
     """Makes the keys of events, from the loosest to the strictest.
 
     The keys of one process can be compared with one another; they mean nothing in another process.
+
+    Args:
+        numbered: whether the number that tells models of one class apart (`Linear#2`) is part of a key. It is
+            chance where several threads make models.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, numbered: bool = True) -> None:
+        self._numbered = numbered
         # Records give the same tuple object for the same layout: hash it once. The object is kept with
         # its hash so that its id is not reused.
         self._layouts: dict[int, tuple[object, int]] = {}
@@ -51,7 +60,8 @@ class Keyer:
     def loose(self, event: Event) -> int:
         """Where in the program: kind, op, site, forward site and module."""
         site, forward = (_once(self._sites, site, site_key) for site in (event.site, event.forward_site))
-        return hash((event.kind, event.op, site, forward, event.module))
+        module = event.module if self._numbered else NUMBER.sub("", event.module)
+        return hash((event.kind, event.op, site, forward, module))
 
     def keys(self, event: Event) -> Keys:
         """All keys of an event."""

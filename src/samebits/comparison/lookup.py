@@ -63,17 +63,23 @@ class Lookup:
         b: the second.
         first_span: last step number of the first step of each run; later steps correspond from there on.
         last_steps: no step of a run behind this one is looked at.
+        keyer: by what events are recognised.
     """
 
     def __init__(
-        self, a: Record, b: Record, first_span: tuple[int, int], last_steps: tuple[int, int]
+        self,
+        a: Record,
+        b: Record,
+        first_span: tuple[int, int],
+        last_steps: tuple[int, int],
+        keyer: Keyer | None = None,
     ) -> None:
         self.a = EventCache(a)
         self.b = EventCache(b)
         self._first = first_span
         self._last = last_steps
         self._alignments: dict[int, Alignment | None] = {}
-        self._keyer = Keyer()
+        self._keyer = keyer or Keyer()
 
     def alignment(self, step: int) -> Alignment | None:
         """How the events of a step of the first run match those of the second; None for a step too long."""

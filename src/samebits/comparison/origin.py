@@ -10,6 +10,7 @@ from samebits.comparison import entries
 from samebits.comparison.content import behind_batch, draws_at_site, made_by
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
+from samebits.comparison.keys import Keyer
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.ops import (
     allocates,
@@ -25,7 +26,7 @@ from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
 from samebits.comparison.results import Origins
 from samebits.comparison.results import place as site_text
-from samebits.comparison.survey import Survey, survey
+from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from samebits.comparison.draws import Blame
     from samebits.comparison.results import Finding
     from samebits.comparison.sources import Record
+    from samebits.comparison.survey import Survey
     from samebits.recording.events import Event
 
 _MOST_POINTS = 100_000
@@ -51,10 +53,11 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
         b: the second.
         excused: names of state tensors that are left out.
     """
-    found = survey(a, b, excused, to_first=True)
+    found = survey_runs(a, b, excused, to_first=True)
     reads = _read_points(a, b, found)
     starts, one_sided = _start_points(found)
-    lookup = Lookup(a, b, found.first_span, _last_steps(a, b, found))
+    keyer = Keyer(numbered=not found.several_threads)
+    lookup = Lookup(a, b, found.first_span, _last_steps(a, b, found), keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
     walk = Walk(lookup, reads, found.generators.lines(used_only=True))
     walk.run(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.steps import END
+from samebits.recording.events import END
 
 if TYPE_CHECKING:
     from samebits.comparison.align import Alignment
@@ -42,7 +42,8 @@ def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
 
 def first_parting(lookup: Lookup, found: Survey) -> list[Finding]:
     """Where runs part that gave different numbers of steps or values: the first event that only one has."""
-    alignment = lookup.alignment(found.boundaries + found.first_span[0] if found.boundaries else 0)
+    later = found.boundaries and not found.several_threads
+    alignment = lookup.alignment(found.boundaries + found.first_span[0] if later else 0)
     if alignment is None:
         return []
     longer_b = found.totals[1] > found.totals[0]

@@ -117,6 +117,7 @@ class Comparison:
         step_findings: every kind of event that differed in the first step with a difference, in order.
         first_step: the first step with a difference, None without one.
         differing_steps: how many steps had a difference.
+        several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
     """
 
     verdict: Verdict
@@ -128,6 +129,7 @@ class Comparison:
     step_findings: tuple[Finding, ...] = ()
     first_step: int | None = None
     differing_steps: int = 0
+    several_threads: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
         return ()
     lines = _earlier(survey, found) + survey.generators.lines()
     by_event = _by_event(found)
-    findings = [_of_state(pairs, found.a.last) for pairs in by_event]
+    findings = [_of_state(pairs, found.step) for pairs in by_event]
     for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
         findings.append(value_finding(a, b, seq_a, seq_b))
     findings.sort(key=_position)
@@ -40,7 +40,7 @@ def _earlier(survey: Survey, found: StepDifference) -> list[str]:
     return [
         f"{words[kind]} at step {step}"
         for kind, step in survey.early.items()
-        if kind in words and step < found.a.last
+        if kind in words and step < found.step
     ]
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.comparison.tables import Table
+from samebits.recording.events import END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from samebits.recording.events import Event
 
 STEP_KINDS = ("batch", "loss", "grad", "step", "rng", "read", "save")
-END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 _CLOSING = ("step", "loss", "grad")
 
 
@@ -38,6 +38,7 @@ class Step:
         drawn: generators whose state changed within the step.
         outputs: reads and saves.
         evidence: batches and losses.
+        threads: the threads that made steps.
     """
 
     first: int
@@ -52,12 +53,15 @@ class Step:
     drawn: set[str] = field(default_factory=set)
     outputs: Table = field(default_factory=Table)
     evidence: Table = field(default_factory=Table)
+    threads: set[str] = field(default_factory=set)
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
         self.last = event.step
         if event.kind == "step":
             (self.ends if event.op == END else self.states).append(event)
+            if event.op != END:
+                self.threads.add(event.thread)
         elif event.kind == "grad":
             self.grads.append(event)
         elif event.kind == "rng":

@@ -10,6 +10,7 @@ from samebits.comparison.generators import GeneratorLog
 from samebits.comparison.states import StateDifference, compare_states, final_state, held_states
 from samebits.comparison.steps import Step, steps
 from samebits.comparison.tables import Key, TableDifference, compare_tables
+from samebits.recording.events import several_threads
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -29,6 +30,7 @@ class StepDifference:
         state: state at its boundary.
         outputs: reads and saves.
         evidence: batches and losses.
+        number: of the step in the first run; by default that of `a`.
     """
 
     a: Step
@@ -36,6 +38,12 @@ class StepDifference:
     state: StateDifference
     outputs: TableDifference
     evidence: TableDifference
+    number: int = -1
+
+    @property
+    def step(self) -> int:
+        """The number of the step in the first run."""
+        return self.a.last if self.number < 0 else self.number
 
     @property
     def counts(self) -> bool:
@@ -61,6 +69,8 @@ class Survey:
         generators: how the random number generators fared.
         first_span: last step number of the first step of each run: later steps correspond from there on.
         final_digest: digest over the last state of each run, in hexadecimal.
+        several_threads: whether more than one thread of a run made steps; `samebits.comparison.threads` walks
+            over such records.
     """
 
     boundaries: int = 0
@@ -76,6 +86,7 @@ class Survey:
     generators: GeneratorLog = field(default_factory=GeneratorLog)
     first_span: tuple[int, int] = (-1, -1)
     final_digest: tuple[str, str] = ("", "")
+    several_threads: bool = False
 
 
 def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: bool = False) -> Survey:
@@ -90,10 +101,14 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
     result = Survey()
     outputs = _short_hash()
     last_state: tuple[Step, Step] | None = None
+    threads: tuple[set[str], set[str]] = (set(), set())
     streams = [steps(record, _last_common_step(a, b)) for record in (a, b)]
     while True:
         pair = [next(stream, None) for stream in streams]
         first, second = pair
+        _note_threads(pair, threads, result)
+        if result.several_threads:
+            return result
         if first is None or second is None or not _comparable(a, b, first, second):
             break
         if not (a.info.status == b.info.status == "finished"):
@@ -103,8 +118,10 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
+            result.several_threads = any(several_threads(record.events(("step",))) for record in (a, b))
             return result
-    rest = [_drain(step, stream) for step, stream in zip(pair, streams, strict=True)]
+    rest = [_drain(step, stream, seen) for step, stream, seen in zip(pair, streams, threads, strict=True)]
+    result.several_threads |= any(len(seen) > 1 for seen in threads)
     result.totals = tuple(result.boundaries + closed for closed, _ in rest)  # type: ignore[assignment]
     for which, (_, step) in enumerate(rest):
         if step is not None and last_state is not None:
@@ -161,12 +178,19 @@ def _differing_keys(found: StepDifference) -> list[Key]:
     return [key for key, column in found.a.evidence.columns.items() if seqs.intersection(column.seqs)]
 
 
-def _drain(step: Step | None, stream: object) -> tuple[int, Step | None]:
+def _note_threads(pair: list[Step | None], threads: tuple[set[str], set[str]], result: Survey) -> None:
+    for step, seen in zip(pair, threads, strict=True):
+        seen.update(step.threads if step else ())
+        result.several_threads |= len(seen) > 1
+
+
+def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, Step | None]:
     """How many further boundaries a run has, and its last step with a state beyond those compared."""
     closed, last = 0, None
     rest = iter(stream)  # type: ignore[call-overload]
     while step is not None:
         closed += step.closed
+        threads |= step.threads
         if held_states(step):
             last = step
         step = next(rest, None)

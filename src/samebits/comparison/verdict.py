@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.results import Comparison
 from samebits.comparison.step_findings import step_findings, value_finding
-from samebits.comparison.survey import Survey, survey
+from samebits.comparison.threads import survey_runs
 from samebits.environment import bit_relevant_differences
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Finding
     from samebits.comparison.sources import Record
+    from samebits.comparison.survey import Survey
     from samebits.comparison.tables import Key
     from samebits.recording.events import RunInfo
 
@@ -37,7 +38,7 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     other = _another_command(a.info, b.info)
     if other:
         return Comparison("not_judged", other, 0)
-    result = survey(a, b, excused)
+    result = survey_runs(a, b, excused)
     reason = _difference(a, b, result)
     unfit = _unfit(a.info, b.info, result)
     notes = _notes(a, b, excused, result)
@@ -49,8 +50,8 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     findings = step_findings(a, b, result) or _unmatched_finding(a, b, result)
     return Comparison(
         "different", reason, steps, findings[:1], notes + ((unfit,) if unfit else ()), result.final_digest,
-        step_findings=findings, first_step=result.first.a.last if result.first else None,
-        differing_steps=result.differing,
+        step_findings=findings, first_step=result.first.step if result.first else None,
+        differing_steps=result.differing, several_threads=result.several_threads,
     )  # fmt: skip
 
 
@@ -87,7 +88,7 @@ def _difference(a: Record, b: Record, result: Survey) -> str | None:
 
 def _first_difference(result: Survey) -> str:
     assert result.first is not None  # noqa: S101 - for the type checker
-    step, pairs = result.first.a.last, result.first.state.pairs
+    step, pairs = result.first.step, result.first.state.pairs
     n = result.before
     before = (
         "" if n == 0 else f"; the {n} steps before it are identical" if n > 1 else "; step 0 is identical"

@@ -6,10 +6,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from samebits.hooks.frames import Site
 
 KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
+_MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
+END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,47 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Ownership:
+    """What of the state in a `step` event belongs to the optimizer that stepped.
+
+    Args:
+        number: of the optimizer, in order of creation.
+        positions: of its tensors among the parameters and buffers of the event; None for all.
+    """
+
+    number: int = 0
+    positions: tuple[int, ...] | None = None
+
+    def to_text(self) -> str:
+        """As the arguments of the event: `optimizer 1 owns 0-5 8`; empty for the first one that owns all."""
+        if self.positions is None:
+            return f"optimizer {self.number}" if self.number else ""
+        return f"optimizer {self.number} owns {' '.join(_ranges(self.positions))}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Ownership:
+        """Read what `to_text` wrote; anything else says nothing."""
+        try:
+            words = text.split()
+            if words[:1] != ["optimizer"] or words[2:3] not in ([], ["owns"]):
+                return cls()
+            return cls(int(words[1]), tuple(_positions(words[3:])) if words[2:] else None)
+        except (ValueError, IndexError):
+            return cls()
+
+
+def several_threads(events: Iterable[Event]) -> bool:
+    """Whether more than one thread made steps, from the `step` events of a run."""
+    seen: set[str] = set()
+    for event in events:
+        if event.op != END:
+            seen.add(event.thread)
+            if len(seen) > 1:
+                return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
 class RunInfo:
     """What is known of the run as a whole.
 
@@ -108,3 +153,21 @@ class RunInfo:
     environment: dict[str, Any] = field(default_factory=dict)
     control: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+
+def _ranges(positions: tuple[int, ...]) -> list[str]:
+    found: list[list[int]] = []
+    for position in positions:
+        if found and position == found[-1][1] + 1:
+            found[-1][1] = position
+        else:
+            found.append([position, position])
+    return [f"{first}-{last}" if first != last else str(first) for first, last in found]
+
+
+def _positions(words: list[str]) -> list[int]:
+    found: list[int] = []
+    for word in words:
+        first, _, last = word.partition("-")
+        found += range(int(first), min(int(last or first), _MOST_TENSORS) + 1)
+    return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
+from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
 from samebits.torch_private import enter_shelter, is_virtual
 
@@ -65,6 +66,7 @@ class Recorder:
         self.active = False
         self.n_values = 0
         self.unreadable = 0
+        self.stopped = False
         self.has_optimizer = False
         self.has_backward = False
         self.compile_asked = False
@@ -77,6 +79,8 @@ class Recorder:
         self._threads: dict[int, int] = {}
         self._main = threading.main_thread().ident
         self.quietly = Quiet()
+        self.failures = Failures()
+        self._guards: dict[str, Guard] = {}
         self._empty = writer.text("")
 
     def start(self) -> None:
@@ -84,12 +88,24 @@ class Recorder:
         self.active = True
         os.register_at_fork(after_in_child=self._forked)
 
-    def stop(self) -> None:
-        """Record nothing from now on."""
+    def stop(self, *, early: bool = False) -> None:
+        """Record nothing from now on.
+
+        Args:
+            early: the script has not come to its end.
+        """
+        self.stopped |= early
         self.active = False
 
     def _forked(self) -> None:
         self.active = False
+
+    def recording(self, kind: str) -> Guard:
+        """A context in which a probe records: its ops are not, and its errors do not reach the script."""
+        found = self._guards.get(kind)
+        if found is None:
+            found = self._guards[kind] = Guard(self.quietly, self.failures, kind)
+        return found
 
     def thread(self) -> int:
         """The text id of the running thread's name; the main thread's is empty."""
@@ -147,14 +163,31 @@ class Recorder:
         self, kind: str, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
     ) -> int:
         """Record one event outside the op stream and give its number."""
+        return self._add((kind, op, ""), site, layout, digests, tensors)
+
+    def state(
+        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
+    ) -> int:
+        """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
+        return self._add(("step", op, owned), site, layout, digests, tensors)
+
+    def _add(
+        self,
+        what: tuple[str, str, str],
+        site: int | None,
+        layout: int,
+        digests: bytes,
+        tensors: Sequence[Any],
+    ) -> int:
+        kind, op, arguments = what
         seq = self.next_seq()
         links = b"" if self.links is None else self.links(seq, tensors, writes=kind == "batch")
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
         self.writer.add(
-            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(), self._empty,
-             layout, digests, links)
+            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
+             text(arguments) if arguments else self._empty, layout, digests, links)
         )  # fmt: skip
         for listener in self.on_tensors:
             listener(seq, kind, op, site, list(enumerate(tensors)))

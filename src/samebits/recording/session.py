@@ -102,8 +102,9 @@ class RecordingSession:
             if self._probes is not None:
                 self._probes.remove()
         torch = sys.modules.get("torch")
+        early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
-            status=ending.status,
+            status="stopped" if early else ending.status,
             exit_status=ending.exit_status,
             failure=ending.failure,
             steps=recorder.step,
@@ -138,7 +139,7 @@ class RecordingSession:
             notes.append("torch.compile was switched off to record ops: this run is eager")
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
-        return tuple(notes)
+        return (*notes, *self.recorder.failures.notes())
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits.recording.events import END
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -
         tail.append(event)
         if event.kind == "grad":
             gradients.update(_named_digests(event, "grad"))
-        if event.kind == "step" and event.op != "end":
+        if event.kind == "step" and event.op != END:
             (first if len(first) < _FIRST_STEPS else last).append(_step(event, gradients))
             gradients = {}
     steps = tuple(first), tuple(last)

@@ -28,7 +28,8 @@ class Localisation:
         origins: where the difference came in.
         pairs: how many pairs were run.
         first_op_step: from which step operations were recorded in `pair`.
-        failure: why the script could not be run with every operation recorded; empty if it could.
+        failure: why the script could not be run with every operation recorded (from its start, where there
+            is a `pair`); empty if it could.
     """
 
     pair: Pair | None
@@ -51,9 +52,10 @@ def localise(
         excused: names of state tensors that are left out.
     """
     # Without a step that differs one run went on where the other ended: then each pair runs to its end.
-    ends_differ = comparison.first_step is None
+    # So they do where several threads make steps: the number of a step is another one in each run.
+    ends_differ = comparison.first_step is None or comparison.several_threads
     step = comparison.steps if comparison.first_step is None else comparison.first_step
-    start = 0 if step <= _FEW_STEPS else step - _LEAD_STEPS
+    start = 0 if step <= _FEW_STEPS or comparison.several_threads else step - _LEAD_STEPS
     last = None if ends_differ else step + 1
     found: Localisation | None = None
     for attempt in range(1, MOST_PAIRS + 1):
@@ -69,7 +71,7 @@ def localise(
                 return found
             start = 0
         elif failed(pair):
-            return Localisation(None, None, attempt, failure=failed(pair))
+            return replace(found or Localisation(None, None, attempt), failure=failed(pair))
         elif attempt == MOST_PAIRS - 1:
             start = 0
         last = None if ends_differ else step + 1 + _SPARE_STEPS
@@ -107,6 +109,11 @@ def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
     if found.origins is None:
         return replace(comparison, notes=(*comparison.notes, _why_not_found(found)))
     notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
+    if found.failure:
+        notes = (
+            *notes,
+            f"the script failed when every operation was recorded from its start ({found.failure})",
+        )
     if not found.origins.findings:
         notes = (*notes, "no operation could be blamed; shown is what the step-level runs saw")
         return replace(comparison, notes=notes)

@@ -146,6 +146,8 @@ class _Verifier:
         """The comparison with the first finding's values fetched."""
         if found.pair is None or found.origins is None or not found.origins.findings:
             return comparison
+        if comparison.several_threads:  # another run makes the operation at a step of another number
+            return comparison
         wanted = Measurement(comparison.findings[0], found.pair, found.first_op_step, role)
         first, note = measure(self.series, self.tools, wanted)
         notes = (*comparison.notes, note) if note else comparison.notes

@@ -180,6 +180,22 @@ def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
     assert "failed when every operation was recorded (RuntimeError: no)" in result.comparison.notes[-1]
 
 
+def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_from_the_start(tmp_path):
+    """The value entered before operations were recorded, and the pair that should show where fails."""
+    late = Origins((finding(entry="outside"),))
+    world = World(
+        verdicts={"run-2": different(9), "op-1b": different(9)},
+        origins={"op-1b": late},
+        infos={"op-2a": {"status": "failed", "failure": "RuntimeError: no"}},
+    )
+
+    result = run(world, tmp_path)
+
+    assert result.comparison.findings == late.findings
+    notes = " ".join(result.comparison.notes)
+    assert "failed when every operation was recorded from its start (RuntimeError: no)" in notes
+
+
 def test_unread_memory_is_excused(tmp_path):
     """State that differs only where nothing wrote and nothing read: judged again without it."""
     world = World(

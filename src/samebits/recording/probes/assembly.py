@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits.recording.events import END
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
@@ -65,7 +66,7 @@ class ProbeSet:
         """Put all in place."""
         for probe in self._probes:
             probe.install(torch)
-        with self._recorder.quietly:
+        with self._recorder.recording("generator states"):
             self._rng.record_states()  # before any draw
 
     def remove(self) -> None:
@@ -81,4 +82,5 @@ class ProbeSet:
         """Record the state that the run leaves."""
         recorder = self._recorder
         if recorder.active and (recorder.has_optimizer or recorder.has_backward):
-            self._boundaries.record("end")
+            with recorder.recording("the last state"):
+                self._boundaries.record(END)

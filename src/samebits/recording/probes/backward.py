@@ -82,7 +82,7 @@ class BackwardProbe:
         frame = sys._getframe(2)
         listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
         tensors = [root for root in listed if is_tensor(root)]
-        with recorder.quietly:
+        with recorder.recording("a backward pass"):
             self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
@@ -94,7 +94,7 @@ class BackwardProbe:
             local.inside = False
             self.running -= 1
             sites.engine_site = None
-        with recorder.quietly:
+        with recorder.recording("a backward pass"):
             if recordable(tensors):
                 after(tensors, result, frame)
         return result

@@ -45,7 +45,7 @@ class BatchProbe:
         def recorded_next(loader: Any) -> Any:
             batch = fetch(loader)
             if recorder.active:
-                with recorder.quietly:
+                with recorder.recording("a batch"):
                     record_batch(recorder, batch, sys._getframe(1))
             return batch
 

@@ -44,8 +44,10 @@ class StateProbe:
                 layout, infos = self._join(model.layout, own.layout, infos, own.infos)
                 digests += own.digest()
                 tensors = tensors + own.tensors
+            owned = "" if optimizer is None else self.state.owned(optimizer, model)
         recorder.n_values += len(infos)
-        recorder.event("step", op, recorder.sites.find(sys._getframe(1)), layout, digests, tensors)
+        site = recorder.sites.find(sys._getframe(1))
+        recorder.state(op, site, layout, digests, tensors, owned)
         return infos, digests
 
     def _join(

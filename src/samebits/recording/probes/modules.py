@@ -19,6 +19,7 @@ class ModuleRegistry:
 
     def __init__(self) -> None:
         self.version = 0
+        self.several_roots = False
         self.on_forget: Callable[[], None] = lambda: None
         self._holding: frozenset[int] = frozenset()
         self._modules: dict[int, weakref.ref[Any]] = {}
@@ -100,6 +101,7 @@ class ModuleRegistry:
         children = {id(child) for module in alive for child in vars(module)["_modules"].values()}
         roots = [m for m in alive if id(m) not in children and any(_own_tensors(sub) for sub in m.modules())]
         self._holding = frozenset(id(sub) for root in roots for sub in root.modules() if _own_tensors(sub))
+        self.several_roots = len(roots) != 1
         prefixes = [""] if len(roots) == 1 else _numbered(type(root).__name__ for root in roots)
         for prefix, root in zip(prefixes, roots, strict=True):
             for path, module in root.named_modules():

@@ -14,10 +14,11 @@ from samebits.recording.probes.arguments import (
     written_tensors,
 )
 from samebits.recording.probes.op_specs import OpSpec, spec_of
-from samebits.recording.recorder import describe, is_tensor
+from samebits.recording.recorder import describe
 from samebits.torch_private import (
     current_node,
     dispatch_mode_class,
+    is_opaque,
     is_virtual,
     node_sequence,
     sequence_peek,
@@ -126,20 +127,31 @@ class OpProbe:
         flatten_arguments(args, inputs, others)
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
-        state = self._generator_digest(kwargs, inputs) if spec.random else b""
-        if spec.writes:
-            before = observe(inputs)
-            described = self._described_before(spec, before[1], inputs)
-            outcome = op(*args, **kwargs)
-            outputs = written_tensors(spec, outcome, args, kwargs)
-            seen = _seen_around(spec, described, outputs, before, state)
-        else:
-            outcome = op(*args, **kwargs)
-            outputs = [outcome] if type(outcome) is self._tensor else flatten_outputs(outcome)
-            seen = _seen_after(spec, inputs, outputs, state)
-            if not outputs and outcome is not None:
-                others.append(("->", outcome))
-        self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
+        try:
+            state = self._generator_digest(kwargs, inputs) if spec.random else b""
+            before = observe(inputs) if spec.writes else None
+            described = inputs if before is None else self._described_before(spec, before[1], inputs)
+        except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
+            recorder.failures.add("an operation", error)
+            return op(*args, **kwargs)
+        outcome = op(*args, **kwargs)
+        try:
+            if before is not None:
+                outputs = written_tensors(spec, outcome, args, kwargs)
+                seen = _seen_around(spec, described, outputs, before, state)
+            else:
+                if type(outcome) is self._tensor:
+                    outputs = [outcome]
+                else:
+                    outputs = flatten_outputs(outcome)
+                    if any(type(out) is not self._tensor and is_virtual(out) for out in outputs):
+                        return outcome
+                seen = _seen_after(spec, inputs, outputs, state)
+                if not outputs and outcome is not None:
+                    others.append(("->", outcome))
+            self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
+        except Exception as error:  # noqa: BLE001 - nor one after it
+            recorder.failures.add("an operation", error)
         return outcome
 
     def _learn(self, op: Any) -> OpSpec:
@@ -245,8 +257,13 @@ def _mode_class(probe: OpProbe) -> type[Any]:
     def dispatch(
         mode: OpMode, op: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        if types and any(is_virtual(arg) for arg in args if is_tensor(arg)):
-            return op(*args, **(kwargs or nothing))
+        if types:  # a tensor among the arguments, also in a list, is of a class with a dispatch of its own
+            tensors: list[Any] = []
+            flatten_arguments((*args, *(kwargs or nothing).values()), tensors, [])
+            if any(is_virtual(tensor) for tensor in tensors):
+                return op(*args, **(kwargs or nothing))
+            if any(is_opaque(tensor) for tensor in tensors):
+                return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
         thread = mode.thread
         if len(thread.forward) > _FORWARD_SITES:
             thread.forward.clear()

@@ -51,13 +51,14 @@ class OptimizerProbe:
             register_optimizer_step_pre_hook(self._before),
             register_optimizer_step_post_hook(self._after),
         ]
-        optimizer_class, note = torch.optim.Optimizer, self._note
+        optimizer_class, note, recorder = torch.optim.Optimizer, self._note, self._recorder
         init = optimizer_class.__init__
 
         @functools.wraps(init)
         def noted_init(optimizer: Any, /, *args: Any, **kwargs: Any) -> None:
             init(optimizer, *args, **kwargs)
-            note(optimizer)
+            with recorder.recording("an optimizer"):
+                note(optimizer)
 
         self._patches.set(optimizer_class, "__init__", noted_init)
         self._state.find_optimizers(optimizer_class)
@@ -91,7 +92,7 @@ class OptimizerProbe:
     def _before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
         if self._recorder.active:
-            with self._recorder.quietly:
+            with self._recorder.recording("gradients"):
                 self._begin(optimizer, sys._getframe(1))
 
     def _begin(self, optimizer: Any, frame: FrameType) -> None:
@@ -116,6 +117,6 @@ class OptimizerProbe:
         self._recorder.sites.optimizer_site = None
         if not self._recorder.active:
             return
-        with self._recorder.quietly:
+        with self._recorder.recording("a step"):
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)

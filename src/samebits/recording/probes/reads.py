@@ -65,7 +65,7 @@ class ReadProbe:
         # Inside torch the same methods serve its own bookkeeping.
         if not recorder.active or recorder.sites.is_own(frame):
             return
-        with recorder.quietly:
+        with recorder.recording("a read"):
             if not recordable((tensor,)):
                 return
             recorder.value("read", op, frame, (tensor,), ("",))

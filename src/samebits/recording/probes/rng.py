@@ -86,11 +86,12 @@ class RngProbe:
             result = original(*args, **kwargs)
             if recorder.active:
                 frame = sys._getframe(1)
-                if not recorder.sites.is_own(frame):
-                    given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
-                    # torch.seed() chooses the seed itself and returns it
-                    chosen = f" -> {result}" if text == "torch.seed" else ""
-                    recorder.remark("rng", "seed", frame, f"{text}({given}){chosen}")
+                with recorder.recording("a seed"):
+                    if not recorder.sites.is_own(frame):
+                        given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
+                        # torch.seed() chooses the seed itself and returns it
+                        chosen = f" -> {result}" if text == "torch.seed" else ""
+                        recorder.remark("rng", "seed", frame, f"{text}({given}){chosen}")
             return result
 
         self._patches.set(owner, name, seed)

@@ -36,7 +36,7 @@ class SaveProbe:
         @functools.wraps(save)
         def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.active:
-                with recorder.quietly:
+                with recorder.recording("a save"):
                     record_save(recorder, obj, sys._getframe(1))
             return save(obj, *args, **kwargs)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.digest import DigestPlan, digest_bytes
 from samebits.recording.events import TensorInfo
 from samebits.recording.probes.modules import instances
+from samebits.recording.probes.ownership import owned_by
 from samebits.recording.recorder import describe, is_tensor
 from samebits.torch_private import is_virtual
 
@@ -72,6 +74,10 @@ class StateTracker:
         self._older_optimizers: list[weakref.ref[Any]] = []
         self._parts: dict[Any, tuple[Any, Part]] = {}
         self._stale = True
+        self._numbers: dict[int, int] = {}
+        self._next_number = count().__next__
+        self._owned: dict[int, tuple[Part, int, str]] = {}
+        self._turn = threading.RLock()  # a script may train in several threads
         registry.on_forget = self._release
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
@@ -88,9 +94,11 @@ class StateTracker:
                 if self._optimizers.get(key) is reference:
                     del self._optimizers[key]
                     self._parts.pop(key, None)
+                    self._numbers.pop(key, None)
                     self._release()
 
             self._optimizers[key] = weakref.ref(optimizer, forget)
+            self._numbers[key] = self._next_number()
             self._stale = True
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
@@ -135,7 +143,8 @@ class StateTracker:
 
     def model(self) -> Part:
         """Parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
-        part = self._checked_main()
+        with self._turn:
+            part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
         entries = [("param", name, leaf) for name, leaf in self._living()]
         return Part(self._recorder, _uniquely(entries, self._names.values()), [], part) if entries else part
@@ -144,7 +153,8 @@ class StateTracker:
         """The state of modules and optimizers, looked up anew where something was made or deleted."""
         known = self._parts.get("model")
         if known is None or self._stale or self._seen_version != self.registry.version:
-            return self._checked_main()
+            with self._turn:
+                return self._checked_main()
         return known[1]
 
     def _checked_main(self) -> Part:
@@ -171,6 +181,7 @@ class StateTracker:
     def _release(self) -> None:
         """Hold nothing of a model or optimizer that the script has let go."""
         self._parts.pop("model", None)
+        self._owned.clear()
         self._dicts, self._seen_version = [], -1
 
     def gradients(self) -> list[tuple[str, Any]]:
@@ -198,6 +209,20 @@ class StateTracker:
             self._parts[id(optimizer)] = (key, part)
         return part
 
+    def owned(self, optimizer: Any, model: Part) -> str:
+        """Which tensors of the model part belong to an optimizer; empty for all of the first one's."""
+        size = sum([len(group["params"]) for group in optimizer.param_groups])
+        known = self._owned.get(id(optimizer))
+        if known is not None and known[0] is model and known[1] == size:
+            return known[2]
+        held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+        text = owned_by(self._numbers[id(optimizer)], held, model.tensors, self.registry)
+        if (
+            self._parts.get("model", (None, None))[1] is model
+        ):  # else it holds tensors that are not to be kept
+            self._owned[id(optimizer)] = (model, size, text)
+        return text
+
     def _name_of(self, parameter: Any) -> str:
         leaf = self.leaves.get(id(parameter))
         return self._names.get(id(parameter), "?" if leaf is None else leaf[0])
@@ -223,6 +248,7 @@ class StateTracker:
         # A lazy parameter stays the same object when it gets its contents: then all is looked up each time.
         self._stale = len(entries) < len(found)
         self._parts["model"] = (None if self._stale else key, part)
+        self._owned.clear()
         return part
 
 

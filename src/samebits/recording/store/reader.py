@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, Event, RunInfo
+from samebits.recording.events import END, KINDS, Event, RunInfo
 from samebits.recording.store import schema
 from samebits.recording.store.decoding import Damage, Tables, Unpacked, decode_info, unpack
 from samebits.recording.store.safetensors import check_safetensors
@@ -177,7 +177,7 @@ class RecordReader:
         if type(last) is not int:
             return 0
         final = [event for event in self._unpacked(last, last) if event.step == last]
-        closed = any(event.kind == _STEP and self._tables.texts.get(event.op) != "end" for event in final)
+        closed = any(event.kind == _STEP and self._tables.texts.get(event.op) != END for event in final)
         return last + closed
 
     @contextmanager

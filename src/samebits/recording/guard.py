@@ -1,0 +1,62 @@
+"""An unexpected error of a probe is not the script's: it is noted, and the script goes on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+
+class Failures:
+    """What could not be recorded, and why: the first error of each kind."""
+
+    def __init__(self) -> None:
+        self._first: dict[str, str] = {}
+
+    def add(self, kind: str, error: BaseException) -> None:
+        """Note an error, unless one of this kind is noted already."""
+        if kind not in self._first:
+            try:
+                text = str(error).strip().partition("\n")[0]
+            except Exception:  # noqa: BLE001 - an exception of the script's own
+                text = ""
+            self._first[kind] = type(error).__name__ + (f": {text}" if text else "")
+
+    def notes(self) -> list[str]:
+        """One line for each kind."""
+        return [
+            f"recording of {kind} failed and left something out ({text})"
+            for kind, text in list(self._first.items())
+        ]
+
+
+class Guard:
+    """A context in which a probe records something: its ops are samebits' own, its errors are noted.
+
+    `StopRun`, interrupts and errors that samebits raises on purpose pass.
+
+    Args:
+        inside: the context that makes ops samebits' own.
+        failures: where errors are noted.
+        kind: what is being recorded, in words.
+    """
+
+    __slots__ = ("_failures", "_inside", "_kind")
+
+    def __init__(self, inside: AbstractContextManager[None], failures: Failures, kind: str) -> None:
+        self._inside = inside
+        self._failures = failures
+        self._kind = kind
+
+    def __enter__(self) -> None:
+        self._inside.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
+        self._inside.__exit__(kind, error, trace)  # type: ignore[arg-type]
+        if error is None or not isinstance(error, Exception) or isinstance(error, SamebitsError):
+            return False
+        self._failures.add(self._kind, error)
+        return True
