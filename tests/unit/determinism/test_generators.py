@@ -311,6 +311,15 @@ def test_a_generator_that_cannot_be_read_is_told():
     gc.collect()
 
 
+def test_what_has_no_state_is_passed_over(recwarn):
+    """`SystemRandom` draws entropy; `secrets` holds one."""
+    held = random.SystemRandom()
+    with rng.isolated():
+        held.random()
+
+    assert [str(found.message) for found in recwarn if "OpenCV" not in str(found.message)] == []
+
+
 def test_torchs_generators_are_what_they_were():
     """Types, pickles and copies are those without control; only weak references are kept."""
     with controlled():

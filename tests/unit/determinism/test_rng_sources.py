@@ -383,6 +383,7 @@ BAD_STATES = [
     ("numpy", lambda data: changed(data, "bit_generator", value="set_state")),
     ("numpy", lambda data: changed(data, "bit_generator", value="Xoroshiro")),
     ("numpy", lambda data: changed(data, "gauss", value="x")),
+    ("numpy", lambda data: changed(data, "of_a_later_version", value=1)),
     ("cuda", lambda data: b'{"devices": []}'),
     ("cuda", lambda data: b'{"devices": ["00", "00"]}'),
     ("cuda", lambda data: b'{"waiting": [["every", 3]]}'),
