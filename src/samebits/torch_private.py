@@ -6,6 +6,7 @@ precision of the report, never a wrong verdict. Read in torch 2.6.0 and 2.13.0.
 
 from __future__ import annotations
 
+import struct
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -189,3 +190,145 @@ def hide_from_compiler(trace_rules: Any) -> None:
     add = getattr(trace_rules, "add", None)
     if add is not None:
         add("samebits")
+
+
+# Switches of torch that live in `torch._C`: name of the switch -> its getter and its setter there.
+# A getter that is missing means that this build does not have the switch. Read in torch 2.6.0 and 2.13.0;
+# `prefer_cublaslt_grouped_gemm` is in `Context.h` of 2.15.
+CORE_FLAGS = {
+    "deterministic-algorithms": ("_get_deterministic_algorithms", "_set_deterministic_algorithms"),
+    "fill-uninitialized": (
+        "_get_deterministic_fill_uninitialized_memory",
+        "_set_deterministic_fill_uninitialized_memory",
+    ),
+    "cudnn-deterministic": ("_get_cudnn_deterministic", "_set_cudnn_deterministic"),
+    "cudnn-benchmark": ("_get_cudnn_benchmark", "_set_cudnn_benchmark"),
+    "cudnn-benchmark-limit": ("_cuda_get_cudnn_benchmark_limit", "_cuda_set_cudnn_benchmark_limit"),
+    "cudnn-enabled": ("_get_cudnn_enabled", "_set_cudnn_enabled"),
+    "cudnn-depthwise-kernel": ("_get_cudnn_depthwise_kernel", "_set_cudnn_depthwise_kernel"),
+    "cudnn-allow-tf32": ("_get_cudnn_allow_tf32", "_set_cudnn_allow_tf32"),
+    "mkldnn-enabled": ("_get_mkldnn_enabled", "_set_mkldnn_enabled"),
+    "mkldnn-deterministic": ("_get_mkldnn_deterministic", "_set_mkldnn_deterministic"),
+    "matmul-allow-tf32": ("_get_cublas_allow_tf32", "_set_cublas_allow_tf32"),
+    "matmul-precision": ("_get_float32_matmul_precision", "_set_float32_matmul_precision"),
+    "matmul-fp16-reduction": (
+        "_get_cublas_allow_fp16_reduced_precision_reduction",
+        "_set_cublas_allow_fp16_reduced_precision_reduction",
+    ),
+    "matmul-bf16-reduction": (
+        "_get_cublas_allow_bf16_reduced_precision_reduction",
+        "_set_cublas_allow_bf16_reduced_precision_reduction",
+    ),
+    "matmul-fp16-accumulation": (
+        "_get_cublas_allow_fp16_accumulation",
+        "_set_cublas_allow_fp16_accumulation",
+    ),
+    "cpu-fp16-reduction": (
+        "_get_cpu_allow_fp16_reduced_precision_reduction",
+        "_set_cpu_allow_fp16_reduced_precision_reduction",
+    ),
+    "blas-library": ("_get_blas_preferred_backend", "_set_blas_preferred_backend"),
+    "linalg-library": ("_get_linalg_preferred_backend", "_set_linalg_preferred_backend"),
+    "cublaslt-grouped-gemm": ("_get_prefer_cublaslt_grouped_gemm", "_set_prefer_cublaslt_grouped_gemm"),
+    "sm-carveout": ("_get_sm_carveout_experimental", "_set_sm_carveout_experimental"),
+    "sdpa-flash": ("_get_flash_sdp_enabled", "_set_sdp_use_flash"),
+    "sdpa-mem-efficient": ("_get_mem_efficient_sdp_enabled", "_set_sdp_use_mem_efficient"),
+    "sdpa-math": ("_get_math_sdp_enabled", "_set_sdp_use_math"),
+    "sdpa-cudnn": ("_get_cudnn_sdp_enabled", "_set_sdp_use_cudnn"),
+    "sdpa-fa3": ("_get_fa3_sdp_enabled", "_set_sdp_use_fa3"),
+    "sdpa-overrideable": ("_get_overrideable_sdp_enabled", "_set_sdp_use_overrideable"),
+    "sdpa-order": ("_get_sdp_priority_order", "_set_sdp_priority_order"),
+    "sdpa-math-reduction": (
+        "_get_math_sdp_allow_fp16_bf16_reduction",
+        "_set_math_sdp_allow_fp16_bf16_reduction",
+    ),
+    "threads": ("get_num_threads", "set_num_threads"),
+    "interop-threads": ("get_num_interop_threads", "set_num_interop_threads"),
+}
+PRECISION_SETTER = "_set_fp32_precision_setter"
+WARN_ONLY_GETTER = "_get_deterministic_algorithms_warn_only"
+COMPILER_CONFIG = "torch._inductor.config"
+_DETERMINISM_PUBLIC = {"_set_deterministic_algorithms": ("use_deterministic_algorithms",)}
+
+
+def core_function(name: str) -> Callable[..., Any] | None:
+    """A function of `torch._C`; None when this build does not have it, or torch is not imported."""
+    torch = sys.modules.get("torch")
+    found: Callable[..., Any] | None = getattr(getattr(torch, "_C", None), name, None)
+    return found
+
+
+def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Callable[[str], None]] | None:
+    """Reads and sets `fp32_precision` of one kind of op (torch 2.9 and later); None when it is missing."""
+    get, put = core_function("_get_fp32_precision_getter"), core_function(PRECISION_SETTER)
+    if get is None or put is None:
+        return None
+    return lambda: str(get(backend, op)), lambda value: put(backend, op, value)
+
+
+def setter_places(name: str) -> list[tuple[Any, str]]:
+    """Every attribute that holds a setter of `torch._C`: who writes a switch goes through one of them.
+
+    `torch.backends.cudnn.benchmark = True` calls what its `ContextProp` took from `torch._C` when torch was
+    imported. Without a place, a change is still noticed at the next boundary, but not its site.
+    """
+    torch = sys.modules.get("torch")
+    setter = core_function(name)
+    if torch is None or setter is None:
+        return []
+    places: list[tuple[Any, str]] = [(torch._C, name)]
+    if vars(torch).get(name) is setter:
+        places.append((torch, name))
+    places += [(torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
+    for module in list(vars(torch.backends).values()):
+        properties = vars(type(module)).values() if type(module).__module__.startswith("torch.") else ()
+        places += [(prop, "setter") for prop in properties if getattr(prop, "setter", None) is setter]
+    return places
+
+
+def config_probe(config: Any, name: str) -> Callable[[], Any]:
+    """A cheap function whose result changes when that entry of a configuration module is written.
+
+    Reading an attribute of such a module takes 2.5 microseconds (2.13.0), its entry a tenth. Without the
+    names asked for here it is the attribute that is read.
+    """
+    entry = getattr(config, "_config", {}).get(name)
+    override: Any = getattr(entry, "user_override", None)
+    if hasattr(override, "get") and type(override).__name__ == "ContextVar":
+        found: Callable[[], Any] = override.get
+        return found
+    return lambda: getattr(config, name, None)
+
+
+def native_filter() -> Any:
+    """What `torch.backends.python_native` disabled: an object with sets of names; None when it is missing."""
+    registry = sys.modules.get("torch._native.registry")
+    return getattr(registry, "_filter_state", None)
+
+
+def default_generator() -> Any:
+    """The CPU generator of torch, None before torch is imported."""
+    return getattr(sys.modules.get("torch"), "default_generator", None)
+
+
+def twister_head(state: bytes) -> tuple[int, int] | None:
+    """Which 624 numbers a CPU generator is in, and how many of them it has given out.
+
+    Args:
+        state: the first 56 bytes of `torch.Generator.get_state()`: `CPUGeneratorImplStateLegacy` of
+            aten/src/ATen/CPUGeneratorImpl.cpp (2.6.0, 2.13.0): seed, left, seeded, next, words of 64 bits.
+
+    Returns:
+        None when it is not laid out as expected.
+    """
+    _, left, seeded, following, first, second = struct.unpack_from("<QiiQQQ", state)
+    if seeded != 1 or not 0 <= left <= 624 or following > 624 or max(first, second) >= 2**32:
+        return None
+    return first << 32 | second, following
+
+
+def parameter_registration_hook(hook: Callable[..., None]) -> Any:
+    """Call `hook` whenever a module gets a parameter; a handle with `remove`, None when it is missing."""
+    modules = sys.modules.get("torch.nn.modules.module")
+    register = getattr(modules, "register_module_parameter_registration_hook", None)
+    return None if register is None else register(hook)

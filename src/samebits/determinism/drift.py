@@ -1,0 +1,283 @@
+"""Noticing that a switch or a generator was changed after it was set, and who did it.
+
+Two ways of seeing, because each misses something. Functions that write switches are wrapped: that tells the site,
+and finds a change that is undone before the next boundary. At boundaries all values are compared: that finds what
+was written past the wrappers.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.rng_positions import Rewind, RngWatch
+from samebits.determinism.setter_wrappers import SetterWrappers
+from samebits.determinism.switch_handles import Variable
+from samebits.determinism.writers import Writer, Writers
+
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+
+    from samebits.determinism.rng_positions import Position
+    from samebits.determinism.switch import Switch
+    from samebits.hooks.frames import Site
+
+_PENDING = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """One thing that was changed after it was set.
+
+    Args:
+        step: the boundary at which it was noticed.
+        what: the name of the switch, or `torch generator`.
+        before: what it had to be.
+        now: what it was found to be.
+        site: the nearest line of the user's code; None when it was written where Python cannot look.
+        by: the line of an installed library that wrote, when it was not the user's own.
+        lasting: False when it was undone before the boundary.
+    """
+
+    step: int
+    what: str
+    before: str
+    now: str
+    site: Site | None
+    by: Site | None = None
+    lasting: bool = True
+
+    def text(self) -> str:
+        """One line."""
+        where = "somewhere that Python does not see"
+        if self.site is not None:
+            where = f"{self.site.file}:{self.site.line}"
+        if self.by is not None and self.by != self.site:
+            where += f" (through {self.by.file}:{self.by.line})"
+        past = "" if self.lasting else " for a while"
+        return f"{self.what} changed{past}: {self.before} -> {self.now}, at {where}, before step {self.step}"
+
+
+class _Watched:
+    """One switch that is watched."""
+
+    def __init__(self, switch: Switch, expected: str, *, fixed: bool) -> None:
+        self.switch = switch
+        self.expected = expected
+        self.shown = expected
+        self.fixed = fixed
+        self.writer: Writer | None = None
+
+    def keeps(self, value: str) -> bool:
+        """Whether that value is no drift."""
+        return value == self.expected or (self.fixed and self.switch.keeps(value))
+
+
+class DriftWatch:
+    """Watches switches, and the global generators.
+
+    Args:
+        rng: whether the generators are watched.
+    """
+
+    def __init__(self, *, rng: bool) -> None:
+        self._rng = RngWatch() if rng else None
+        self._writers = Writers()
+        self._wrappers = SetterWrappers(self)
+        self._watched: dict[str, _Watched] = {}
+        self._by_setter: dict[str, list[_Watched]] = {}
+        self._probes: list[Any] = []
+        self._values: list[Any] = []
+        self._environment: dict[Any, Any] = {}
+        self._rng_writer: Writer | None = None
+        self._pending: deque[Drift] = deque(maxlen=_PENDING)
+        self._told: set[tuple[str, str, Site | None]] = set()
+        self._boundaries = 0
+
+    def watch(self, switch: Switch, expected: str, *, fixed: bool) -> None:
+        """Watch a switch from now on.
+
+        Args:
+            switch: which; its module is imported and the build has it.
+            expected: the value that it has to have.
+            fixed: control set it. Else it is held: until the first boundary the script may choose another value.
+        """
+        watched = self._watched[switch.name] = _Watched(switch, expected, fixed=fixed)
+        for setter in switch.handle.setters:
+            self._by_setter.setdefault(setter, []).append(watched)
+        probe = switch.handle.probe()
+        if probe is not None:
+            self._probes.append(probe)
+            self._values.append(probe())
+
+    def install(self) -> None:
+        """Begin to see who writes environment variables and who seeds Python."""
+        self._wrappers.install_python()
+        self._environment = _variables().copy()
+        if self._rng is not None:
+            self._rng.begin()
+
+    def install_torch(self, torch: ModuleType) -> None:
+        """Begin to see who writes torch's switches, given torch; after `watch` of its switches."""
+        self._wrappers.install_torch(torch, list(self._by_setter))
+
+    def install_numpy(self, numpy: ModuleType) -> None:
+        """Begin to see who seeds NumPy, given NumPy."""
+        self._wrappers.install_numpy(numpy)
+
+    def remove(self) -> None:
+        """See nothing more."""
+        self._wrappers.remove()
+
+    def rebase(self) -> None:
+        """The generators were moved on purpose, by a resumed training: what was known of them is forgotten."""
+        if self._rng is not None:
+            self._rng.begin()
+
+    def check(self, step: int) -> tuple[Drift, ...]:
+        """What changed since the last boundary, each change once. Takes some microseconds when nothing did.
+
+        Args:
+            step: the number of this boundary.
+        """
+        found: list[Drift] = []
+        if [probe() for probe in self._probes] != self._values or self._environment != _variables():
+            found = self._changes(step)
+        if self._pending:
+            found += self._undone(step, {drift.what for drift in found})
+        if self._rng is not None:
+            found += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
+            self._rng_writer = None
+        self._boundaries += 1
+        return tuple(found)
+
+    def accept(self, name: str) -> None:
+        """That switch was set back: what it is now is in order."""
+        watched = self._watched[name]
+        watched.shown = watched.expected
+        self._values = [probe() for probe in self._probes]
+        self._environment = _variables().copy()
+
+    def _changes(self, step: int) -> list[Drift]:
+        found = []
+        self._values = [probe() for probe in self._probes]
+        self._environment = _variables().copy()
+        for watched in self._watched.values():
+            drift = self._change(watched, step)
+            if drift is not None:
+                found.append(drift)
+        return found
+
+    def _change(self, watched: _Watched, step: int) -> Drift | None:
+        now = watched.switch.handle.read()
+        if now == watched.shown:
+            return None
+        watched.shown = now
+        writer = watched.writer or Writer(None)
+        if not watched.fixed and not self._boundaries and writer.direct:
+            watched.expected = now  # the script's own choice, made while it set itself up
+        if watched.keeps(now):
+            return None
+        return Drift(step, watched.switch.name, watched.expected, now, writer.site, writer.by)
+
+    def _undone(self, step: int, lasting: set[str]) -> list[Drift]:
+        pending, self._pending = self._pending, deque(maxlen=_PENDING)
+        return [dataclasses.replace(drift, step=step) for drift in pending if drift.what not in lasting]
+
+    def _rewound(self, rewind: Rewind, step: int) -> Drift:
+        writer = self._rng_writer or Writer(None)
+        return _rewind(rewind, step, writer)
+
+    # What the wrappers call.
+
+    def writer(self, frame: FrameType) -> Writer:
+        """Who called a setter."""
+        return self._writers.of(frame)
+
+    def wrote(self, setter: str, frame: FrameType) -> None:
+        """A setter of torch was called: note who did it, and whether it broke what control set."""
+        writer = self._writers.of(frame)
+        if writer.own:
+            return
+        for watched in self._by_setter.get(setter, ()):
+            self._note_write(watched, writer)
+
+    def wrote_variable(self, name: str, frame: FrameType) -> None:
+        """An environment variable is being written."""
+        watched = self._watched.get(name)
+        if watched is None or not isinstance(watched.switch.handle, Variable):
+            return
+        writer = self._writers.of(frame)
+        if not writer.own:
+            watched.writer = writer
+
+    def _note_write(self, watched: _Watched, writer: Writer) -> None:
+        now = watched.switch.handle.read()
+        if now != watched.shown:
+            watched.writer = writer
+        if not watched.fixed or watched.keeps(now):
+            return
+        name = watched.switch.name
+        key = (name, now, writer.by or writer.site)
+        if key not in self._told:
+            self._told.add(key)
+            place = (writer.site, writer.by)
+            self._pending.append(Drift(0, name, watched.expected, now, *place, lasting=False))
+
+    def positions(self) -> dict[str, Position]:
+        """Where the generators stand."""
+        return {} if self._rng is None else self._rng.positions()
+
+    def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
+        """A function that seeds was called: by a library, in the middle of a run, that is drift."""
+        if self._rng is None:
+            return
+        writer = self._writers.of(frame)
+        for source, position in self._rng.positions().items():
+            path = self._rng.paths.get(source)
+            if path is None or position == before.get(source):
+                continue
+            path.sample(before.get(source, position), "the last seeding")
+            earlier = path.earlier(position)
+            if not writer.own and not writer.direct:
+                self._note_seeding(source, earlier, writer)
+            path.go(position, "the last seeding")
+
+    def _note_seeding(self, source: str, earlier: str, writer: Writer) -> None:
+        if earlier:
+            self._pending.append(_rewind(Rewind(source, earlier), 0, writer))
+        elif self._boundaries:
+            place = (writer.site, writer.by)
+            self._pending.append(Drift(0, f"{source} generator", "its own stream", "seeded anew", *place))
+
+    def restored(self, frame: FrameType) -> None:
+        """A function that sets a generator's state was called."""
+        if self._rng is None:
+            return
+        writer = self._writers.of(frame)
+        self._rng_writer = writer
+        for path in self._rng.paths.values():
+            path.forget_samples()
+        if writer.own or writer.direct:
+            self._rng.note("the last restored state")
+
+    def sampled(self, when: str, frame: FrameType) -> None:
+        """A moment between boundaries at which a look at torch's generator is cheap."""
+        if self._rng is None:
+            return
+        for rewind in self._rng.sample(when):
+            self._pending.append(_rewind(rewind, 0, self._writers.of(frame)))
+
+
+def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
+    now = f"back where it was at {rewind.earlier}, or before"
+    return Drift(step, f"{rewind.source} generator", "going on", now, writer.site, writer.by)
+
+
+def _variables() -> dict[Any, Any]:
+    """The environment variables, as they are held: comparing them takes a third of a microsecond."""
+    found: dict[Any, Any] = getattr(os.environ, "_data", None) or dict(os.environ)
+    return found

@@ -1,0 +1,151 @@
+"""Wrappers around the functions that write switches and seed generators, so that it is known who calls them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import random
+import sys
+from typing import TYPE_CHECKING, Any, Protocol
+
+from samebits.hooks.patching import Patches
+from samebits.torch_private import parameter_registration_hook, setter_places
+
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+
+    from samebits.determinism.rng_positions import Position
+
+
+class Listener(Protocol):
+    """**Protocol:** what hears of calls; `DriftWatch`."""
+
+    def wrote(self, setter: str, frame: FrameType) -> None:
+        """A setter of torch was called."""
+
+    def wrote_variable(self, name: str, frame: FrameType) -> None:
+        """An environment variable was written."""
+
+    def positions(self) -> dict[str, Position]:
+        """Where the generators stand."""
+
+    def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
+        """A function that seeds was called."""
+
+    def restored(self, frame: FrameType) -> None:
+        """A function that sets a generator's state was called."""
+
+    def sampled(self, when: str, frame: FrameType) -> None:
+        """A moment at which to look at the generators."""
+
+
+class SetterWrappers:
+    """Puts wrappers in place, and takes them away.
+
+    Args:
+        listener: what hears of calls.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self._patches = Patches()
+        self._hook: Any = None
+
+    def install_python(self) -> None:
+        """Wrap what writes environment variables, and what seeds Python's generator."""
+        for name in ("putenv", "unsetenv"):
+            self._patches.set(os, name, self._variable_writer(getattr(os, name)))
+        self._seeders((random, "seed"))
+        self._restorers((random, "setstate"))
+
+    def install_numpy(self, numpy: ModuleType) -> None:
+        """Wrap what seeds NumPy's global generator."""
+        self._seeders((numpy.random, "seed"))
+        self._restorers((numpy.random, "set_state"))
+
+    def install_torch(self, torch: Any, setters: list[str]) -> None:
+        """Wrap those setters wherever torch holds them, and what seeds its generators."""
+        for setter in setters:
+            for owner, name in setter_places(setter):
+                self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
+        for owner in (torch, torch.random):
+            self._seeders((owner, "manual_seed"), (owner, "seed"))
+            self._restorers((owner, "set_rng_state"))
+        cuda = torch.cuda
+        self._seeders(*((cuda, name) for name in ("manual_seed", "manual_seed_all", "seed", "seed_all")))
+        self._restorers((cuda, "set_rng_state"), (cuda, "set_rng_state_all"))
+        loader = torch.utils.data.DataLoader
+        self._patches.set(loader, "__init__", self._loader_maker(loader.__init__))
+        self._hook = parameter_registration_hook(self._parameter_made)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self._patches.restore()
+        if self._hook is not None:
+            self._hook.remove()
+            self._hook = None
+
+    def _seeders(self, *places: tuple[Any, str]) -> None:
+        for owner, name in places:
+            self._patches.set(owner, name, self._seeder(getattr(owner, name)))
+
+    def _restorers(self, *places: tuple[Any, str]) -> None:
+        for owner, name in places:
+            self._patches.set(owner, name, self._restorer(getattr(owner, name)))
+
+    def _writer(self, setter: str, original: Any) -> Any:
+        listener = self._listener
+
+        @functools.wraps(original)
+        def write(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            listener.wrote(setter, sys._getframe(1))
+            return result
+
+        return write
+
+    def _variable_writer(self, original: Any) -> Any:
+        listener = self._listener
+
+        @functools.wraps(original)
+        def write(name: Any, *value: Any) -> Any:
+            listener.wrote_variable(os.fsdecode(name), sys._getframe(1))
+            return original(name, *value)
+
+        return write
+
+    def _seeder(self, original: Any) -> Any:
+        listener = self._listener
+
+        @functools.wraps(original)
+        def seed(*args: Any, **kwargs: Any) -> Any:
+            before = listener.positions()
+            result = original(*args, **kwargs)
+            listener.seeded(before, sys._getframe(1))
+            return result
+
+        return seed
+
+    def _restorer(self, original: Any) -> Any:
+        listener = self._listener
+
+        @functools.wraps(original)
+        def restore(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            listener.restored(sys._getframe(1))
+            return result
+
+        return restore
+
+    def _loader_maker(self, original: Any) -> Any:
+        listener = self._listener
+
+        @functools.wraps(original)
+        def make(loader: Any, *args: Any, **kwargs: Any) -> None:
+            listener.sampled("the making of a data loader", sys._getframe(1))
+            original(loader, *args, **kwargs)
+
+        return make
+
+    def _parameter_made(self, *_: Any) -> None:
+        self._listener.sampled("the making of a module", sys._getframe(1))
