@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import samebits
 from samebits.cli.command import summary
 from samebits.cli.compare import CompareCommand
+from samebits.cli.doctor import DoctorCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
@@ -25,7 +26,13 @@ if TYPE_CHECKING:
 
     from samebits.cli.command import Command
 
-_COMMANDS: tuple[Command, ...] = (VerifyCommand(), RunCommand(), CompareCommand(), ShowCommand())
+_COMMANDS: tuple[Command, ...] = (
+    VerifyCommand(),
+    RunCommand(),
+    CompareCommand(),
+    ShowCommand(),
+    DoctorCommand(),
+)
 _EPILOG = """\
 examples:
   samebits verify train.py --epochs 1    # the same bits twice? if not, why?

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import samebits
 from samebits.doctor.place import look_at_place
@@ -98,12 +98,16 @@ def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]
             ).returncode
         except subprocess.TimeoutExpired:
             return None, f"it took more than {_SECONDS:.0f} seconds"
-        answer.seek(0)
-        text = answer.read()
+        text = _all_of(answer)
         if text:
             facts: dict[str, Any] = json.loads(text)
             return facts, ""
-        return None, _describe_end(status, said.seek(0) or said.read())
+        return None, _describe_end(status, _all_of(said))
+
+
+def _all_of(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 def _describe_end(status: int, said: bytes) -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
-from samebits.doctor.checks import gpus, loading, packages, portability, process, proof, threads
+from samebits.doctor.checks import (
+    gpus,
+    loading,
+    packages,
+    portability,
+    process,
+    proof,
+    switches,
+    threads,
+)
 from samebits.doctor.threat import EVERY, LEVELS, PROMISES, Threat
 
 if TYPE_CHECKING:
@@ -19,6 +28,9 @@ CHECKS: tuple[Check, ...] = (
     process.startup_code,
     process.device_backends,
     process.preloaded_libraries,
+    switches.unfit_variables,
+    switches.unset_switches,
+    switches.set_variables,
     threads.thread_count,
     threads.torchrun_threads,
     threads.ineffective_thread_count,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ast
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 _MOST_FILES = 2000
 
@@ -36,6 +36,22 @@ def imported_packages(start: Path, root: Path) -> frozenset[str]:
             if not own:
                 found.add(name.partition(".")[0])
     return frozenset(found)
+
+
+def entry(script: str | None, module: str | None, directory: Path) -> tuple[Path | None, Path]:
+    """The file that a command line runs, None if it is not beside us; and where its modules are found.
+
+    Args:
+        script: a file, or a folder that has `__main__.py`.
+        module: the argument of `-m`, where there is no script.
+        directory: the working directory.
+    """
+    if script is not None:
+        path = (directory / script).resolve()  # as Python does for the first entry of its path
+        return (path / "__main__.py", path) if path.is_dir() else (path, path.parent)
+    place = directory.joinpath(*str(module).split("."))
+    files = (place.with_name(f"{place.name}.py"), place / "__main__.py")
+    return next((file for file in files if file.is_file()), None), directory
 
 
 def _names(file: Path, root: Path) -> Iterator[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.doctor.cpus import read_kinds, read_quota
 from samebits.doctor.surroundings import Cpus, Gpu, Interpreter, Torch, to_facts
+from samebits.doctor.switch_views import view_switches
 from samebits.environment import collect
 from samebits.verification.perturbation import can_fix_layout
 
@@ -43,7 +44,7 @@ def main(arguments: list[str], startup_modules: Collection[str]) -> None:
 
 def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> dict[str, Any]:
     """The facts, as JSON can hold them."""
-    if with_torch and not getattr(sys.flags, "safe_path", sys.flags.isolated):
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path.insert(0, folder)  # as for a script that lies there
     error = _import_torch() if with_torch else ""
     usable = with_torch and not error
@@ -55,7 +56,7 @@ def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> 
         "cpus": to_facts(_describe_cpus(environment)),
         "torch": {**to_facts(torch), "file": _torch_file()},
         "digest": _try_digest() if usable else None,
-        "switches": [],
+        "switches": [to_facts(view) for view in view_switches()] if usable else [],
         "variables": {**environment.variables, **_more_variables()},
         "packages": _installed(),
         "fixable_layout": can_fix_layout(),
@@ -86,10 +87,11 @@ def _look_at_gpus() -> tuple[tuple[Gpu, ...], str]:
     """The GPUs, by starting CUDA; and why that failed where torch was built for it."""
     import torch
 
+    cuda: Any = torch.cuda
     if not (torch.version.cuda or torch.version.hip):
         return (), ""
     try:
-        torch.cuda.init()
+        cuda.init()
         gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         return tuple(Gpu(gpu.name, gpu.multi_processor_count) for gpu in gpus), ""
     except Exception as error:  # noqa: BLE001  # drivers fail in many ways; each is a finding
@@ -104,7 +106,7 @@ def _describe_torch(environment: Environment, gpus: tuple[Gpu, ...], cuda_error:
         version=facts.version,
         cuda=facts.cuda,
         cuda_error=cuda_error,
-        mkl=facts.mkl,
+        mkl=facts.mkl.removesuffix("-Product"),
         onednn=facts.onednn,
         capability=facts.capability,
         threads=facts.threads.get("intra-op", 0),
@@ -140,7 +142,7 @@ def _more_variables() -> dict[str, str]:
 
 
 def _installed() -> dict[str, str]:
-    """Version of each installed distribution by its normalised name; the first on the path is the one used."""
+    """Version of each installed distribution by its normalised name; the first on the path is used."""
     from importlib import metadata
 
     found: dict[str, str] = {}
@@ -162,7 +164,7 @@ def _backends() -> tuple[str, ...]:
 
 
 def _try_digest() -> dict[str, Any]:
-    """Digest known values; the result is that of `docs/digest.md` on every machine, or something is broken."""
+    """Digest known values: their digests are the same on every machine, or something is broken."""
     from samebits.digest.native import find_library
 
     library = find_library() is not None

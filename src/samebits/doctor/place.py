@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samebits.doctor.surroundings import Place
 from samebits.environment.software import collect_source
 from samebits.verification.naming import DEFAULT_FOLDER
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def look_at_place(directory: Path, source: Path) -> Place:

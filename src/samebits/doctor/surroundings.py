@@ -133,7 +133,9 @@ class SwitchView:
         now: its value; empty when it is not set.
         wanted: what control would make it; None when it would only hold what it finds.
         fits: whether control would leave it as it is.
+        problem: what is expected instead of its value; empty when it can have that.
         missing: why this build does not have it; empty when it has.
+        is_variable: it is an environment variable.
         when: until when it can be set.
         promises: that need it.
         why: what goes wrong without it.
@@ -144,7 +146,9 @@ class SwitchView:
     now: str
     wanted: str | None
     fits: bool
+    problem: str
     missing: str
+    is_variable: bool
     when: str
     promises: tuple[str, ...]
     why: str

@@ -36,8 +36,8 @@ def worker_draws(here: Surroundings) -> Iterable[Threat]:
             "resumable",
             "workers",
             "random draws in DataLoader workers change with num_workers",
-            "A worker is seeded with a number drawn from the main generator plus its own: from 2 workers to 4, "
-            "16 of 64 draws stay; and two ranks with one seed draw the same.",
+            "A worker is seeded with a number drawn from the main generator plus its own: from 2 workers "
+            "to 4, 16 of 64 draws stay; and two ranks with one seed draw the same.",
             "keep num_workers, or seed by the index of the sample",
             _SOURCE,
             NOTE,
@@ -51,7 +51,8 @@ def worker_threads(here: Surroundings) -> Iterable[Threat]:
             "resumable",
             "worker threads",
             f"workers compute with 1 thread, the main process with {here.torch.threads}",
-            "So num_workers=0 and num_workers=1 give other bits, without anything random: 1 of 4 sums differed.",
+            "So num_workers=0 and num_workers=1 give other bits, without anything random: 1 of 4 sums "
+            "differed.",
             "export OMP_NUM_THREADS=1, or keep num_workers above 0",
             _SOURCE,
             NOTE,

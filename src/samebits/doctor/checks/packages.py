@@ -37,8 +37,8 @@ def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "packages",
             f"installed, not imported by the script itself: {', '.join(names)}",
-            "They threaten a promise only if something that the script imports does import them, which is not "
-            "followed.",
+            "They threaten a promise only if something that the script imports does import them, which is "
+            "not followed.",
             "samebits doctor, without a script, says what is known of them",
             "read from the source of the script and the modules beside it",
             NOTE,

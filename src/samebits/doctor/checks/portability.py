@@ -24,8 +24,8 @@ def torch_release(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "torch release",
             f"bits belong to torch {version}",
-            "PyTorch does not promise the same results across releases, commits, platforms, or between CPU and "
-            "GPU.",
+            "PyTorch does not promise the same results across releases, commits, platforms, or between CPU "
+            "and GPU.",
             f"pin torch=={version} wherever runs are compared",
             "PyTorch notes on reproducibility",
             MAY_BREAK,
@@ -41,8 +41,9 @@ def instruction_set(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "instruction set",
             f"torch uses {capability} here: machines without it give other bits",
-            "Wider vectors add in another order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, `default` "
-            "66, even torch.randn; oneDNN and MKL choose by themselves. No setting removes all differences.",
+            "Wider vectors add in another order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
+            "`default` 66, even torch.randn; oneDNN and MKL choose by themselves. No setting removes all "
+            "differences.",
             "export ATEN_CPU_CAPABILITY=avx2 on all machines",
             f"{_MEASURED}; pytorch#155552",
             MAY_BREAK,
@@ -96,8 +97,8 @@ def blas_library(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "MKL",
             f"MKL {here.torch.mkl} chooses its kernels by processor",
-            "Another Intel processor gets other kernels unless the branch is fixed; another number of threads "
-            "changes results also then, outside AVX2 and AVX-512 STRICT.",
+            "Another Intel processor gets other kernels unless the branch is fixed; another number of "
+            "threads changes results also then, outside AVX2 and AVX-512 STRICT.",
             "export MKL_CBWR=AVX2,STRICT on all machines",
             "Intel oneMKL docs, conditional numerical reproducibility",
             MAY_BREAK,

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from samebits.doctor.surroundings import Surroundings
 
 OLDEST_TORCH = (2, 6)
-# Found in installed packages by looking at them as a whole; torch may lie in one of these folders only.
-_PACKAGE_FOLDERS = ("site-packages", "dist-packages")
 
 
 def torch_import(here: Surroundings) -> Iterable[Threat]:
@@ -24,10 +22,9 @@ def torch_import(here: Surroundings) -> Iterable[Threat]:
     if not torch.error:
         yield from _age(torch.version)
         return
-    shadow = torch.file and not any(folder in torch.file for folder in _PACKAGE_FOLDERS)
     where = f" (from {torch.file})" if torch.file else ""
-    remedy = 'run `python -c "import torch"`, and install PyTorch anew if it fails'
-    if shadow:
+    remedy = 'run `python -c "import torch"`, and install it anew'
+    if os.path.basename(torch.file) == "torch.py":  # PyTorch is a folder
         remedy = f"rename {torch.file}, which hides the installed package"
     yield Threat(
         EVERY,
@@ -77,9 +74,9 @@ def startup_code(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "startup",
             f"{', '.join(modules)} imported before the script: settings may be fixed",
-            "Something that Python runs at its start (sitecustomize, a .pth file, -X importtime tools) imports "
-            "a numeric library. Variables that it reads then can no longer be set, and its generators may be "
-            "used.",
+            "Something that Python runs at its start (sitecustomize, a .pth file) "
+            "imports a numeric library. Variables that it reads then can no longer be set, and its "
+            "generators may be used.",
             "python -S -c 'import sys; print(sys.modules)', and remove the hook",
             "Python docs, module site",
             MAY_BREAK,

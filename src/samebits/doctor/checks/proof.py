@@ -38,8 +38,8 @@ def free_space(here: Surroundings) -> Iterable[Threat]:
         "proven",
         "disk",
         f"{free / 1e6:.0f} MB left where records go",
-        "A record of steps takes kilobytes per step, one of every operation far more. A record that cannot be "
-        "written to its end proves nothing about what follows.",
+        "A record of steps takes kilobytes per step, one of every operation far more. A record that cannot "
+        "be written to its end proves nothing about what follows.",
         "free some space, or give --record PATH, --keep DIR",
         "docs/record-format.md",
         BREAKS if free < _NO_BYTES else MAY_BREAK,
@@ -54,7 +54,8 @@ def digest(here: Surroundings) -> Iterable[Threat]:
             "proven",
             "digest",
             f"the digest fails its own test: {tried.error}",
-            "Values with known digests were digested in a fresh process, with the back end that runs would use.",
+            "Values with known digests were digested in a fresh process, with the back end that runs would "
+            "use.",
             "unset SAMEBITS_DIGEST_BACKEND, or set it to torch; reinstall samebits",
             "docs/digest.md",
             BREAKS,
@@ -79,8 +80,8 @@ def address_layout(here: Surroundings) -> Iterable[Threat]:
             "proven",
             "addresses",
             "address randomisation cannot be switched off here",
-            "`verify --stress` then leaves addresses random in all runs instead of fixing them in every other "
-            "one. Containers forbid the call `personality` by default.",
+            "`verify --stress` then leaves addresses random in all runs instead of fixing them in every "
+            "other one. Containers forbid the call `personality` by default.",
             "docker run --security-opt seccomp=unconfined, if you use --stress",
             "personality(2); Docker docs, seccomp",
             NOTE,
@@ -100,8 +101,8 @@ def repository(here: Surroundings) -> Iterable[Threat]:
             "proven",
             "git",
             found,
-            "A record holds the commit and whether tracked files differ from it; with that, a later run can be "
-            "made from the same code.",
+            "A record holds the commit and whether tracked files differ from it; with that, a later run "
+            "can be made from the same code.",
             remedy,
             "docs/record-format.md",
             NOTE,

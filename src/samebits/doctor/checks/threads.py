@@ -37,8 +37,8 @@ def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "torchrun",
             f"torchrun with several processes would give 1 thread, not {here.torch.threads}",
-            "torchrun sets OMP_NUM_THREADS=1 when it starts more than one process and the variable is not set, "
-            "so `python train.py` and `torchrun train.py` differ on a CPU.",
+            "torchrun sets OMP_NUM_THREADS=1 when it starts more than one process and the variable is not "
+            "set, so `python train.py` and `torchrun train.py` differ on a CPU.",
             f"export OMP_NUM_THREADS={here.torch.threads}",
             "torch/distributed/run.py, 2.13.0",
             NOTE,
@@ -70,8 +70,8 @@ def cpu_quota(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "cgroup",
             f"the control group allows {quota:g} CPUs, torch runs {_counted(threads, 'thread')}",
-            "torch does not see the limit of the container. The threads are stopped in turn, which brings out "
-            "races; and a tool that does see the limit chooses another number of threads.",
+            "torch does not see the limit of the container. The threads are stopped in turn, which brings "
+            "out races; and a tool that does see the limit chooses another number of threads.",
             f"export OMP_NUM_THREADS={max(1, int(quota))}",
             "Linux, control group v2, cpu.max; os.sched_getaffinity does not include it",
             NOTE,
@@ -85,8 +85,8 @@ def core_kinds(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "hybrid CPU",
             f"cores of {len(here.cpus.kinds)} kinds: {', '.join(here.cpus.kinds)}",
-            "Threads on slower cores end later, so an order of completion changes more often; and which cores "
-            "are usable decides the number of threads.",
+            "Threads on slower cores end later, so an order of completion changes more often; and which "
+            "cores are usable decides the number of threads.",
             "taskset -c CPUS, with cores of one kind",
             "Linux, /sys/devices; a race needs more than this to change bits",
             NOTE,
