@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from samebits.doctor.surroundings import Surroundings
 
 _MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
-# From the least to the most; what ATEN_CPU_CAPABILITY accepts, and what torch then says.
-_LEVELS = {"default": "DEFAULT", "avx2": "AVX2", "avx512": "AVX512"}
 
 
 def torch_release(here: Surroundings) -> Iterable[Threat]:
@@ -64,7 +62,8 @@ def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
     """The pinned instruction set is in effect."""
     pinned = here.variables.get("ATEN_CPU_CAPABILITY", "")
     capability = here.torch.capability
-    if pinned and capability and _LEVELS.get(pinned.lower(), pinned.upper()) != capability:
+    # `avx2` is reported as `AVX2`; written `AVX2`, it is ignored with a warning (2.13.0, measured).
+    if pinned and capability and (pinned.upper() != capability or not pinned.islower()):
         yield Threat(
             "portable",
             "ATEN_CPU_CAPABILITY",
