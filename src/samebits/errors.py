@@ -22,3 +22,7 @@ class SamebitsError(Exception):
     def __init__(self, message: str, *, slug: str) -> None:
         super().__init__(message)
         self.slug = slug
+
+
+class SamebitsWarning(UserWarning):
+    """What was asked for could not be had in full, or was changed afterwards."""

@@ -325,10 +325,3 @@ def twister_head(state: bytes) -> tuple[int, int] | None:
     if seeded != 1 or not 0 <= left <= 624 or following > 624 or max(first, second) >= 2**32:
         return None
     return first << 32 | second, following
-
-
-def parameter_registration_hook(hook: Callable[..., None]) -> Any:
-    """Call `hook` whenever a module gets a parameter; a handle with `remove`, None when it is missing."""
-    modules = sys.modules.get("torch.nn.modules.module")
-    register = getattr(modules, "register_module_parameter_registration_hook", None)
-    return None if register is None else register(hook)

@@ -1,8 +1,8 @@
 """Noticing that a switch or a generator was changed after it was set, and who did it.
 
-Two ways of seeing, because each misses something. Functions that write switches are wrapped: that tells the site,
-and finds a change that is undone before the next boundary. At boundaries all values are compared: that finds what
-was written past the wrappers.
+Two ways of seeing, because each misses something. Functions that write switches are wrapped: that tells the
+site, and finds a change that is undone before the next boundary. At boundaries all values are compared: that
+finds what was written past the wrappers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from samebits.determinism.switch_handles import Variable
 from samebits.determinism.writers import Writer, Writers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType, ModuleType
 
     from samebits.determinism.rng_positions import Position
@@ -81,9 +82,11 @@ class DriftWatch:
 
     Args:
         rng: whether the generators are watched.
+        on: whether it is in charge: a later activation may be.
     """
 
-    def __init__(self, *, rng: bool) -> None:
+    def __init__(self, *, rng: bool, on: Callable[[], bool] = lambda: True) -> None:
+        self._on = on
         self._rng = RngWatch() if rng else None
         self._writers = Writers()
         self._wrappers = SetterWrappers(self)
@@ -103,7 +106,7 @@ class DriftWatch:
         Args:
             switch: which; its module is imported and the build has it.
             expected: the value that it has to have.
-            fixed: control set it. Else it is held: until the first boundary the script may choose another value.
+            fixed: control set it. Else it is held: until the first boundary the script may choose.
         """
         watched = self._watched[switch.name] = _Watched(switch, expected, fixed=fixed)
         for setter in switch.handle.setters:
@@ -129,11 +132,18 @@ class DriftWatch:
         self._wrappers.install_numpy(numpy)
 
     def remove(self) -> None:
-        """See nothing more."""
+        """See nothing more, and forget what was watched."""
         self._wrappers.remove()
+        self._watched.clear()
+        self._by_setter.clear()
+        self._probes.clear()
+        self._values.clear()
+        self._pending.clear()
+        self._told.clear()
+        self._boundaries = 0
 
     def rebase(self) -> None:
-        """The generators were moved on purpose, by a resumed training: what was known of them is forgotten."""
+        """The generators were moved on purpose, by a resumed training: their past is forgotten."""
         if self._rng is not None:
             self._rng.begin()
 
@@ -193,14 +203,10 @@ class DriftWatch:
 
     # What the wrappers call.
 
-    def writer(self, frame: FrameType) -> Writer:
-        """Who called a setter."""
-        return self._writers.of(frame)
-
     def wrote(self, setter: str, frame: FrameType) -> None:
         """A setter of torch was called: note who did it, and whether it broke what control set."""
         writer = self._writers.of(frame)
-        if writer.own:
+        if writer.own or not self._on():
             return
         for watched in self._by_setter.get(setter, ()):
             self._note_write(watched, writer)
@@ -211,7 +217,7 @@ class DriftWatch:
         if watched is None or not isinstance(watched.switch.handle, Variable):
             return
         writer = self._writers.of(frame)
-        if not writer.own:
+        if not writer.own and self._on():
             watched.writer = writer
 
     def _note_write(self, watched: _Watched, writer: Writer) -> None:
@@ -233,14 +239,13 @@ class DriftWatch:
 
     def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
         """A function that seeds was called: by a library, in the middle of a run, that is drift."""
-        if self._rng is None:
+        if self._rng is None or not self._on():
             return
         writer = self._writers.of(frame)
         for source, position in self._rng.positions().items():
             path = self._rng.paths.get(source)
             if path is None or position == before.get(source):
                 continue
-            path.sample(before.get(source, position), "the last seeding")
             earlier = path.earlier(position)
             if not writer.own and not writer.direct:
                 self._note_seeding(source, earlier, writer)
@@ -255,21 +260,12 @@ class DriftWatch:
 
     def restored(self, frame: FrameType) -> None:
         """A function that sets a generator's state was called."""
-        if self._rng is None:
+        if self._rng is None or not self._on():
             return
         writer = self._writers.of(frame)
         self._rng_writer = writer
-        for path in self._rng.paths.values():
-            path.forget_samples()
         if writer.own or writer.direct:
             self._rng.note("the last restored state")
-
-    def sampled(self, when: str, frame: FrameType) -> None:
-        """A moment between boundaries at which a look at torch's generator is cheap."""
-        if self._rng is None:
-            return
-        for rewind in self._rng.sample(when):
-            self._pending.append(_rewind(rewind, 0, self._writers.of(frame)))
 
 
 def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:

@@ -97,38 +97,19 @@ class Path:
     def __init__(self) -> None:
         self.at: Position | None = None
         self._seen: OrderedDict[int, tuple[int, str]] = OrderedDict()
-        self._samples: dict[int, tuple[int, str]] = {}
 
     def earlier(self, position: Position) -> str:
         """When the generator was there, or farther in the same numbers; empty when it never was."""
-        if position == self.at:
-            return ""
-        for seen in (self._samples, self._seen):
-            found = seen.get(position[0])
-            if found is not None and position[1] <= found[0]:
-                return found[1]
-        return ""
+        farthest, when = self._seen.get(position[0], (-1, ""))
+        return when if position[1] <= farthest else ""
 
     def go(self, position: Position, when: str) -> None:
         """It is there now, and that is in order."""
         self.at = position
-        self._samples.clear()
-        known = self._seen.get(position[0])
-        if known is None or position[1] > known[0]:
+        if position[1] > self._seen.get(position[0], (-1, ""))[0]:
             self._seen[position[0]] = (position[1], when)
             if len(self._seen) > _REMEMBERED:
                 self._seen.popitem(last=False)
-
-    def sample(self, position: Position, when: str) -> None:
-        """It passed there, between two boundaries."""
-        self.at = position
-        known = self._samples.get(position[0])
-        if known is None or position[1] > known[0]:
-            self._samples[position[0]] = (position[1], when)
-
-    def forget_samples(self) -> None:
-        """What happened since the last boundary was undone on purpose, as `fork_rng` does."""
-        self._samples.clear()
 
 
 class RngWatch:
@@ -169,15 +150,3 @@ class RngWatch:
                 rewinds.append(Rewind(source, earlier))
             path.go(position, when)
         return rewinds
-
-    def sample(self, when: str) -> list[Rewind]:
-        """Between boundaries: remember how far torch's generator came; tell if it went back."""
-        position, path = torch_position(), self.paths.get("torch")
-        if position is None or path is None or position == path.at:
-            return []
-        earlier = path.earlier(position)
-        if earlier:
-            path.go(position, when)
-            return [Rewind("torch", earlier)]
-        path.sample(position, when)
-        return []

@@ -1,4 +1,4 @@
-"""Wrappers around the functions that write switches and seed generators, so that it is known who calls them."""
+"""Wrappers around the functions that write switches and seed generators: so it is known who calls them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.patching import Patches
-from samebits.torch_private import parameter_registration_hook, setter_places
+from samebits.hooks.static_types import StaticTypePatches
+from samebits.torch_private import setter_places
 
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
@@ -35,9 +36,6 @@ class Listener(Protocol):
     def restored(self, frame: FrameType) -> None:
         """A function that sets a generator's state was called."""
 
-    def sampled(self, when: str, frame: FrameType) -> None:
-        """A moment at which to look at the generators."""
-
 
 class SetterWrappers:
     """Puts wrappers in place, and takes them away.
@@ -49,7 +47,8 @@ class SetterWrappers:
     def __init__(self, listener: Listener) -> None:
         self._listener = listener
         self._patches = Patches()
-        self._hook: Any = None
+        self._methods = StaticTypePatches()
+        self._torch: Any = None
 
     def install_python(self) -> None:
         """Wrap what writes environment variables, and what seeds Python's generator."""
@@ -68,22 +67,16 @@ class SetterWrappers:
         for setter in setters:
             for owner, name in setter_places(setter):
                 self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
-        for owner in (torch, torch.random):
-            self._seeders((owner, "manual_seed"), (owner, "seed"))
-            self._restorers((owner, "set_rng_state"))
-        cuda = torch.cuda
-        self._seeders(*((cuda, name) for name in ("manual_seed", "manual_seed_all", "seed", "seed_all")))
-        self._restorers((cuda, "set_rng_state"), (cuda, "set_rng_state_all"))
-        loader = torch.utils.data.DataLoader
-        self._patches.set(loader, "__init__", self._loader_maker(loader.__init__))
-        self._hook = parameter_registration_hook(self._parameter_made)
+        self._torch = torch
+        # All ways to seed, such as `torch.manual_seed`, end in these methods of the global generators.
+        for name in ("manual_seed", "seed"):
+            self._methods.set(torch.Generator, name, self._method(name, self._seeder))
+        self._methods.set(torch.Generator, "set_state", self._method("set_state", self._restorer))
 
     def remove(self) -> None:
         """Put everything back."""
+        self._methods.restore()
         self._patches.restore()
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
 
     def _seeders(self, *places: tuple[Any, str]) -> None:
         for owner, name in places:
@@ -137,15 +130,16 @@ class SetterWrappers:
 
         return restore
 
-    def _loader_maker(self, original: Any) -> Any:
-        listener = self._listener
+    def _method(self, name: str, wrap: Any) -> Any:
+        """A method of `torch.Generator` that is wrapped for the global generators only."""
+        torch, original = self._torch, vars(self._torch.Generator)[name]
+        wrapped = wrap(original)
 
         @functools.wraps(original)
-        def make(loader: Any, *args: Any, **kwargs: Any) -> None:
-            listener.sampled("the making of a data loader", sys._getframe(1))
-            original(loader, *args, **kwargs)
+        def method(generator: Any, *args: Any, **kwargs: Any) -> Any:
+            devices = torch.cuda.default_generators
+            if generator is torch.default_generator or any(generator is device for device in devices):
+                return wrapped(generator, *args, **kwargs)
+            return original(generator, *args, **kwargs)
 
-        return make
-
-    def _parameter_made(self, *_: Any) -> None:
-        self._listener.sampled("the making of a module", sys._getframe(1))
+        return method

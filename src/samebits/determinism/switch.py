@@ -74,6 +74,7 @@ class Switch:
         source: where that is said or was measured.
         accepts: whether another value, the user's own, keeps the promise too; such a value is kept.
         cost: what it costs to set it; empty when nothing is known to.
+        default: what it is when nobody chose; replaced without a warning.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Switch:
     source: str
     accepts: Callable[[str], bool] | None = None
     cost: str = ""
+    default: str = ""
 
     def keeps(self, value: str) -> bool:
         """Whether that value keeps the promise: the table's own, or one that it accepts."""

@@ -41,6 +41,7 @@ ALGORITHMS = (
         "ops that add with atomics run; `warn` leaves the backward of fused attention nondeterministic",
         TORCH + "; call sites in libtorch_cuda 2.15",
         cost="slower kernels of some ops; ops that have no other kernel raise an error",
+        default="off",
     ),
     Switch(
         "fill-uninitialized",
@@ -51,6 +52,7 @@ ALGORITHMS = (
         "memory that is read before it is written holds anything; filled, it holds NaN or the largest number",
         "torch.utils.deterministic docs; pytorch#193317",
         cost="up to about 15 % of a step on a GPU (Megatron-LM#6253): torch.empty becomes torch.full",
+        default="on",
     ),
     Switch(
         "cudnn-deterministic",
@@ -61,6 +63,7 @@ ALGORITHMS = (
         "cuDNN may pick convolutions that add with atomics; deterministic-algorithms leaves this flag alone",
         TORCH,
         cost="slower convolutions",
+        default="off",
     ),
     Switch(
         "cudnn-benchmark",
@@ -71,6 +74,7 @@ ALGORITHMS = (
         "convolutions are chosen by timing them, and each rounds differently",
         TORCH,
         cost="convolutions of fixed shapes are not tuned",
+        default="off",
     ),
     Switch(
         "mkldnn-deterministic",
@@ -80,6 +84,7 @@ ALGORITHMS = (
         BOTH,
         "oneDNN may pick primitives that add in the order of completion",
         "oneDNN docs, primitive attributes: deterministic mode",
+        default="off",
     ),
 )
 CUDNN = (
@@ -154,6 +159,7 @@ COMPILER = (
         "torch.compile picks kernels by timing them",
         _CONFIG,
         cost="compiled kernels are not tuned",
+        default="off",
     ),
     _compiler("inductor-batch-invariant", "batch_invariant", "sums follow the batch size"),
     _compiler("inductor-numerics", "numerics", "compiled code rounds differently", "word"),

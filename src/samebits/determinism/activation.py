@@ -1,0 +1,305 @@
+"""Control begins, stays and ends: seeds, switches, and the watch over both."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.drift import Drift, DriftWatch
+from samebits.determinism.process import PROCESS, Active
+from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
+from samebits.determinism.switches import wanted_by
+from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.hooks.frames import FrameRanks, Site, nearest_site
+from samebits.hooks.imports import PostImport
+from samebits.torch_private import COMPILER_CONFIG
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    from samebits.determinism.control import Control
+
+    Warn = Callable[[str, "Site | None"], None]
+
+ON_DRIFT = ("warn", "error", "restore", "ignore")
+REMEDY = "start it with `samebits run --seed N script.py`, which sets them in time"
+
+
+@dataclass(frozen=True, slots=True)
+class ActivationReport:
+    """What control did.
+
+    Args:
+        seed: the run seed of this process; None when RNG sources were left alone.
+        switches: a row for each switch that is set or watched, in the order of the table.
+        warnings: what was warned about.
+    """
+
+    seed: int | None
+    switches: tuple[SwitchRow, ...]
+    warnings: tuple[str, ...]
+
+    def named(self, name: str) -> SwitchRow:
+        """The row of that switch.
+
+        Raises:
+            KeyError: it is neither set nor watched.
+        """
+        for row in self.switches:
+            if row.name == name:
+                return row
+        raise KeyError(name)
+
+
+class Activation:
+    """One activation of a control in this process.
+
+    Switches and generators belong to the process, so an activation acts on all its threads. Activations nest;
+    each puts back what it found. One that is stopped while others, started later, go on, puts its values back
+    when the last of those has stopped.
+
+    Args:
+        control: what is asked for.
+        fresh_process: this process was started for it, with the variables of `environment_for`.
+        warn: what is called with a warning and the line that it is about; by default `warnings.warn_explicit`
+            with `SamebitsWarning`.
+    """
+
+    def __init__(self, control: Control, *, fresh_process: bool, warn: Warn | None = None) -> None:
+        if control.on_drift not in ON_DRIFT:
+            message = f"on_drift is {control.on_drift!r}; expected one of {', '.join(ON_DRIFT)}"
+            raise SamebitsError(message, slug="usage")
+        self._control = control
+        self._fresh = fresh_process
+        self._tell = warn or show_warning
+        self._settings = tuple(Setting(wanted) for wanted in wanted_by(control))
+        self._imports = PostImport()
+        self._watch = DriftWatch(rng=control.seed is not None, on=lambda: STACK.top is self)
+        self._warnings: list[str] = []
+        self._parts: list[Any] = []
+        self._steps = 0
+        self._active: Active | None = None
+        self.running = False
+
+    @property
+    def report(self) -> ActivationReport:
+        """What was done, with the values that the switches have at this moment."""
+        rows = tuple(setting.row() for setting in self._settings)
+        seed = None if PROCESS.current is None else PROCESS.current.seed
+        return ActivationReport(seed, rows, tuple(self._warnings))
+
+    def start(self) -> None:
+        """Set everything that can be set now; the rest when its module is imported. Imports nothing heavy.
+
+        Raises:
+            SamebitsError: what the RNG sources raise; nothing is left behind.
+        """
+        if self.running:
+            return
+        self.running = True
+        self._warnings.clear()
+        self._steps = 0
+        STACK.push(self)
+        try:
+            self._begin()
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Put everything back. Does nothing when it is not running."""
+        if not self.running:
+            return
+        self.running = False
+        if self._active is not None:
+            PROCESS.drop(self._active)
+            self._active = None
+        STACK.settle()
+
+    def on_torch(self, callback: Callable[[ModuleType], None]) -> None:
+        """Call back with torch once it is imported and its switches are set; at once if they are."""
+        self._imports.on_import("torch", callback)
+
+    def check(self, step: int | None = None) -> tuple[Drift, ...]:
+        """Compare everything that is watched with what it has to be, and act as `Control.on_drift` says.
+
+        Takes some microseconds when nothing changed. While a later activation runs, that one watches.
+
+        Args:
+            step: the number of this boundary; by default they are counted from 1.
+
+        Returns:
+            What changed since the last call.
+
+        Raises:
+            SamebitsError: something did, and `on_drift` is `error`; `drift`.
+        """
+        self._steps += 1
+        if self._control.on_drift == "ignore" or STACK.top is not self:
+            return ()
+        drifts = self._watch.check(self._steps if step is None else step)
+        if drifts:
+            self._act(drifts)
+        return drifts
+
+    def rebase(self) -> None:
+        """The generators were set on purpose, by a resumed training; what follows is compared with that."""
+        self._watch.rebase()
+
+    def undo(self) -> None:
+        """Called when no later activation runs: put back what was found."""
+        self._watch.remove()
+        self._imports.remove()
+        for part in reversed(self._parts):
+            part.remove()
+        self._parts.clear()
+        for setting in self._settings:
+            setting.put_back()
+
+    def _begin(self) -> None:
+        self._imports.install()
+        self._apply("")
+        self._warn_of_lateness()
+        if self._control.seed is not None or PROCESS.current is None:  # else the outer seed stays in force
+            self._active = Active(self._control, self._control.seed)
+            PROCESS.push(self._active)
+            self._seed(self._active)
+            self._install_parts(self._active)
+        self._watch.install()  # on top of what the parts replaced, so that it is taken away first
+        self._imports.on_import("numpy", self._watch.install_numpy)
+        self._imports.on_import("torch", self._with_torch)
+        self._imports.on_import(COMPILER_CONFIG, self._with_compiler)
+
+    def _seed(self, active: Active) -> None:
+        if self._control.seed is None:
+            return
+        rng = import_module("samebits.determinism.rng")
+        rank = rng.current_rank() if self._control.per_rank else None
+        seed = active.seed = rng.seed_all(self._control.seed, rank=rank)
+        for source in rng.sources():
+            if not source.available() and source.module:
+                self._imports.on_import(source.module, _seeder(source, seed))
+
+    def _install_parts(self, active: Active) -> None:
+        parts, loaders = _parts(active)
+        for part in parts:
+            part.install()
+            self._parts.append(part)
+
+        def with_torch(torch: ModuleType) -> None:
+            loaders.install(torch)
+            self._parts.append(loaders)
+
+        self._imports.on_import("torch", with_torch)
+
+    def _with_torch(self, torch: ModuleType) -> None:
+        self._apply("torch")
+        self._watch.install_torch(torch)
+
+    def _with_compiler(self, _: ModuleType) -> None:
+        self._apply(COMPILER_CONFIG)
+
+    def _apply(self, module: str) -> None:
+        """Set and read back the switches that live in that module."""
+        settings = [setting for setting in self._settings if setting.switch.handle.module == module]
+        for setting in settings:
+            setting.begin()
+        for setting in settings:
+            setting.apply()
+        for setting in settings:
+            setting.settle()
+            if setting.watched:
+                self._watch.watch(setting.switch, setting.now, fixed=setting.wanted is not None)
+            self._warn_of(setting)
+
+    def _warn_of(self, setting: Setting) -> None:
+        name = setting.switch.name
+        if setting.state == FAILED:
+            self._warn(f"the switch {name} could not be set to {setting.wanted}: {setting.why}")
+        elif setting.state == MISSING and setting.explicit:
+            self._warn(f"the switch {name} was asked for: {setting.why}")
+        elif setting.replaced:
+            self._warn(f"{name}: {setting.before} is replaced by {setting.now}: {setting.switch.why}")
+
+    def _warn_of_lateness(self) -> None:
+        late = [setting for setting in self._settings if setting.state == TOO_LATE]
+        if not late:
+            return
+        rows = "; ".join(f"{setting.switch.name} ({setting.why}: {setting.switch.why})" for setting in late)
+        self._warn(f"it is too late in this process for {rows}; {REMEDY}")
+
+    def _warn(self, message: str, site: Site | None = None) -> None:
+        self._warnings.append(message)
+        self._tell(message, site)
+
+    def _act(self, drifts: tuple[Drift, ...]) -> None:
+        if self._control.on_drift == "error":
+            message = "; ".join(drift.text() for drift in drifts) + "; expected no change after control began"
+            raise SamebitsError(message, slug="drift")
+        for drift in drifts:
+            ending = self._set_again(drift) if self._control.on_drift == "restore" else ""
+            self._warn(drift.text() + ending, drift.by or drift.site)
+
+    def _set_again(self, drift: Drift) -> str:
+        for setting in self._settings:
+            if setting.switch.name == drift.what:
+                setting.set_again()
+                self._watch.accept(drift.what)
+                return f"; it is {setting.now} again"
+        return "; a generator cannot be set back: what it gave meanwhile was used"
+
+
+class ActivationStack:
+    """The activations of this process, the innermost last; those that ended too early wait for their turn."""
+
+    def __init__(self) -> None:
+        self._stack: list[Activation] = []
+
+    @property
+    def top(self) -> Activation | None:
+        """The innermost one that runs."""
+        return self._stack[-1] if self._stack else None
+
+    def push(self, activation: Activation) -> None:
+        """It begins."""
+        self._stack.append(activation)
+
+    def settle(self) -> None:
+        """Undo all that have ended, as far as none that runs lies above them."""
+        while self._stack and not self._stack[-1].running:
+            self._stack.pop().undo()
+            if self._stack:
+                self._stack[-1].rebase()  # the generators are where the other left them
+
+
+STACK = ActivationStack()
+
+
+def _parts(active: Active) -> tuple[list[Any], Any]:
+    """What else controls this process: those to be installed now, and the control of data loaders."""
+    home = "samebits.determinism"
+    generators = import_module(f"{home}.generators").GeneratorControl(active)
+    children = import_module(f"{home}.processes").ChildProcesses(active)
+    return [generators, children], import_module(f"{home}.loaders").LoaderControl(active)
+
+
+def _seeder(source: Any, seed: int) -> Callable[[ModuleType], None]:
+    """Seeds a source whose library has just been imported."""
+
+    def seed_it(_: ModuleType) -> None:
+        source.seed(seed)
+
+    return seed_it
+
+
+def show_warning(message: str, site: Site | None) -> None:
+    """Warn about a line of the user's code, by default about the one that is running."""
+    place = site or nearest_site(FrameRanks(), sys._getframe(1))
+    file, line = ("samebits", 1) if place is None else (place.file, place.line)
+    name = os.path.splitext(os.path.basename(file))[0]
+    warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)

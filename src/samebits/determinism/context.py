@@ -1,0 +1,146 @@
+"""`samebits.deterministic`: control from inside a script, a notebook or a test."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.activation import Activation
+from samebits.determinism.control import Control
+from samebits.determinism.throwing import ErrorExplainer, explain
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from types import ModuleType, TracebackType
+
+    from typing_extensions import Self
+
+    from samebits.determinism.activation import ActivationReport
+    from samebits.determinism.drift import Drift
+
+
+class Determinism:
+    """Control of this process, active since it was made; also a context manager.
+
+    `with` blocks may be nested and entered again: control ends with the outermost one, or with `restore`, and
+    begins anew, with the same seed, when a block is entered after that. It holds for all threads: switches and
+    global generators belong to the process, so two threads cannot have two of them.
+
+    Args:
+        control: what is asked for.
+    """
+
+    def __init__(self, control: Control) -> None:
+        self._activation = Activation(control, fresh_process=False)
+        self._explainer = ErrorExplainer()
+        self._step_hook: Any = None
+        self._depth = 0
+        self._begin()
+
+    @property
+    def report(self) -> ActivationReport:
+        """What was set, and what could not be."""
+        return self._activation.report
+
+    def check(self, step: int | None = None) -> tuple[Drift, ...]:
+        """Look for drift now. Every step of an optimizer does; a loop without one may call it.
+
+        Raises:
+            SamebitsError: something changed, and `on_drift` is `error`; `drift`.
+        """
+        return self._activation.check(step)
+
+    def rebase(self) -> None:
+        """Generators were set on purpose, by resuming from a checkpoint: that is no drift."""
+        self._activation.rebase()
+
+    def restore(self) -> None:
+        """Put every switch back. Generators stay where they are. Does nothing the second time."""
+        if self._activation.running:
+            self._end()
+
+    def __enter__(self) -> Self:
+        if not self._activation.running:
+            self._begin()
+        self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._depth = max(0, self._depth - 1)
+        if not self._depth:
+            self.restore()
+        text = None if error is None or isinstance(error, SamebitsError) else explain(error)
+        if text is not None:
+            raise SamebitsError(text, slug="nondeterministic-op") from error
+
+    def _begin(self) -> None:
+        self._activation.start()
+        try:
+            self._explainer.install()
+            self._activation.on_torch(self._follow_steps)
+        except BaseException:
+            self._end()
+            raise
+
+    def _end(self) -> None:
+        if self._step_hook is not None:
+            self._step_hook.remove()
+            self._step_hook = None
+        self._explainer.remove()
+        self._activation.stop()
+
+    def _follow_steps(self, _: ModuleType) -> None:
+        optimizers: Any = sys.modules["torch.optim.optimizer"]
+        self._step_hook = optimizers.register_optimizer_step_post_hook(self._stepped)
+
+    def _stepped(self, *_: Any) -> None:
+        self._activation.check()
+
+
+def deterministic(
+    seed: int | None = None,
+    *,
+    switches: Mapping[str, str | int | bool] | None = None,
+    all_switches: bool = True,
+    on_drift: str = "warn",
+    workers: bool = True,
+    per_rank: bool = False,
+) -> Determinism:
+    """Make this process repeatable from here on, or for a `with` block.
+
+    What only acts before the interpreter or CUDA starts cannot be set from inside; one warning names it. Start
+    the script with `samebits run --seed N script.py` for all of it.
+
+    Args:
+        seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.
+        switches: name -> value of those that are not to have the table's own value (docs/switches.md);
+            True and False stand for `on` and `off`, and `leave` leaves a switch alone.
+        all_switches: False touches only those in `switches`.
+        on_drift: what happens when a switch or a generator is changed later: `warn`, `error`, `restore` or
+            `ignore`.
+        workers: seed DataLoader workers too.
+        per_rank: each process of a distributed run gets a seed of its own.
+
+    Raises:
+        SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such
+            `on_drift` (`usage`).
+    """
+    chosen = tuple((str(name), _text(value)) for name, value in (switches or {}).items())
+    control = Control(
+        seed=seed,
+        per_rank=per_rank,
+        switches=chosen,
+        all_switches=all_switches,
+        on_drift=on_drift,
+        workers=workers,
+    )
+    return Determinism(control)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value)

@@ -1,0 +1,176 @@
+"""The ops that raise an error under deterministic algorithms, and what to use instead.
+
+The names are those in the error, read at the call sites of `at::Context::alertNotDeterministic` in the
+libraries of torch 2.15.0 as shipped (`libtorch_cpu`, `libtorch_cuda`, `libtorch_cpu.dylib`); those on CPU
+were also run, on 2.13.0. The documentation's own list differs from them in several places.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """About one op, or a family of them.
+
+    Args:
+        pattern: a regular expression for the name in torch's error.
+        op: what the user calls it.
+        instead: what to use instead.
+        backward: it is the backward pass that raises.
+    """
+
+    pattern: str
+    op: str
+    instead: str
+    backward: bool = False
+
+
+_INTERPOLATE = "torch.nn.functional.interpolate"
+_FUNCTIONAL = (
+    "call {op} itself, not `torch.ops.aten` and not from TorchScript, and begin control before the forward "
+    "pass: it picks a deterministic way at that moment"
+)
+_UNPOOL = (
+    "write the values with `torch.zeros(...).scatter_add(...)` if no index occurs twice, or upsample with "
+    f"`{_INTERPOLATE}(mode='nearest')`"
+)
+_ADAPTIVE = "AvgPool with a fixed kernel and stride, which gives the same when the sizes divide"
+_FRACTIONAL = "MaxPool with a fixed kernel and stride"
+_RESAMPLE = "run it on the CPU, or resample with `torch.nn.functional.interpolate` where the grid is regular"
+_SORT = "`torch.sort(...)` and take the middle element and its index"
+
+ADVICE = (
+    Advice("max_unpooling2d_forward_out", "MaxUnpool1d or MaxUnpool2d", _UNPOOL),
+    Advice("max_unpooling3d_forward_out", "MaxUnpool3d", _UNPOOL),
+    Advice(
+        "put_",
+        "Tensor.put_",
+        "`put_(..., accumulate=True)` on zeros on the CPU, or `index_put_` on a flat view with "
+        "indices that occur once",
+    ),
+    Advice(
+        "quantized_resize_cpu_|quantized_resize",
+        "Tensor.resize_ of a quantized tensor",
+        "make a tensor of that size with `torch.quantize_per_tensor` and copy into it",
+    ),
+    Advice("adaptive_avg_pool2d_backward_(cuda|out_cuda)", "AdaptiveAvgPool2d", _ADAPTIVE, backward=True),
+    Advice("adaptive_avg_pool3d_backward_(cuda|out_cuda)", "AdaptiveAvgPool3d", _ADAPTIVE, backward=True),
+    Advice(
+        "adaptive_avg_pool[23]d_backward_cuda_out|adaptive_avg_pool[23]d_backward",
+        "AdaptiveAvgPool",
+        _ADAPTIVE,
+        backward=True,
+    ),
+    Advice(
+        "adaptive_max_pool[23]d_backward_cuda",
+        "AdaptiveMaxPool",
+        "MaxPool with a fixed kernel and stride",
+        backward=True,
+    ),
+    Advice(
+        "avg_pool3d_backward(_cuda|_out_cuda)?",
+        "AvgPool3d",
+        "`Conv3d` with constant weights 1/n, per channel (`groups`)",
+        backward=True,
+    ),
+    Advice(
+        "max_pool3d_with_indices_backward_(cuda|out_cuda)",
+        "MaxPool3d",
+        _FUNCTIONAL.format(op="`torch.nn.functional.max_pool3d`"),
+        backward=True,
+    ),
+    Advice("max_pool.*_backward.*", "MaxPool on MPS", "run it on the CPU", backward=True),
+    Advice(
+        "fractional_max_pool[23]d_backward_(cuda|out_cuda)", "FractionalMaxPool", _FRACTIONAL, backward=True
+    ),
+    Advice(
+        "embedding_bag_backward_cuda_max",
+        "EmbeddingBag(mode='max')",
+        "`Embedding` and `Tensor.amax` over the bag",
+        backward=True,
+    ),
+    Advice(
+        "_?embedding_(dense|bag_dense|bag_per_sample_weights)_backward_mps",
+        "Embedding or EmbeddingBag on MPS",
+        "a product with `torch.nn.functional.one_hot`",
+        backward=True,
+    ),
+    Advice(
+        "(cudnn_grid_sampler|grid_sampler_[23]d)_backward(_cuda|_mps)?",
+        "grid_sample",
+        _RESAMPLE,
+        backward=True,
+    ),
+    Advice(
+        "index_reduce_(cuda|mps)",
+        "Tensor.index_reduce",
+        "`scatter_reduce` with 'sum' or 'mean', or `index_add` for sums",
+    ),
+    Advice("index_put_with_accumulate_mps", "index_put with accumulate on MPS", "`index_add`"),
+    Advice("ctc_loss_backward_gpu", "CTCLoss", "run the loss on the CPU: `log_probs.cpu()`", backward=True),
+    Advice(
+        "nll_loss2d_forward_out_cuda_template",
+        "NLLLoss or cross_entropy of images (4-D input)",
+        "move the classes last and flatten: `cross_entropy(x.movedim(1, -1).flatten(0, -2), y.flatten())`",
+    ),
+    Advice(
+        "reflection_pad[13]d_backward_(out_)?cuda",
+        "ReflectionPad1d or 3d",
+        "pad by `torch.cat` of flipped slices, or as 2-D",
+        backward=True,
+    ),
+    Advice(
+        "replication_pad[123]d_backward_(out_)?cuda",
+        "ReplicationPad",
+        _FUNCTIONAL.format(op="`torch.nn.functional.pad(mode='replicate')`"),
+        backward=True,
+    ),
+    Advice(
+        "scatter_cuda_",
+        "Tensor.scatter",
+        "`scatter_reduce` with 'sum', or indices that occur once and `index_put`",
+    ),
+    Advice(
+        "scatter_reduce_(cuda_kernel|cuda_prod_|mps)",
+        "scatter with reduce, or scatter_reduce('prod')",
+        "`scatter_reduce` with 'sum' or 'mean'; a product as `exp` of a sum of logarithms",
+    ),
+    Advice(
+        "_histc_cuda( with floating point input)?",
+        "histc of floating point",
+        "`torch.bucketize` and `torch.bincount` without weights, or run it on the CPU",
+    ),
+    Advice("_bincount_cuda", "bincount with weights", "`torch.zeros(n).index_add(0, index, weights)`"),
+    Advice("median CUDA with indices output", "median with indices", _SORT),
+    Advice("kthvalue MPS", "kthvalue on MPS", "`torch.sort(...)` and take the element and its index"),
+    Advice(
+        "upsample_linear1d_backward_(out_)?cuda",
+        f"{_INTERPOLATE}(mode='linear')",
+        "the same as 2-D: `x.unsqueeze(2)`, mode='bilinear'",
+        backward=True,
+    ),
+    Advice(
+        "upsample_(bilinear2d|bicubic2d|trilinear3d)_backward_(out_)?cuda",
+        "interpolation",
+        _FUNCTIONAL.format(op=f"`{_INTERPOLATE}`"),
+        backward=True,
+    ),
+    Advice(
+        "upsample_(bilinear2d|bicubic2d)_aa_backward_(out_)?cuda",
+        f"{_INTERPOLATE}(antialias=True)",
+        "`antialias=False`, with a blur by `conv2d` before it",
+        backward=True,
+    ),
+    Advice("upsample_.*backward.*", "interpolation on MPS", "run it on the CPU", backward=True),
+)
+
+
+def advice_for(name: str) -> Advice | None:
+    """What is known of the op of that name in torch's error; None when nothing is."""
+    for advice in ADVICE:
+        if re.fullmatch(advice.pattern, name):
+            return advice
+    return None
