@@ -22,6 +22,7 @@ class PackageFact:
         level: see `Threat`.
         cuda: it matters only where torch is built for GPUs.
         cured_by: an environment variable and the value that makes it harmless.
+        control: what `samebits run --seed N` does about it; empty for nothing.
     """
 
     names: tuple[str, ...]
@@ -34,6 +35,7 @@ class PackageFact:
     level: str = MAY_BREAK
     cuda: bool = False
     cured_by: tuple[str, str] = ("", "")
+    control: str = ""
 
 
 _SILENT = "Kernels of its own do not take part in `torch.use_deterministic_algorithms`: no switch, no error."
@@ -50,6 +52,7 @@ FRAMEWORKS = (
         "call seed_everything(N) before the model is made",
         "lightning 2.6.6, pytorch/strategies/ddp.py:200, launchers/multiprocessing.py:150",
         NOTE,
+        control="carries its switches into the processes that are spawned",
     ),
     PackageFact(
         ("lightning", "pytorch-lightning"),
@@ -81,6 +84,7 @@ FRAMEWORKS = (
         "TrainingArguments(tf32=False)",
         "transformers 5.23.0, training_args.py:1664",
         cuda=True,
+        control="reports that the setting has changed",
     ),
     PackageFact(
         ("accelerate",),
@@ -112,6 +116,7 @@ FRAMEWORKS = (
         "samebits run --seed N SCRIPT",
         "pytorch-ignite 0.5.5, engine/deterministic.py",
         cuda=True,
+        control="switches the algorithms on, and reports that they were switched to warnings",
     ),
     PackageFact(
         ("mosaicml", "composer"),
@@ -134,6 +139,7 @@ FRAMEWORKS = (
         "fastai 2.8.12, torch_core.py:162-204",
         NOTE,
         cuda=True,
+        control="switches deterministic algorithms on",
     ),
 )
 DATA = (
@@ -150,6 +156,18 @@ DATA = (
         "OpenCV offers `cv2.setRNGSeed` and nothing that reads the state, so a checkpoint cannot hold it.",
         "cv2.setRNGSeed(step) at each point that you may resume from",
         "cv2/__init__.pyi; opencv-python#1082",
+        control="seeds it when it is imported",
+    ),
+    PackageFact(
+        ("cupy", "cupy-cuda11x", "cupy-cuda12x", "cupy-cuda13x"),
+        "cupy",
+        "resumable",
+        "no RNG state to save",
+        "CuPy's generators are seeded per device, and cuRAND's host interface gives no state.",
+        "cupy.random.seed(step) at each point that you may resume from",
+        "docs.cupy.dev, cupy.random.seed",
+        cuda=True,
+        control="seeds all its devices when it is imported",
     ),
     PackageFact(
         ("albumentations", "albumentationsx"),
@@ -159,6 +177,7 @@ DATA = (
         "No global seed reaches it: with all of them set, 1 of 64 draws was the same again.",
         "Compose(..., seed=N); samebits run --seed N SCRIPT",
         "albumentations 2.0.8, measured; albumentations.ai docs, reproducibility",
+        control="makes its draws follow from N",
     ),
     PackageFact(
         ("albumentations", "albumentationsx"),
@@ -217,6 +236,7 @@ KERNELS = (
         "transformers modeling_flash_attention_utils.py:696; flash-attention#2244",
         cuda=True,
         cured_by=("FLASH_ATTENTION_DETERMINISTIC", "1"),
+        control="sets FLASH_ATTENTION_DETERMINISTIC=1",
     ),
     PackageFact(
         ("transformer-engine",),
@@ -228,6 +248,7 @@ KERNELS = (
         "Megatron-LM, megatron/training/determinism.py",
         cuda=True,
         cured_by=("NVTE_ALLOW_NONDETERMINISTIC_ALGO", "0"),
+        control="sets NVTE_ALLOW_NONDETERMINISTIC_ALGO=0",
     ),
     PackageFact(
         ("mamba-ssm",),
@@ -239,6 +260,7 @@ KERNELS = (
         "Megatron-LM, megatron/core/ssm/ops/common/determinism.py",
         cuda=True,
         cured_by=("MAMBA_DETERMINISTIC", "1"),
+        control="sets MAMBA_DETERMINISTIC=1",
     ),
     PackageFact(
         ("causal-conv1d",),
@@ -250,6 +272,7 @@ KERNELS = (
         "Megatron-LM, megatron/training/determinism.py",
         cuda=True,
         cured_by=("CAUSAL_CONV1D_DETERMINISTIC", "1"),
+        control="sets CAUSAL_CONV1D_DETERMINISTIC=1",
     ),
     PackageFact(
         ("horovod",),
@@ -260,6 +283,7 @@ KERNELS = (
         "export HOROVOD_FUSION_THRESHOLD=0",
         "NVIDIA framework-reproducibility, doc/d9m/pytorch.md",
         cured_by=("HOROVOD_FUSION_THRESHOLD", "0"),
+        control="sets HOROVOD_FUSION_THRESHOLD=0",
     ),
     PackageFact(
         ("triton", "pytorch-triton", "triton-rocm"),

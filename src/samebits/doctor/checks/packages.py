@@ -23,7 +23,8 @@ def known_packages(here: Surroundings) -> Iterable[Threat]:
         if here.imports is not None and fact.module not in here.imports:
             continue
         found = f"{name} {here.packages[name]}: {fact.found}"
-        yield Threat(fact.promise, name, found, fact.why, fact.remedy, fact.source, fact.level)
+        why = f"{fact.why} `samebits run --seed N` {fact.control or 'does not change that'}."
+        yield Threat(fact.promise, name, found, why, fact.remedy, fact.source, fact.level)
 
 
 def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
