@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class DoctorCommand:
-    """Say what on this machine threatens each promise, and what to do about it.
+    """Say what on this machine threatens each promise, with remedies.
 
     torch is imported in a fresh process, as a script would; nothing is changed or left behind. With a script,
     which is read and not run, only packages that it imports count.

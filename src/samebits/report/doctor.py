@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 from samebits.doctor.checks.switches import differing
+from samebits.doctor.relevance import is_relevant
 from samebits.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE
 from samebits.report.style import Style, printable
 
@@ -121,27 +122,34 @@ def _switches(here: Surroundings, request: Request, style: Style) -> list[str]:
     views = here.switches if request.all_switches else differ
     if not views:
         return []
-    title = "all switches" if request.all_switches else "switches that control would set"
+    every = request.all_switches
+    title = "all switches" if every else "switches that control would set"
+    rest = ": name, value now -> wanted" if every else ": name, value now -> wanted, until when"
     width = min(_LONGEST_NAME, max(len(view.name) for view in views))
-    lines = ["", style.paint(title, "bold") + style.paint(": name, value now -> wanted, until when", "dim")]
+    lines = ["", style.paint(title, "bold") + style.paint(rest, "dim")]
     for view in views:
-        lines += _switch(view, view in differ, width, style)
-        if request.why or request.all_switches:
-            text = printable(f"{view.why} [{view.source}]")
-            lines += [style.paint(line, "dim") for line in style.wrap(text, indent=6)]
+        differs = view in differ
+        text = _value(view, here) if every else f"{_value(view, here)}, {view.when}"
+        text = printable(f"{view.name:{width}}  {text}")
+        wrapped = style.wrap(text, indent=2, hanging=width + 4)
+        lines += [style.paint(line, "yellow") if differs else line for line in wrapped]
+        if every or request.why:
+            reason = f"{view.when}; {view.why}" if every else view.why
+            wrapped = style.wrap(printable(f"{reason} [{view.source}]"), indent=6)
+            lines += [style.paint(line, "dim") for line in wrapped]
     return lines
 
 
-def _switch(view: SwitchView, differs: bool, width: int, style: Style) -> list[str]:  # noqa: FBT001
-    now = "missing" if view.missing else view.now or "not set"
-    wanted = f" -> {view.wanted}" if differs and view.wanted is not None else ""
-    if differs and view.problem and view.wanted is None:
-        wanted += f" (expected {view.problem})"
-    text = f"{view.name:{width}}  {now}{wanted}, {view.when}"
-    if view.wanted is None and not view.missing:
-        text += ", held as found"
-    lines = style.wrap(printable(text), indent=2, hanging=width + 4)
-    return [style.paint(line, "yellow") if differs else line for line in lines]
+def _value(view: SwitchView, here: Surroundings) -> str:
+    """The value now, and what becomes of it under control."""
+    if view.missing:
+        return f"missing: {view.missing}"
+    now = view.now or "not set"
+    if view.wanted is None:
+        return f"{now} (expected {view.problem})" if view.problem else f"{now} (held as found)"
+    if view.fits and not view.problem:
+        return now
+    return f"{now} -> {view.wanted}{'' if is_relevant(view, here) else ' (not needed here)'}"
 
 
 def _summary(threats: Sequence[Threat], request: Request, style: Style) -> list[str]:

@@ -362,11 +362,16 @@ def test_switches_that_cannot_matter_are_left_out(view, changes, relevant):
 
 def test_the_worst_comes_first():
     """By promise, then by level; threats to every promise before all."""
-    here = healthy(torch=NO_TORCH, place=place(unwritable="full", git="none"))
+    here = healthy(
+        torch=NO_TORCH,
+        digest=DigestCheck(library=True, backend="avx2", error="wrong"),
+        place=place(free_bytes=500_000_000, git="none"),
+    )
 
     assert [(threat.promise, threat.level) for threat in examine(here)] == [
         ("every", "breaks"),
         ("proven", "breaks"),
+        ("proven", "may break"),
         ("proven", "note"),
     ]
 

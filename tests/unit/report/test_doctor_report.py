@@ -31,6 +31,13 @@ OFF = SwitchView(
     source="PyTorch notes",
 )
 HELD = dataclasses.replace(OFF, name="sdp", wanted=None, fits=True)
+ALL = (
+    OFF,
+    HELD,
+    dataclasses.replace(OFF, name="NCCL_ALGO", now="", when="before the process group is made"),
+    dataclasses.replace(OFF, name="cudnn", missing="not in this build", fits=True),
+    dataclasses.replace(OFF, name="MKL_CBWR", now="x", wanted=None, fits=True, problem="a branch"),
+)
 HERE = Surroundings(
     interpreter=Interpreter("3.11.7", "random"),
     cpus=Cpus("A Processor", "x86_64", (), usable=1),
@@ -92,10 +99,14 @@ def test_why():
 
 def test_all_switches():
     """Those that fit too, and what becomes of them."""
-    shown = text(all_switches=True)
+    here = dataclasses.replace(HERE, switches=ALL)
+    shown = render_text(here, THREATS, Request(PROMISES, all_switches=True), Style(width=80))
 
-    assert "  deterministic-algorithms  off -> on, at any time\n" in shown
-    assert "  sdp                       off, at any time, held as found\n" in shown
+    assert "  deterministic-algorithms  off -> on\n      at any time; ops that add" in shown
+    assert "  sdp                       off (held as found)\n" in shown
+    assert "  NCCL_ALGO                 not set -> on (not needed here)\n" in shown
+    assert "  cudnn                     missing: not in this build\n" in shown
+    assert "  MKL_CBWR                  x (expected a branch)\n" in shown
 
 
 def test_nothing_breaks():

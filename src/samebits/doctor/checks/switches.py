@@ -41,7 +41,6 @@ def unfit_variables(here: Surroundings) -> Iterable[Threat]:
 def unset_switches(here: Surroundings) -> Iterable[Threat]:
     """The switches of a fresh process are those of a repeatable run."""
     views = [view for view in differing(here) if not (view.is_variable and view.now)]
-    views = [view for view in views if view.name != HASH_SEED]
     if views:
         names = ", ".join(view.name for view in views)
         verb = "switch is" if len(views) == 1 else "switches are"
