@@ -195,7 +195,9 @@ def test_what_is_too_late_is_one_warning_with_the_remedy(tmp_path):
 
     assert late.stdout.strip() == "['PYTHONHASHSEED', 'OMP_DYNAMIC', 'MKL_DYNAMIC']"
     assert late.stderr.count("Warning") == 1
-    assert f"script.py:{line}: SamebitsWarning: it is too late in this process for PYTHONHASHSEED" in late.stderr
+    assert (
+        f"script.py:{line}: SamebitsWarning: it is too late in this process for PYTHONHASHSEED" in late.stderr
+    )
     assert "samebits run --seed N script.py" in late.stderr
     assert (in_time.stdout.strip(), in_time.stderr) == ("[]", "")
 

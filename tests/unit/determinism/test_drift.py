@@ -80,7 +80,11 @@ def test_a_switch_that_control_set_and_the_script_changed():
             "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False",
             "torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = True",
         ),
-        ("sdpa-flash", "torch.backends.cuda.enable_flash_sdp(False)", "torch.backends.cuda.enable_flash_sdp(True)"),
+        (
+            "sdpa-flash",
+            "torch.backends.cuda.enable_flash_sdp(False)",
+            "torch.backends.cuda.enable_flash_sdp(True)",
+        ),
         ("PYTORCH_TUNABLEOP_ENABLED", "os.environ['PYTORCH_TUNABLEOP_ENABLED'] = '1'", ""),
         ("NCCL_NVLS_ENABLE", "del os.environ['NCCL_NVLS_ENABLE']", ""),
         ("MKL_CBWR", "os.environ.update(MKL_CBWR='AVX2')", "del os.environ['MKL_CBWR']"),
@@ -167,7 +171,9 @@ def test_a_change_past_all_wrappers_is_noticed_without_a_site():
 
 
 def test_on_drift_error_raises_at_the_boundary_with_the_site():
-    with pytest.raises(SamebitsError, match="cudnn-benchmark changed: off -> on, at .*test_drift.py") as caught:
+    with pytest.raises(
+        SamebitsError, match="cudnn-benchmark changed: off -> on, at .*test_drift.py"
+    ) as caught:
         with watching(seed=0, on_drift="error") as control:
             torch.backends.cudnn.benchmark = True
             control.check()
@@ -333,14 +339,26 @@ def test_a_resumed_training_can_say_so(tmp_path):
 
 
 def test_nothing_is_wrapped_after_the_end():
-    before = [torch._C._set_cudnn_benchmark, random.seed, np.random.seed, os.putenv, torch.Generator.manual_seed]
+    before = [
+        torch._C._set_cudnn_benchmark,
+        random.seed,
+        np.random.seed,
+        os.putenv,
+        torch.Generator.manual_seed,
+    ]
     watch = DriftWatch(rng=True)
     watch.install()
     watch.install_numpy(np.random)
     watch.install_torch(torch)
     watch.remove()
 
-    after = [torch._C._set_cudnn_benchmark, random.seed, np.random.seed, os.putenv, torch.Generator.manual_seed]
+    after = [
+        torch._C._set_cudnn_benchmark,
+        random.seed,
+        np.random.seed,
+        os.putenv,
+        torch.Generator.manual_seed,
+    ]
     assert all(old is new or old == new for old, new in zip(before, after, strict=True))
 
 

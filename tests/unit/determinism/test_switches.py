@@ -127,7 +127,9 @@ def test_a_row_can_be_set_read_back_watched_and_restored(switch):
         handle.restore(before)
         for other in TABLE:  # the legacy precision settings change the new ones
             if other.name.startswith("fp32") and not other.handle.missing():
-                other.handle.restore("tf32" if other.name in {"fp32-cudnn-conv", "fp32-cudnn-rnn"} else "none")
+                other.handle.restore(
+                    "tf32" if other.name in {"fp32-cudnn-conv", "fp32-cudnn-rnn"} else "none"
+                )
     assert handle.read() == before
 
 

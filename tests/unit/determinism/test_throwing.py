@@ -15,7 +15,8 @@ from samebits.determinism.throwing import explain
 from samebits.errors import SamebitsError
 
 # The names at the call sites of `alertNotDeterministic` in the libraries of torch 2.15.0 as shipped.
-NAMES = """
+NAMES = (
+    """
 max_unpooling2d_forward_out;max_unpooling3d_forward_out;put_;quantized_resize_cpu_;quantized_resize
 adaptive_avg_pool2d_backward_cuda;adaptive_avg_pool2d_backward_out_cuda;adaptive_avg_pool3d_backward_cuda
 adaptive_avg_pool3d_backward_out_cuda;adaptive_max_pool2d_backward_cuda;avg_pool3d_backward_cuda
@@ -33,7 +34,10 @@ upsample_bicubic2d_aa_backward_out_cuda;embedding_dense_backward_mps;_embedding_
 _embedding_bag_per_sample_weights_backward_mps;grid_sampler_2d_backward_mps;grid_sampler_3d_backward_mps
 index_reduce_mps;index_put_with_accumulate_mps;avg_pool3d_backward;scatter_reduce_mps;kthvalue MPS
 max_pool2d_backward_mps;upsample_bilinear2d_backward
-""".replace("\n", ";").strip(";").split(";")
+""".replace("\n", ";")
+    .strip(";")
+    .split(";")
+)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,11 +163,13 @@ def test_an_error_in_backward_names_the_line_that_went_backward():
 
         @staticmethod
         def backward(ctx, grad):
-            torch._C._nn.max_unpool2d(
-                torch.ones(1, 1, 2, 2), torch.arange(4).reshape(1, 1, 2, 2), (4, 4)
-            )
+            torch._C._nn.max_unpool2d(torch.ones(1, 1, 2, 2), torch.arange(4).reshape(1, 1, 2, 2), (4, 4))
 
-    with warnings.catch_warnings(), pytest.raises(SamebitsError, match="MaxUnpool1d") as caught, quiet(seed=0):
+    with (
+        warnings.catch_warnings(),
+        pytest.raises(SamebitsError, match="MaxUnpool1d") as caught,
+        quiet(seed=0),
+    ):
         warnings.simplefilter("ignore")
         Raises.apply(torch.ones(1, requires_grad=True)).sum().backward()
 
