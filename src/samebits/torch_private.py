@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import struct
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
 # Holds the rules by which torch.compile leaves code alone; see `hide_from_compiler`.
 COMPILER_RULES = "torch._dynamo.trace_rules"
@@ -374,26 +375,34 @@ def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Calla
     get, put = core_function("_get_fp32_precision_getter"), core_function(PRECISION_SETTER)
     if get is None or put is None:
         return None
-    return lambda: str(get(backend, op)), lambda value: put(backend, op, value)
+    return partial(get, backend, op), partial(put, backend, op)
 
 
-def setter_places(name: str) -> list[tuple[Any, str]]:
-    """Every attribute that holds a setter of `torch._C`: who writes a switch goes through one of them.
+def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
+    """Every attribute that holds one of those setters of `torch._C`: who writes a switch goes through one.
 
     `torch.backends.cudnn.benchmark = True` calls what its `ContextProp` took from `torch._C` when torch was
     imported. Without a place, a change is still noticed at the next boundary, but not its site.
+
+    Returns:
+        Name of the setter, who holds it, under which name.
     """
     torch = sys.modules.get("torch")
-    setter = core_function(name)
-    if torch is None or setter is None:
+    found = [(name, core_function(name)) for name in names]
+    setters = {id(setter): name for name, setter in found if setter is not None}
+    if torch is None:
         return []
-    places: list[tuple[Any, str]] = [(torch._C, name)]
-    if vars(torch).get(name) is setter:
-        places.append((torch, name))
-    places += [(torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
+    places: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
+    for id_, name in setters.items():
+        if id(vars(torch).get(name)) == id_:
+            places.append((name, torch, name))
+        places += [(name, torch, public) for public in _DETERMINISM_PUBLIC.get(name, ())]
     for module in list(vars(torch.backends).values()):
         properties = vars(type(module)).values() if type(module).__module__.startswith("torch.") else ()
-        places += [(prop, "setter") for prop in properties if getattr(prop, "setter", None) is setter]
+        for prop in properties:
+            name_of_setter = setters.get(id(getattr(prop, "setter", None)))
+            if name_of_setter is not None:
+                places.append((name_of_setter, prop, "setter"))
     return places
 
 

@@ -23,6 +23,7 @@ ROOMS = (
     "recording",
     "comparison",
     "verification",
+    "doctor",
     "cost",
     "report",
     "cli",

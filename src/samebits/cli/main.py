@@ -13,6 +13,7 @@ import samebits
 from samebits.cli.command import summary
 from samebits.cli.compare import CompareCommand
 from samebits.cli.cost import CostCommand
+from samebits.cli.doctor import DoctorCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
@@ -32,6 +33,7 @@ _COMMANDS: tuple[Command, ...] = (
     CompareCommand(),
     ShowCommand(),
     CostCommand(),
+    DoctorCommand(),
 )
 _EPILOG = """\
 examples:

@@ -38,11 +38,12 @@ class ScriptParser(CommandParser):
     The options of samebits come before the script; the first word that is not one of them is the script.
     """
 
-    def parse_command(self, arguments: Sequence[str]) -> argparse.Namespace:
-        """The options, and the script as `target`."""
+    def parse_command(self, arguments: Sequence[str], *, target_required: bool = True) -> argparse.Namespace:
+        """The options, and the script as `target`; None where there is none and none is required."""
         start = self._target_index(arguments)
         options = self.parse_args(list(arguments[:start]))  # first: --help and wrong options come before all
-        options.target = self._target(arguments[start:])
+        rest = arguments[start:]
+        options.target = self._target(rest) if rest or target_required else None
         return options
 
     def _target_index(self, arguments: Sequence[str]) -> int:

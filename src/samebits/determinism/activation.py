@@ -125,6 +125,10 @@ class Activation:
         """Call back with torch once it is imported and its switches are set; at once if they are."""
         self._imports.on_import("torch", callback)
 
+    def keep(self, part: Any) -> None:
+        """Call `part.remove()` when everything is put back, in reverse order."""
+        self._parts.append(part)
+
     def check(self, step: int | None = None) -> tuple[Drift, ...]:
         """Compare everything that is watched with what it has to be, and act as `Control.on_drift` says.
 
@@ -171,7 +175,7 @@ class Activation:
             self._seed(self._active)
             self._install_parts(self._active)
         self._watch.install()  # on top of what the parts replaced, so that it is taken away first
-        self._imports.on_import("numpy", self._watch.install_numpy)
+        self._imports.on_import("numpy.random", self._watch.install_numpy)
         self._imports.on_import("torch", self._with_torch)
         self._imports.on_import(COMPILER_CONFIG, self._with_compiler)
 

@@ -23,17 +23,16 @@ if TYPE_CHECKING:
 class Determinism:
     """Control of this process, active since it was made; also a context manager.
 
-    `with` blocks may be nested and entered again: control ends with the outermost one, or with `restore`, and
-    begins anew, with the same seed, when a block is entered after that. It holds for all threads: switches and
-    global generators belong to the process, so two threads cannot have two of them.
+    `with` blocks may be nested and entered again: control ends with the outermost one, or with `restore`,
+    and begins anew, with the same seed, when a block is entered after that. It holds for all threads:
+    switches and global generators belong to the process, so two threads cannot have two of them.
 
     Args:
         control: what is asked for.
     """
 
     def __init__(self, control: Control) -> None:
-        self._activation = Activation(control, fresh_process=False)
-        self._explainer = ErrorExplainer()
+        self._control = control
         self._step_hook: Any = None
         self._depth = 0
         self._begin()
@@ -77,9 +76,12 @@ class Determinism:
             raise SamebitsError(text, slug="nondeterministic-op") from error
 
     def _begin(self) -> None:
+        self._activation = Activation(self._control, fresh_process=False)
+        self._explainer = ErrorExplainer()
         self._activation.start()
         try:
             self._explainer.install()
+            self._activation.keep(self._explainer)
             self._activation.on_torch(self._follow_steps)
         except BaseException:
             self._end()
@@ -89,7 +91,7 @@ class Determinism:
         if self._step_hook is not None:
             self._step_hook.remove()
             self._step_hook = None
-        self._explainer.remove()
+        self._explainer.pause()
         self._activation.stop()
 
     def _follow_steps(self, _: ModuleType) -> None:
@@ -111,8 +113,8 @@ def deterministic(
 ) -> Determinism:
     """Make this process repeatable from here on, or for a `with` block.
 
-    What only acts before the interpreter or CUDA starts cannot be set from inside; one warning names it. Start
-    the script with `samebits run --seed N script.py` for all of it.
+    What only acts before the interpreter or CUDA starts cannot be set from inside; one warning names it.
+    Start the script with `samebits run --seed N script.py` for all of it.
 
     Args:
         seed: from 0 to 2**64 - 1; None leaves all RNG sources alone.

@@ -59,12 +59,6 @@ ADVICE = (
     Advice("adaptive_avg_pool2d_backward_(cuda|out_cuda)", "AdaptiveAvgPool2d", _ADAPTIVE, backward=True),
     Advice("adaptive_avg_pool3d_backward_(cuda|out_cuda)", "AdaptiveAvgPool3d", _ADAPTIVE, backward=True),
     Advice(
-        "adaptive_avg_pool[23]d_backward_cuda_out|adaptive_avg_pool[23]d_backward",
-        "AdaptiveAvgPool",
-        _ADAPTIVE,
-        backward=True,
-    ),
-    Advice(
         "adaptive_max_pool[23]d_backward_cuda",
         "AdaptiveMaxPool",
         "MaxPool with a fixed kernel and stride",

@@ -11,8 +11,7 @@ import random
 import struct
 import sys
 from collections import OrderedDict
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.torch_private import default_generator, numpy_state_address, twister_head
 
@@ -78,8 +77,7 @@ def cuda_positions() -> dict[str, Position]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Rewind:
+class Rewind(NamedTuple):
     """A generator that stands where it stood before.
 
     Args:
@@ -104,8 +102,10 @@ class Path:
         return when if position[1] <= farthest else ""
 
     def go(self, position: Position, when: str) -> None:
-        """It is there now, and that is in order."""
+        """It is there now, and goes on from there; when it went back, what lay ahead is forgotten."""
         self.at = position
+        if self.earlier(position):
+            self._seen.clear()
         if position[1] > self._seen.get(position[0], (-1, ""))[0]:
             self._seen[position[0]] = (position[1], when)
             if len(self._seen) > _REMEMBERED:

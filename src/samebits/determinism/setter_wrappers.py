@@ -57,16 +57,15 @@ class SetterWrappers:
         self._seeders((random, "seed"))
         self._restorers((random, "setstate"))
 
-    def install_numpy(self, numpy: ModuleType) -> None:
+    def install_numpy(self, random_module: ModuleType) -> None:
         """Wrap what seeds NumPy's global generator."""
-        self._seeders((numpy.random, "seed"))
-        self._restorers((numpy.random, "set_state"))
+        self._seeders((random_module, "seed"))
+        self._restorers((random_module, "set_state"))
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
         """Wrap those setters wherever torch holds them, and what seeds its generators."""
-        for setter in setters:
-            for owner, name in setter_places(setter):
-                self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
+        for setter, owner, name in setter_places(setters):
+            self._patches.set(owner, name, self._writer(setter, getattr(owner, name)))
         self._torch = torch
         # All ways to seed, such as `torch.manual_seed`, end in these methods of the global generators.
         for name in ("manual_seed", "seed"):

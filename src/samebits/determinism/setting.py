@@ -95,10 +95,10 @@ class Setting:
             self.state, self.why = FAILED, f"it was set to {self.wanted} and reads back as {self.now}"
 
     def put_back(self) -> None:
-        """Give it the value from before control."""
-        if self._written or (self.state == HELD and self.now != self.before):
+        """Give it the value from before control; one that is held keeps what the script chose."""
+        moved = self.state == HELD and self.now != self.before  # by setting another switch
+        if moved or self._written or self.state in {SET, KEPT}:
             self.switch.handle.restore(self.before)
-        self._written = False
         self.state = WAITING
 
     def set_again(self) -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.switch_values import ANYTHING, KINDS, MIXED, as_text, from_text, unfit
@@ -27,7 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-@dataclass(frozen=True, slots=True)
+_CAN_CONTRADICT = ("matmul-precision", "matmul-allow-tf32", "cudnn-allow-tf32")
+_PRECISION_SETTERS = (PRECISION_SETTER, *(CORE_FLAGS[name][1] for name in _CAN_CONTRADICT))
+
+
 class Variable:
     """An environment variable.
 
@@ -37,9 +39,10 @@ class Variable:
         expected: how an error describes them.
     """
 
-    variable: str
-    pattern: str = ANYTHING[0]
-    expected: str = ANYTHING[1]
+    def __init__(self, variable: str, pattern: str = ANYTHING[0], expected: str = ANYTHING[1]) -> None:
+        self.variable = variable
+        self.pattern = pattern
+        self.expected = expected
 
     @property
     def module(self) -> str:
@@ -69,6 +72,8 @@ class Variable:
 
     def restore(self, before: str) -> None:
         """Set it again, or unset it."""
+        if before == self.read():
+            return
         if before:
             os.environ[self.variable] = before
         else:
@@ -79,13 +84,17 @@ class Variable:
         return None
 
 
-@dataclass(frozen=True, slots=True)
 class HashSeed(Variable):
     """The hash seed of this interpreter: `random`, or a number.
 
     A script that sets the variable changes nothing for itself, only for its children, so that what counts is
     the value at the start: `sys.flags.hash_randomization`, and on Linux `/proc/self/environ`.
     """
+
+    def problem(self, value: str) -> str:
+        """What is expected instead."""
+        fits = value.isascii() and value.isdecimal() and int(value) < 2**32
+        return "" if fits else self.expected
 
     def read(self) -> str:
         """The seed in force."""
@@ -110,7 +119,6 @@ def _at_start(name: str) -> str:
     return os.fsdecode(found[0]) if found else ""
 
 
-@dataclass(frozen=True, slots=True)
 class Flag:
     """A flag of `torch._C`.
 
@@ -119,8 +127,9 @@ class Flag:
         kind: what its values are; a key of `KINDS`.
     """
 
-    flag: str
-    kind: str = "switch"
+    def __init__(self, flag: str, kind: str = "switch") -> None:
+        self.flag = flag
+        self.kind = kind
 
     @property
     def module(self) -> str:
@@ -129,8 +138,8 @@ class Flag:
 
     @property
     def setters(self) -> tuple[str, ...]:
-        """The one function that writes it."""
-        return (CORE_FLAGS[self.flag][1],)
+        """The function that writes it; those of precision write each other's settings."""
+        return _PRECISION_SETTERS if self.flag in _CAN_CONTRADICT else (CORE_FLAGS[self.flag][1],)
 
     def missing(self) -> str:
         """Whether this build has no such flag."""
@@ -163,18 +172,13 @@ class Flag:
 
     def probe(self) -> Callable[[], object] | None:
         """The getter itself."""
-        if self.flag in {"matmul-precision", "matmul-allow-tf32", "cudnn-allow-tf32"}:
-            return self._raw
-        return _required(CORE_FLAGS[self.flag][0])
+        getter = _required(CORE_FLAGS[self.flag][0])
+        return _tolerant(getter) if self.flag in _CAN_CONTRADICT else getter
 
     def _raw(self) -> Any:
-        try:
-            return _required(CORE_FLAGS[self.flag][0])()
-        except RuntimeError:  # "you have used mix of the legacy and new APIs", aten/src/ATen/Context.cpp
-            return MIXED
+        return _tolerant(_required(CORE_FLAGS[self.flag][0]))()
 
 
-@dataclass(frozen=True, slots=True)
 class DeterministicAlgorithms:
     """`torch.use_deterministic_algorithms`, which is not called: it imports the compiler's configuration.
 
@@ -220,7 +224,6 @@ class DeterministicAlgorithms:
         return lambda: (mode(), warn_only())
 
 
-@dataclass(frozen=True, slots=True)
 class Precision:
     """`fp32_precision` of one back end and kind of op, new in torch 2.9.
 
@@ -229,8 +232,9 @@ class Precision:
         op: `all`, `matmul`, `conv` or `rnn`.
     """
 
-    backend: str
-    op: str
+    def __init__(self, backend: str, op: str) -> None:
+        self.backend = backend
+        self.op = op
 
     @property
     def module(self) -> str:
@@ -240,8 +244,7 @@ class Precision:
     @property
     def setters(self) -> tuple[str, ...]:
         """The new setter, and the legacy ones that change it too (measured, torch 2.13.0)."""
-        legacy = ("matmul-precision", "matmul-allow-tf32", "cudnn-allow-tf32")
-        return (PRECISION_SETTER, *(CORE_FLAGS[name][1] for name in legacy))
+        return _PRECISION_SETTERS
 
     def missing(self) -> str:
         """Whether this torch is older than 2.9."""
@@ -279,7 +282,6 @@ class Precision:
         return found
 
 
-@dataclass(frozen=True, slots=True)
 class CompilerFlag:
     """An entry of the configuration of torch's compiler.
 
@@ -291,8 +293,9 @@ class CompilerFlag:
         kind: what its values are; a key of `KINDS`.
     """
 
-    entry: str
-    kind: str = "switch"
+    def __init__(self, entry: str, kind: str = "switch") -> None:
+        self.entry = entry
+        self.kind = kind
 
     @property
     def module(self) -> str:
@@ -334,7 +337,6 @@ class CompilerFlag:
         return sys.modules[COMPILER_CONFIG]
 
 
-@dataclass(frozen=True, slots=True)
 class NativeKernels:
     """Which of torch's kernels in Triton or CuteDSL are disabled (`torch.backends.python_native`, 2.13)."""
 
@@ -387,12 +389,25 @@ class NativeKernels:
 
     def probe(self) -> Callable[[], object] | None:
         """The names."""
-        return lambda: tuple(map(frozenset, self._disabled()))
+        languages, operators = self._disabled()
+        return lambda: (*languages, *operators)
 
     @staticmethod
     def _disabled() -> tuple[set[str], set[str]]:
         found = native_filter()
         return getattr(found, "_dsl_names", set()), getattr(found, "_op_symbols", set())
+
+
+def _tolerant(getter: Callable[[], Any]) -> Callable[[], Any]:
+    """The getter, giving `mixed` where torch raises "you have used mix of the legacy and new APIs"."""
+
+    def get() -> Any:
+        try:
+            return getter()
+        except RuntimeError:  # aten/src/ATen/Context.cpp, 2.9 and later
+            return MIXED
+
+    return get
 
 
 def _required(name: str) -> Callable[..., Any]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.determinism.control import LEFT_ALONE
 from samebits.determinism.switch_flags import FLAGS
@@ -22,8 +21,7 @@ TABLE: tuple[Switch, ...] = VARIABLES + FLAGS
 """In the order in which switches are set and restored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(NamedTuple):
     """What a control wants of one switch.
 
     Args:
@@ -66,6 +64,8 @@ def switch_named(name: str) -> Switch:
 
 def _nearest(name: str, known: list[str]) -> list[str]:
     """Those names that contain the given one, else the one that is spelled most like it."""
+    import difflib
+
     folded = {other.lower().replace("_", "-"): other for other in known}
     typed = name.lower().replace("_", "-")
     containing = [other for text, other in folded.items() if typed and typed in text][:3]

@@ -6,7 +6,6 @@ import re
 import sys
 from typing import TYPE_CHECKING
 
-from samebits.determinism.op_advice import advice_for
 from samebits.hooks.frames import LIBRARY, USER, FrameRanks, Site, site_of
 
 if TYPE_CHECKING:
@@ -50,6 +49,8 @@ def site_of_error(error: BaseException) -> Site | None:
 
 
 def _explanation(name: str, site: Site | None) -> str:
+    from samebits.determinism.op_advice import advice_for  # not at the start of control, which is timed
+
     advice = advice_for(name)
     where = "" if site is None else f" at {site.file}:{site.line}"
     lacks = "has no deterministic implementation"
@@ -81,8 +82,12 @@ class ErrorExplainer:
         self._on = True
         sys.excepthook = self._hook
 
+    def pause(self) -> None:
+        """Explain nothing more."""
+        self._on = False
+
     def remove(self) -> None:
-        """Stop; a hook that was set on top of this one stays, and calls through."""
+        """Put back the hook that was there; one that was set on top of this stays, and calls through."""
         self._on = False
         if sys.excepthook == self._hook:
             sys.excepthook = self._before

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sysconfig
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.hooks.frames import LIBRARY, USER, FrameRanks, Site, nearest_site, site_of
 
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 _OWN_MODULES = ("switch_handles", "rng", "rng_sources", "rng_state", "streams")
 
 
-@dataclass(frozen=True, slots=True)
-class Writer:
+class Writer(NamedTuple):
     """Who wrote.
 
     Args:
@@ -37,10 +36,16 @@ class Writers:
     """Finds who writes, from stack frames."""
 
     def __init__(self) -> None:
-        self._ranks = FrameRanks()
         self._home = os.path.dirname(os.path.abspath(__file__)) + os.sep
-        self._stdlib = os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
         self._transparent: dict[CodeType, bool] = {}
+
+    @functools.cached_property
+    def _ranks(self) -> FrameRanks:
+        return FrameRanks()
+
+    @functools.cached_property
+    def _stdlib(self) -> str:
+        return os.path.realpath(sysconfig.get_paths()["stdlib"]) + os.sep
 
     def of(self, frame: FrameType | None) -> Writer:
         """Who wrote, given the frame that called the setter."""

@@ -1,0 +1,90 @@
+"""`samebits doctor`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.script_parser import ScriptParser
+from samebits.cli.terminal import style_of, write
+from samebits.doctor import collect, examine
+from samebits.doctor.imports import entry, imported_packages
+from samebits.doctor.threat import BREAKS, PROMISES
+from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
+from samebits.report import doctor as report
+from samebits.verification.place import check_target
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from samebits.doctor.surroundings import Surroundings
+    from samebits.recording.runner import Target
+
+
+class DoctorCommand:
+    """Say what on this machine threatens each promise, with remedies.
+
+    torch is imported in a fresh process, as a script would; nothing is changed or left behind. With a script,
+    which is read and not run, only packages that it imports count.
+
+    Exit status: 0 nothing breaks a promise, 1 something does, 2 could not look.
+
+    Examples:
+      samebits doctor
+      samebits doctor --promise repeatable --why
+      samebits doctor --json train.py
+    """
+
+    name = "doctor"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `doctor`."""
+        before, after = description(self)
+        parser = ScriptParser(
+            prog="samebits doctor",
+            usage="samebits doctor [options] [SCRIPT|-m MODULE]",
+            description=before,
+            epilog=after,
+        )
+        parser.add_argument(
+            "--promise",
+            action="append",
+            choices=PROMISES,
+            metavar="NAME",
+            help=f"only this promise; may be given again ({', '.join(PROMISES)})",
+        )
+        parser.add_argument("--why", action="store_true", help="also say why, and where that is known from")
+        parser.add_argument(
+            "--switches", action="store_true", help="show every switch, not only those that differ"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser.parse_command(arguments, target_required=False)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Look, and print what was found."""
+        try:
+            here = _look(options.target)
+        except SamebitsError as error:
+            if options.json:  # who reads JSON gets JSON, whatever happens
+                write(report.render_error(str(error)), sys.stdout)
+            raise
+        promises = tuple(options.promise or PROMISES)
+        threats = examine(here, promises)
+        if options.json:
+            write(report.render_json(here, threats), sys.stdout)
+        else:
+            request = report.Request(promises, why=options.why, all_switches=options.switches)
+            write(report.render_text(here, threats, request, style_of(sys.stdout)), sys.stdout)
+        return EXIT_DIFFERENT if any(threat.level == BREAKS for threat in threats) else EXIT_IDENTICAL
+
+
+def _look(target: Target | None) -> Surroundings:
+    if target is None:
+        return collect(Path.cwd())
+    check_target(target)
+    start, root = entry(target.script, target.module, Path.cwd())
+    return collect(root, imported_packages(start, root) if start else None)

@@ -1,0 +1,88 @@
+"""Which packages a script imports, found by reading it and the modules beside it. Nothing is run."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_MOST_FILES = 2000
+
+
+def imported_packages(start: Path, root: Path) -> frozenset[str]:
+    """Top-level names that a file imports, those of its own modules followed.
+
+    Imports by name at run time (`importlib.import_module(name)`) are not seen, and a package's own imports
+    are not followed.
+
+    Args:
+        start: the script.
+        root: where its own modules are found, the folder of the script.
+    """
+    found: set[str] = set()
+    seen: set[Path] = set()
+    waiting = [start]
+    while waiting and len(seen) < _MOST_FILES:
+        file = waiting.pop()
+        if file in seen:
+            continue
+        seen.add(file)
+        for name in _names(file, root):
+            own = _own_files(name, root)
+            waiting += own
+            if not own:
+                found.add(name.partition(".")[0])
+    return frozenset(found)
+
+
+def entry(script: str | None, module: str | None, directory: Path) -> tuple[Path | None, Path]:
+    """The file that a command line runs, None if it is not beside us; and where its modules are found.
+
+    Args:
+        script: a file, or a folder that has `__main__.py`.
+        module: the argument of `-m`, where there is no script.
+        directory: the working directory.
+    """
+    if script is not None:
+        path = (directory / script).resolve()  # as Python does for the first entry of its path
+        return (path / "__main__.py", path) if path.is_dir() else (path, path.parent)
+    place = directory.joinpath(*str(module).split("."))
+    files = (place.with_name(f"{place.name}.py"), place / "__main__.py")
+    return next((file for file in files if file.is_file()), None), directory
+
+
+def _names(file: Path, root: Path) -> Iterator[str]:
+    """Absolute names of what a file imports; nothing for a file that cannot be read or parsed."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, file, root)
+            yield from (f"{base}.{alias.name}" if base else alias.name for alias in node.names)
+
+
+def _base(node: ast.ImportFrom, file: Path, root: Path) -> str:
+    """What `from … import` starts from; relative imports are counted from the file's own package."""
+    if not node.level:
+        return node.module or ""
+    folder = file.parents[node.level - 1] if node.level <= len(file.parents) else root
+    parts = folder.relative_to(root).parts if folder.is_relative_to(root) else ()
+    return ".".join((*parts, node.module or "")).strip(".")
+
+
+def _own_files(name: str, root: Path) -> list[Path]:
+    """The files beside the script that make up a module: itself and the packages it is in."""
+    files = []
+    folder = root
+    for part in name.split("."):
+        candidates = (folder / f"{part}.py", folder / part / "__init__.py")
+        files += [path for path in candidates if path.is_file()]
+        folder /= part
+    return files
