@@ -103,6 +103,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--epochs", type=int, default=1)
     parser.add_argument("--batch-size", type=int, default=4)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), help="of the workers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--augment", action="store_true", help="flip images at random (irreproducible)")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
@@ -116,7 +117,13 @@ def main() -> None:
     train = read_cifar10(args.data, train=True) if args.data else generate(args.images, seed=1)
     test = read_cifar10(args.data, train=False) if args.data else generate(args.images // 5, seed=2)
     train_set = Images(*train, augment=args.augment)
-    loader = DataLoader(train_set, args.batch_size, shuffle=True, num_workers=args.workers)
+    loader = DataLoader(
+        train_set,
+        args.batch_size,
+        shuffle=True,
+        num_workers=args.workers,
+        multiprocessing_context=args.start_method if args.workers else None,
+    )
 
     model = LeNet()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.001, momentum=0.9)

@@ -47,6 +47,8 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--workers", type=int, default=0)
+    parser.add_argument("--start-method", choices=("fork", "spawn", "forkserver"), help="of the workers")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(
         "--split-by-set", action="store_true", help="leave the order to a set (irreproducible)"
@@ -61,7 +63,13 @@ def main() -> None:
     torch.manual_seed(args.seed)
     images, labels, train, test = load(split_by_set=args.split_by_set)
     train_set = [(images[name], labels[name]) for name in train]
-    loader = torch.utils.data.DataLoader(train_set, args.batch_size, shuffle=True)
+    loader = torch.utils.data.DataLoader(
+        train_set,
+        args.batch_size,
+        shuffle=True,
+        num_workers=args.workers,
+        multiprocessing_context=args.start_method if args.workers else None,
+    )
     test_images = torch.stack([images[name] for name in test])
     test_labels = torch.tensor([labels[name] for name in test])
 

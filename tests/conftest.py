@@ -29,6 +29,7 @@ WATCHED = (
     "uuid",
     "multiprocessing.context.BaseContext",
     "multiprocessing.process.BaseProcess",
+    "multiprocessing.spawn",
     "numpy",
     "numpy.random",
     "torch",
@@ -49,6 +50,11 @@ WATCHED = (
     "torch.utils.checkpoint",
     "torch.utils.data.DataLoader",
     "torch.utils.data.dataloader._BaseDataLoaderIter",
+    "torch.utils.data.dataloader._MultiProcessingDataLoaderIter",
+    "torch.utils.data.dataloader._SingleProcessDataLoaderIter",
+    "torch.utils.data.sampler.RandomSampler",
+    "torch.utils.data.sampler.SubsetRandomSampler",
+    "torch.utils.data.sampler.WeightedRandomSampler",
 )
 TORCH_STATE = {
     "default dtype": "get_default_dtype",

@@ -1,4 +1,4 @@
-"""Every name that PyTorch does not document and recording uses, and what happens when it is missing.
+"""Every name that PyTorch does not document and samebits uses, and what happens when it is missing.
 
 Each function looks its name up at run time and falls back, so that a release of torch without it costs
 precision of the report, never a wrong verdict. Read in torch 2.6.0 and 2.13.0.
@@ -19,6 +19,8 @@ COMPILER_RULES = "torch._dynamo.trace_rules"
 # The Python function from which torch enters its autograd engine (torch/autograd/graph.py). Under another
 # name, sites of backward ops are found by a walk up the stack, as all others.
 ENGINE_FUNCTION = "_engine_run_backward"
+# Holds DTensor's RNG tracker; see `dtensor_states`.
+DTENSOR_RANDOM = "torch.distributed.tensor._random"
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.
@@ -41,6 +43,46 @@ def loader_iterator_class() -> type[Any] | None:
     from torch.utils.data import dataloader
 
     return getattr(dataloader, "_BaseDataLoaderIter", None)
+
+
+def loader_iterator_classes() -> list[type[Any]]:
+    """All iterator classes of DataLoaders that exist by now, the common base first; empty without it."""
+    found: list[type[Any]] = []
+    waiting = [loader_iterator_class()]
+    while waiting:
+        kind = waiting.pop(0)
+        if kind is not None and kind not in found:
+            found.append(kind)
+            waiting += kind.__subclasses__()
+    return found
+
+
+# Methods of the iterators of DataLoaders. Without the first, persistent workers keep their seeds from epoch
+# to epoch; without the second, samplers below another sampler draw from the global generator.
+LOADER_RESET = "_reset"
+LOADER_NEXT_INDEX = "_next_index"
+
+
+def set_base_seed(iterator: Any, seed: int) -> None:
+    """Set what worker `i` of an iterator adds `i` to; without the attribute torch's own draw stays."""
+    if hasattr(iterator, "_base_seed"):
+        iterator._base_seed = seed
+
+
+def shared_seed(iterator: Any) -> Any:
+    """What is sent to persistent workers with the message that a new epoch begins."""
+    return getattr(iterator, "_shared_seed", None)
+
+
+def set_shared_seed(iterator: Any, value: Any) -> None:
+    """Replace what `shared_seed` gives; without the attribute persistent workers keep their seeds."""
+    if hasattr(iterator, "_shared_seed"):
+        iterator._shared_seed = value
+
+
+def set_worker_seed(worker_info: Any, seed: int) -> None:
+    """Have `get_worker_info().seed` tell another seed; the object is read-only by torch's own choice."""
+    object.__setattr__(worker_info, "seed", seed)
 
 
 def sequence_peek() -> Callable[[], int]:
@@ -191,6 +233,58 @@ def hide_from_compiler(trace_rules: Any) -> None:
     add = getattr(trace_rules, "add", None)
     if add is not None:
         add("samebits")
+
+
+def in_bad_fork(devices: Any) -> bool:
+    """Whether this process was forked from one that used those devices (`torch.cuda`), and must not.
+
+    Without the name nothing is known against using them.
+    """
+    found = getattr(devices, "_is_in_bad_fork", None)
+    return bool(found()) if found is not None else False
+
+
+def _seed_tracker(devices: Any) -> Any:
+    return getattr(devices, "_lazy_seed_tracker", None)
+
+
+def pending_seeds(devices: Any) -> list[list[Any]]:
+    """The seeds that `torch.cuda` or `torch.xpu` will set when its devices are first used, in order.
+
+    Torch keeps the last call of `manual_seed_all` and the last of `manual_seed` as closures over `seed`
+    (`_LazySeedTracker`, torch/_utils.py). Without that tracker no seed is known to wait.
+
+    Returns:
+        Pairs of `all` or `current` (the current device) and the seed.
+    """
+    tracker = _seed_tracker(devices)
+    seed_all = getattr(tracker, "manual_seed_all_cb", None)
+    found: list[list[Any]] = []
+    for call in getattr(tracker, "call_order", ()):
+        if call is not None:
+            callback = call[0]
+            cells = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=True))
+            if "seed" in cells:
+                found.append(["all" if call is seed_all else "current", cells["seed"].cell_contents])
+    return found
+
+
+def clear_pending_seeds(devices: Any) -> None:
+    """Have no seed wait for the first use of those devices; without torch's tracker none can be known."""
+    tracker = _seed_tracker(devices)
+    if tracker is not None:
+        tracker.manual_seed_all_cb = tracker.manual_seed_cb = None
+        tracker.call_order = []
+
+
+def dtensor_states() -> dict[str, Any]:
+    """The states that DTensor's RNG tracker keeps for itself, by name; empty when it keeps none.
+
+    Imports nothing. It has them in torch 2.6; in 2.13 the tracker draws from the device's default generator.
+    """
+    tracker = getattr(sys.modules.get(DTENSOR_RANDOM), "_rng_tracker", None)
+    found = getattr(tracker, "rng_states", None)
+    return found if isinstance(found, dict) else {}
 
 
 # Switches of torch that live in `torch._C`: name of the switch -> its getter and its setter there.

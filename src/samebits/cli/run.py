@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
+from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, launch
@@ -33,6 +34,7 @@ class RunCommand:
 
     Examples:
       samebits run train.py --epochs 1
+      samebits run --seed 3 train.py                # the same bits every time
       samebits run --record a.sbr -m mypackage.train
       samebits run --level op --steps 3 train.py    # every operation of 3 steps
     """
@@ -50,6 +52,7 @@ class RunCommand:
             epilog=after,
         )
         add_recording_options(parser)
+        add_control_options(parser)
         parser.add_argument("--record", metavar="PATH", help="the record (default: .samebits/SCRIPT-N.sbr)")
         parser.add_argument("--force", action="store_true", help="replace the record if it exists")
         return parser.parse_command(arguments)
@@ -59,14 +62,16 @@ class RunCommand:
         check_target(options.target)
         record = self._record(options)
         check_place(record)
+        control = control_of(options)
         settings = RecordingSettings(
             record=str(record),
             level=options.level,
             max_steps=options.steps,
             progress=wants_progress(options),
             overwrite=options.force,
+            control=control,
         )
-        outcome = launch(Launch(options.target, settings.to_json(), {}, "inherit"))
+        outcome = launch(Launch(options.target, settings.to_json(), control_variables(control)))
         info = close_record(record, outcome)
         print(f"samebits: {_ending(record, info, outcome)}", file=sys.stderr)
         if outcome.signal is not None:

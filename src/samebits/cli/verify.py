@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
+from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.output import print_result
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
@@ -31,6 +32,7 @@ class VerifyCommand:
       samebits verify train.py --epochs 1
       samebits verify --steps 20 -m mypackage.train
       samebits verify --runs 5 --stress train.py    # what differs only rarely
+      samebits verify --seed 3 train.py             # is it repeatable once samebits controls it?
       samebits verify --json train.py > verdict.json
     """
 
@@ -50,6 +52,7 @@ class VerifyCommand:
             "--runs", type=whole_number(2), default=2, metavar="N", help="compare N runs (default: 2)"
         )
         add_recording_options(parser)
+        add_control_options(parser)
         parser.add_argument(
             "--stress",
             action="store_true",
@@ -76,6 +79,7 @@ class VerifyCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""
         live = wants_progress(options)
+        control = control_of(options)
         request = VerifyRequest(
             target=options.target,
             folder=_folder(options),
@@ -87,6 +91,8 @@ class VerifyCommand:
             localise=not options.no_localise,
             output="stderr" if options.json else "inherit",
             progress=live,
+            control=control,
+            environment=control_variables(control),
         )
         result = verify(request, announce=Phases(sys.stderr) if live else None)
         return print_result(result, as_json=options.json)

@@ -6,13 +6,16 @@ A process has one set of global generators and flags, so there is one place that
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.seeds import derive
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from samebits.determinism.control import Control
 
 
@@ -30,11 +33,18 @@ class Active:
         self.scope: tuple[int | str, ...] = ()
         self._counts: Counter[tuple[int | str, ...]] = Counter()
 
+    @property
+    def source_seed(self) -> int | None:
+        """What the RNG sources of this process start with; None leaves them alone.
+
+        The run seed in the run's first process. A process that it starts afresh (spawn, forkserver) has one
+        of its own: without control such processes draw independent numbers, and with it they still do.
+        """
+        return self.seed if self.seed is None or not self.scope else derive(self.seed, *self.scope)
+
     def number(self, *keys: int | str) -> int:
         """How often this was asked before with these keys in this scope and thread."""
-        thread = threading.current_thread()
-        name = "" if thread is threading.main_thread() else thread.name
-        key = (name, *keys)
+        key = (thread_name(), *keys)
         self._counts[key] += 1
         return self._counts[key] - 1
 
@@ -44,26 +54,64 @@ class Active:
         Raises:
             SamebitsError: there is no run seed; `no-seed`.
         """
-        thread = threading.current_thread()
-        name = "" if thread is threading.main_thread() else thread.name
-        return derive(required(self.seed), *self.scope, kind, name, self.number(kind))
+        return derive(required(self.seed), *self.scope, kind, thread_name(), self.number(kind))
 
     def enter_scope(self, *keys: int | str) -> None:
         """This process is a part of the run, such as worker 2 in epoch 1; counting starts anew."""
         self.scope = keys
         self._counts.clear()
 
+    def reseed(self, seed: int) -> None:
+        """The run goes on under another seed; counting starts anew."""
+        self.seed = seed
+        self._counts.clear()
+
+    def fork(self, *scope: int | str) -> Active:
+        """The same activation for a while: what is counted there is not counted here.
+
+        Args:
+            scope: a part of the run below this one's, where counting starts from 0; without it counting goes
+                on from here.
+        """
+        forked = Active(self.control, self.seed)
+        forked.scope = (*self.scope, *scope)
+        if not scope:
+            forked._counts = self._counts.copy()
+        return forked
+
 
 class ProcessControl:
-    """The activations of this process, the innermost last."""
+    """The activations of this process, the innermost last.
+
+    Attributes:
+        seed: what `seed_all` was given outside of any activation.
+        registered: name -> a function that gives the generator registered under it, None when it is gone.
+        torch_generators: the `torch.Generator` objects made while an activation followed them.
+    """
 
     def __init__(self) -> None:
         self._stack: list[Active] = []
+        self.seed: int | None = None
+        self.registered: dict[str, Callable[[], Any]] = {}
+        self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
 
     @property
     def current(self) -> Active | None:
         """The innermost activation."""
         return self._stack[-1] if self._stack else None
+
+    @property
+    def run_seed(self) -> int | None:
+        """The seed of the innermost activation, else what `seed_all` was given."""
+        current = self.current
+        return self.seed if current is None or current.seed is None else current.seed
+
+    def use_seed(self, seed: int) -> None:
+        """That is the run seed from now on."""
+        if self.current is None:
+            self.seed = seed
+        else:
+            self.current.reseed(seed)
 
     def push(self, active: Active) -> None:
         """Begin an activation."""
@@ -75,6 +123,18 @@ class ProcessControl:
 
 
 PROCESS = ProcessControl()
+
+
+def acting(installed: Active) -> Active:
+    """Whose seed and counts hold now: the innermost activation's, or `installed` when that has no seed."""
+    current = PROCESS.current
+    return installed if current is None or current.seed is None else current
+
+
+def thread_name() -> str:
+    """The name of this thread; empty for the main thread."""
+    thread = threading.current_thread()
+    return "" if thread is threading.main_thread() else thread.name
 
 
 def required(seed: int | None) -> int:

@@ -10,6 +10,8 @@ import sys
 import time
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.recording.clock import StepClock
+from samebits.recording.controlled import ControlledRun
 from samebits.recording.runner import RunResult, Target, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -31,14 +33,18 @@ def main(arguments: list[str]) -> int:
         arguments: `[script, *arguments]` or `["-m", module, *arguments]`.
 
     Raises:
-        SamebitsError: nothing to run, or the record cannot be written.
+        SamebitsError: nothing to run, the record cannot be written, or drift was to end the run.
     """
     settings = RecordingSettings.from_json(os.environ.pop(ENVIRONMENT_NAME))
     if settings.level == "op":
         # Compiled code has no ops to record. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
-    session = RecordingSession(settings, tuple(arguments))
+    timed = settings.level == "clock"
+    session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     session.start()
+    controlled = ControlledRun(settings.control, session.recorder) if settings.control else None
+    if controlled is not None:
+        controlled.start()  # after the session: of two watchers of an import the later one is called first
     results: list[RunResult] = []
     closed: list[bool] = []
     process = os.getpid()
@@ -46,7 +52,9 @@ def main(arguments: list[str]) -> int:
     def close() -> None:
         if os.getpid() == process and not closed:  # not in a child that the script forked
             closed.append(True)
-            session.finish(_ending(results))
+            session.finish(_ending(results), controlled.facts() if controlled else None)
+            if controlled is not None:
+                controlled.stop()
 
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
     atexit.register(close)
@@ -55,9 +63,15 @@ def main(arguments: list[str]) -> int:
     except SamebitsError as error:
         results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
         raise
-    if results[0].stopped:
+    stopped = results[0].stopped
+    refusal = controlled.conclude(results[0]) if controlled else None
+    if refusal is not None:
+        results[0] = RunResult(EXIT_NOT_JUDGED, str(refusal))
+    if stopped:
         close()
         _thread.start_new_thread(_end_after_grace, (results[0].exit_status,))
+    if refusal is not None:
+        raise refusal
     return results[0].exit_status
 
 

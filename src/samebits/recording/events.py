@@ -93,6 +93,8 @@ class RunInfo:
         steps: number of step boundaries.
         torch: torch version, empty when the script never imported torch.
         environment: facts of the machine and the packages; never compared for the verdict.
+        control: what seeds and switches were asked for, what came of it, and what changed later; empty for a
+            run without control.
         notes: what the user should know of how it was recorded.
     """
 
@@ -104,4 +106,5 @@ class RunInfo:
     steps: int = 0
     torch: str = ""
     environment: dict[str, Any] = field(default_factory=dict)
+    control: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -58,7 +58,8 @@ class Launch:
         target: what is run.
         settings_json: `RecordingSettings.to_json()`.
         environment: variables beside the user's own.
-        output: `inherit`, or `stderr` to send the script's standard output to ours of errors.
+        output: `inherit`, `stderr` to send the script's standard output to ours of errors, or `nothing` to send
+            both of its streams nowhere.
     """
 
     target: Target
@@ -96,7 +97,8 @@ def launch(request: Launch) -> Outcome:
         child = subprocess.Popen(
             child_command(request.target),
             env=environment,
-            stdout=2 if request.output == "stderr" else None,
+            stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
+            stderr=subprocess.DEVNULL if request.output == "nothing" else None,
             close_fds=False,  # for what the shell opened (`3<file`); Python's own are not inherited anyway
         )
         signals.begin(child)

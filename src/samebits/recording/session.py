@@ -81,11 +81,12 @@ class RecordingSession:
         if self._noise is not None:
             self._noise.start()
 
-    def finish(self, ending: Ending | None = None) -> None:
+    def finish(self, ending: Ending | None = None, control: dict[str, Any] | None = None) -> None:
         """Record the last state, take the probes away and close the record.
 
         Args:
             ending: how the run ended; by default it finished.
+            control: what the record keeps of the control that the run was under.
         """
         ending = ending or Ending("finished")
         if self._noise is not None:
@@ -108,6 +109,7 @@ class RecordingSession:
             steps=recorder.step,
             torch=str(getattr(torch, "__version__", "")),
             environment=environment.collect().to_dict(),
+            control=control or {},
             notes=self._notes(),
         )
         self.writer.close()

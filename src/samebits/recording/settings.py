@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
+from samebits.determinism.control import Control
+
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 
 
@@ -35,7 +37,7 @@ class RecordingSettings:
 
     Args:
         record: path of the record to write.
-        level: `step` or `op`.
+        level: `step`, `op`, or `clock` (nothing is recorded; the times of the steps go to `record` as JSON).
         first_op_step: ops are recorded from this step on.
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
@@ -44,6 +46,7 @@ class RecordingSettings:
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
+        control: what seeds and switches the run is to have; None controls nothing.
     """
 
     record: str
@@ -56,6 +59,7 @@ class RecordingSettings:
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False
+    control: Control | None = None
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -68,4 +72,6 @@ class RecordingSettings:
         fields["excused"] = tuple(fields["excused"])
         if fields["capture"] is not None:
             fields["capture"] = CaptureSpec(**fields["capture"])
+        if fields["control"] is not None:
+            fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)

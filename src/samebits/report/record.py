@@ -106,6 +106,7 @@ def render_json(summary: RecordSummary) -> str:
             "steps": info.steps,
             "torch": info.torch,
             "environment": info.environment,
+            "control": info.control,
             "notes": list(info.notes),
             "events": summary.counts,
             "values": summary.n_values,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
+    from samebits.determinism.control import Control
     from samebits.recording.runner import Target
 
 
@@ -26,6 +28,8 @@ class VerifyRequest:
         localise: on a difference, run again to find the operation.
         output: where the script's standard output goes: `inherit` or `stderr`.
         progress: let the runs show a live line.
+        control: seeds and switches of every run; None leaves the script as it is.
+        environment: variables that every run has beside the user's own.
     """
 
     target: Target
@@ -38,3 +42,5 @@ class VerifyRequest:
     localise: bool = True
     output: str = "inherit"
     progress: bool = False
+    control: Control | None = None
+    environment: Mapping[str, str] = field(default_factory=dict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,12 @@ class Script:
     Args:
         target: the script or module and its arguments.
         output: where its standard output goes: `inherit` or `stderr`.
+        environment: variables beside the user's own.
     """
 
     target: Target
     output: str = "inherit"
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 def run_script(
@@ -43,7 +45,6 @@ def run_script(
     *,
     purpose: str = "compare",
     perturbation: Perturbation = NONE,
-    environment: Mapping[str, str] | None = None,
 ) -> ScriptRun:
     """Run a script in a fresh process and record it.
 
@@ -52,13 +53,12 @@ def run_script(
         settings: how it is recorded.
         purpose: for the report.
         perturbation: what `--stress` changes in this run.
-        environment: further environment variables.
 
     Raises:
         KeyboardInterrupt: the run was ended by Ctrl-C; its record is kept.
     """
     started = time.monotonic()
-    variables = {**(environment or {}), **perturbation.environment}
+    variables = {**script.environment, **perturbation.environment}
     with applied(perturbation):
         outcome = launch(Launch(script.target, settings.to_json(), variables, script.output))
     seconds = time.monotonic() - started

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -68,7 +69,7 @@ class Series:
         self.runs: list[ScriptRun] = []
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
-        self._script = Script(request.target, request.output)
+        self._script = Script(request.target, request.output, request.environment)
 
     def check_folder(self) -> None:
         """Refuse a folder that holds the records of another verification, or cannot hold any.
@@ -90,12 +91,18 @@ class Series:
             record=str(self.request.folder / f"{plan.name}{SUFFIX}"),
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
+            control=self.request.control,
         )
-        perturbation = stress(plan.role) if self.request.stress else NONE
+        perturbation = self._perturbation(plan.role)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         run = self._run_script(self._script, settings, purpose=plan.purpose, perturbation=perturbation)
         self.runs.append(run)
         return run
+
+    def _perturbation(self, role: int) -> Perturbation:
+        if not self.request.stress:
+            return NONE
+        return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
         """Run the script twice as run 0 and run `role`; the second stops where its state differs."""

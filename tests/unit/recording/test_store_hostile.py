@@ -285,7 +285,7 @@ OTHER_ROWS = [
     "DELETE FROM layout",
     """
     INSERT INTO run
-    SELECT 2, samebits, command, level, status, exit_status, failure, steps, torch, environment, notes
+    SELECT 2, samebits, command, level, status, exit_status, failure, steps, torch, environment, control, notes
     FROM run
     """,
     """

@@ -139,12 +139,12 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
     Raises:
         Damage: if a value is of the wrong type.
     """
-    _, _, command, level, status, exit_status, failure, steps, torch, environment, notes = row
+    _, _, command, level, status, exit_status, failure, steps, torch, environment, control, notes = row
     if level not in _LEVELS or status not in _STATUSES:
         raise Damage(f"the level {level!r:.40} or the status {status!r:.40} is unknown")
-    facts = load_json(environment)
-    if type(facts) is not dict:
-        raise Damage("the environment is not a JSON object")
+    facts, controlled = load_json(environment), load_json(control)
+    if type(facts) is not dict or type(controlled) is not dict:
+        raise Damage("the environment or the control is not a JSON object")
     steps = _integer(steps)
     return RunInfo(
         command=_text_list(command),
@@ -155,6 +155,7 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
         steps=max(steps, count_steps()) if status == "running" else steps,
         torch=_text(torch),
         environment=facts,
+        control=controlled,
         notes=_text_list(notes),
     )
 

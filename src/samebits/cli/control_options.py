@@ -1,0 +1,110 @@
+"""The options by which a run is controlled, shared by all commands that run a script."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.determinism.control import LEFT_ALONE, Control
+from samebits.determinism.seeds import check_seed
+from samebits.determinism.switches import environment_for
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from samebits.cli.script_parser import ScriptParser
+
+
+def add_control_options(parser: ScriptParser) -> None:
+    """`--seed` and what belongs to it."""
+    group = parser.add_argument_group("control of the run")
+    group.add_argument(
+        "--seed",
+        type=seed_text,
+        metavar="N",
+        help="seed every RNG source and set every switch that makes runs repeatable",
+    )
+    group.add_argument(
+        "--deterministic", action="store_true", help="set the switches only; the script seeds itself"
+    )
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=assignment,
+        metavar="SWITCH=VALUE",
+        help="give a switch another value than control would (`samebits doctor` lists them)",
+    )
+    group.add_argument(
+        "--leave", action="append", default=[], metavar="SWITCH", help="do not touch or watch a switch"
+    )
+    group.add_argument(
+        "--per-rank-seeds", action="store_true", help="in a distributed run, another seed for each rank"
+    )
+    group.add_argument(
+        "--on-drift",
+        choices=("warn", "error", "restore", "ignore"),
+        help="when a switch or a generator is changed behind your back (default: warn)",
+    )
+
+
+def control_of(options: argparse.Namespace) -> Control | None:
+    """What the options ask for; None when they ask for no control.
+
+    Raises:
+        SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`.
+    """
+    if options.seed is None and not options.deterministic:
+        idle = [
+            word
+            for word, given in (
+                ("--set", options.set), ("--leave", options.leave),
+                ("--per-rank-seeds", options.per_rank_seeds), ("--on-drift", options.on_drift),
+            )
+            if given
+        ]  # fmt: skip
+        if idle:
+            message = f"{idle[0]} was given without control; give --seed N or --deterministic too"
+            raise SamebitsError(message, slug="usage")
+        return None
+    if options.per_rank_seeds and options.seed is None:
+        raise SamebitsError("--per-rank-seeds was given without a seed; give --seed N too", slug="usage")
+    return Control(
+        seed=options.seed,
+        per_rank=options.per_rank_seeds,
+        switches=(*options.set, *((name, LEFT_ALONE) for name in options.leave)),
+        on_drift=options.on_drift or "warn",
+    )
+
+
+def control_variables(control: Control | None) -> dict[str, str]:
+    """The variables that a controlled run starts with; what is replaced of the user's own is said on stderr.
+
+    Raises:
+        SamebitsError: a switch that does not exist, or cannot have that value.
+    """
+    if control is None:
+        return {}
+    plan = environment_for(control, os.environ)
+    for warning in plan.warnings:
+        print(f"samebits: {warning}", file=sys.stderr)
+    return dict(plan.variables)
+
+
+def seed_text(text: str) -> int:
+    """The type of `--seed`."""
+    value = int(text) if text.isascii() and text.isdigit() else text
+    try:
+        return check_seed(value)
+    except SamebitsError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def assignment(text: str) -> tuple[str, str]:
+    """The type of `--set`."""
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        message = f"expected SWITCH=VALUE, found {text!r}"
+        raise argparse.ArgumentTypeError(message)
+    return name, value

@@ -1,0 +1,82 @@
+"""`samebits cost`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.control_options import add_control_options, control_of
+from samebits.cli.progress import Phases
+from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.cli.terminal import style_of, write
+from samebits.cost import CostRequest, measure_cost
+from samebits.determinism.control import Control
+from samebits.errors import EXIT_IDENTICAL
+from samebits.recording.script_file import check_target
+from samebits.report.cost import render_cost, render_cost_json
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class CostCommand:
+    """Measure what each determinism switch costs on your script.
+
+    Runs the first steps of the script with all switches off, all on, and each one alone, several times in
+    turns, and prints what each adds to the time of a step, with its spread. Seeds are not touched. Each run is
+    a fresh process, so PyTorch is imported anew each time; only the steps are timed.
+
+    Examples:
+      samebits cost train.py --batch-size 64
+      samebits cost --steps 50 --rounds 9 train.py    # less noise
+      samebits cost --json train.py > cost.json
+    """
+
+    name = "cost"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `cost`."""
+        before, after = description(self)
+        parser = ScriptParser(
+            prog="samebits cost",
+            usage="samebits cost [options] SCRIPT|-m MODULE [arguments of the script]",
+            description=before,
+            epilog=after,
+        )
+        parser.add_argument(
+            "--steps", type=whole_number(3), default=20, metavar="N", help="time N steps (default: 20)"
+        )
+        parser.add_argument(
+            "--warmup", type=whole_number(0), default=3, metavar="N", help="after N others (default: 3)"
+        )
+        parser.add_argument(
+            "--rounds", type=whole_number(1), default=5, metavar="N", help="run each N times (default: 5)"
+        )
+        parser.add_argument("--output", action="store_true", help="show what the script prints")
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_control_options(parser)
+        return parser.parse_command(arguments)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Measure and print."""
+        check_target(options.target)
+        options.deterministic = True
+        with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:
+            request = CostRequest(
+                target=options.target,
+                folder=Path(folder),
+                control=control_of(options) or Control(),
+                rounds=options.rounds,
+                steps=options.steps,
+                warmup=options.warmup,
+                output="stderr" if options.output else "nothing",
+            )
+            report = measure_cost(request, Phases(sys.stderr) if sys.stderr.isatty() else None)
+        text = render_cost_json(report) if options.json else render_cost(report, style_of(sys.stdout))
+        write(text, sys.stdout)
+        return EXIT_IDENTICAL

@@ -1,0 +1,182 @@
+"""Control reaches the processes that a script starts through `multiprocessing` or `os.fork`.
+
+A forked process inherits everything; it gets a scope of its own, so that generators made there without a seed
+have keys of their own. NumPy's and torch's global generators go on from the inherited state, as without
+control; Python's `random`, which reseeds itself from the system's entropy in every forked child
+(Lib/random.py, `register_at_fork`), is seeded by key instead.
+
+A spawned process, or one from the fork server, first unpickles a dict with preparations, before it imports
+the script as `__mp_main__` (Lib/multiprocessing/spawn.py, `_main`, the same from 3.10 to 3.14). An entry of
+that dict begins control as it is unpickled. It needs nothing of samebits to be unpickled, so a child that
+cannot import samebits runs on without control, and says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import samebits
+from samebits.determinism.control import Control
+from samebits.determinism.process import PROCESS, acting, thread_name
+from samebits.determinism.seeds import fit
+from samebits.hooks.imports import PostImport
+from samebits.hooks.patching import Patches
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from samebits.determinism.process import Active
+
+_ENTRY = "samebits"
+_MAIN_KEYS = ("init_main_from_path", "init_main_from_name", "main_path")
+# Runs in the child. Its `sys.path` is not the parent's yet and begins with the working directory, so the
+# package is loaded from where it is.
+_BEGIN = """
+import sys
+try:
+    if "samebits" not in sys.modules:
+        from importlib.util import module_from_spec, spec_from_file_location
+        spec = spec_from_file_location(
+            "samebits", folder + "/__init__.py", submodule_search_locations=[folder]
+        )
+        sys.modules["samebits"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["samebits"])
+    from samebits.determinism.processes import begin_in_child
+    begin_in_child(control, scope)
+    if hidden:
+        sys.modules.pop("samebits", None)
+except Exception as error:
+    if "begin_in_child" not in globals():
+        sys.modules.pop("samebits", None)
+    try:
+        if tell:
+            reason = "%s: %s" % (type(error).__name__, error)
+            print("samebits: warning: no control in child processes (" + reason + ")", file=sys.stderr)
+    except Exception:
+        pass
+"""
+# The activations that were begun in this process because its parent had one: they last as long as it does.
+_BEGUN: list[Any] = []
+
+
+class ChildProcesses:
+    """Carries control into child processes.
+
+    Args:
+        active: the activation whose control and scope the children get.
+    """
+
+    def __init__(self, active: Active) -> None:
+        self._active = active
+        self._patches = Patches()
+        self._imports = PostImport()
+        self._told: set[Any] = set()
+
+    def install(self) -> None:
+        """Carry it into the processes that are started from now on."""
+        for name in ("fork", "forkpty"):
+            if hasattr(os, name):
+                self._patch_fork(name)
+        self._imports.install()
+        self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self._imports.remove()
+        self._patches.restore()
+
+    def _next_scope(self) -> tuple[int | str, ...]:
+        active = acting(self._active)
+        return (*active.scope, "process", thread_name(), active.number("process"))
+
+    def _patch_fork(self, name: str) -> None:
+        original = getattr(os, name)
+
+        @functools.wraps(original)
+        def fork() -> Any:
+            scope = self._next_scope()
+            result = original()
+            pid = result if isinstance(result, int) else result[0]
+            if pid == 0:
+                self._enter_forked(scope)
+            return result
+
+        self._patches.set(os, name, fork)
+
+    def _enter_forked(self, scope: tuple[int | str, ...]) -> None:
+        # After the functions registered with `os.register_at_fork`, that of `random` among them.
+        active, random = acting(self._active), sys.modules.get("random")
+        active.enter_scope(*scope)
+        if random is not None and active.source_seed is not None:
+            random.seed(fit(active.source_seed, "python"))
+
+    def _patch_spawn(self, spawn: ModuleType) -> None:
+        original = spawn.get_preparation_data
+
+        @functools.wraps(original)
+        def get_preparation_data(name: str) -> dict[str, Any]:
+            data: dict[str, Any] = original(name)
+            if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
+                # For the server itself, which newer Pythons let import the script (3.13.2, gh-126631). There
+                # would be no control, and the children would not import it again.
+                return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
+            return {_ENTRY: self._entry(spawn.get_executable()), **data}
+
+        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+
+    def _entry(self, executable: Any) -> _Begin:
+        tell = executable not in self._told
+        self._told.add(executable)
+        fields = {
+            "folder": os.path.dirname(os.path.abspath(samebits.__file__)),
+            "control": self._carried().to_dict(),
+            "scope": self._next_scope(),
+            "hidden": sys.modules.get("samebits") is not samebits,
+            "tell": tell,
+        }
+        return _Begin(fields)
+
+    def _carried(self) -> Control:
+        """The control, with the run seed that holds now; the rank is part of that already."""
+        return dataclasses.replace(self._active.control, seed=acting(self._active).seed, per_rank=False)
+
+
+class _Begin:
+    """Becomes None when it is unpickled, and begins control while it is."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        self._fields = fields
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exec, (_BEGIN, dict(self._fields))
+
+
+def begin_in_child(fields: dict[str, Any], scope: tuple[int | str, ...]) -> None:
+    """Begin control in a process that was started afresh; called before the script is imported there.
+
+    Args:
+        fields: the parent's `Control.to_dict()`.
+        scope: the part of the run that this process is.
+    """
+    activation = _activation(Control.from_dict(fields))
+    activation.start()
+    _BEGUN.append(activation)
+    active = PROCESS.current
+    if active is not None:
+        active.enter_scope(*scope)
+        if active.source_seed is not None:
+            _seed_sources(active.source_seed)
+
+
+def _activation(control: Control) -> Any:
+    # That module imports this one.
+    return import_module("samebits.determinism.activation").Activation(control, fresh_process=False)
+
+
+def _seed_sources(seed: int) -> None:
+    import_module("samebits.determinism.rng").seed_sources(seed)

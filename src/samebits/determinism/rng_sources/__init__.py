@@ -1,0 +1,25 @@
+"""The RNG sources that samebits knows, one class each; `plugins` finds those of other packages."""
+
+from __future__ import annotations
+
+from samebits.determinism.rng_sources.dtensor import DTensorTracker
+from samebits.determinism.rng_sources.libraries import CuPy, OpenCV, TensorFlow
+from samebits.determinism.rng_sources.numpy_global import NumpyGlobal
+from samebits.determinism.rng_sources.python_random import PythonRandom
+from samebits.determinism.rng_sources.source import RngSource
+from samebits.determinism.rng_sources.torch_devices import LazyDevices, Mps, TorchCpu
+
+__all__ = ["BUILT_IN", "RngSource"]
+
+BUILT_IN: tuple[RngSource, ...] = (
+    PythonRandom(),
+    NumpyGlobal(),
+    TorchCpu(),
+    LazyDevices("cuda"),
+    LazyDevices("xpu"),
+    Mps(),
+    DTensorTracker(),
+    CuPy(),
+    OpenCV(),
+    TensorFlow(),
+)

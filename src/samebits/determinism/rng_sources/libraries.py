@@ -1,0 +1,89 @@
+"""Generators of libraries that can be seeded, and have no state that can be read."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from samebits.determinism.rng_sources.source import loaded, unsaved, version_of
+from samebits.determinism.seeds import fit
+
+
+class _SeedOnly:
+    """A generator that can be seeded, neither saved nor restored."""
+
+    name: str
+    module: str
+    library: str
+    reason: str
+    needed: str
+
+    def available(self) -> bool:
+        """Whether the library is imported."""
+        return loaded(self.module, self.needed) is not None
+
+    def get_state(self) -> bytes:
+        """Refuse.
+
+        Raises:
+            SamebitsError: always; `rng-not-saved`.
+        """
+        raise unsaved(self.library, self.reason)
+
+    def set_state(self, state: bytes) -> None:  # noqa: ARG002 - of the protocol
+        """Refuse.
+
+        Raises:
+            SamebitsError: always; `rng-not-saved`.
+        """
+        raise unsaved(self.library, self.reason)
+
+    def version(self) -> str:
+        """The library's version."""
+        return version_of(self.module)
+
+
+class OpenCV(_SeedOnly):
+    """The generator of `cv2.randu`, `randn`, `randShuffle`, `kmeans` and others, of the thread that seeds."""
+
+    name = "opencv"
+    module = "cv2"
+    library = "OpenCV"
+    reason = "its Python module has no `theRNG`"
+    needed = "setRNGSeed"
+
+    def seed(self, seed: int) -> None:
+        """As `cv2.setRNGSeed(seed)`, which takes 32 bits with a sign."""
+        seed = fit(seed, self.name)
+        sys.modules[self.module].setRNGSeed(seed - 2**32 if seed >= 2**31 else seed)
+
+
+class CuPy(_SeedOnly):
+    """CuPy's global generators, one per device. Written against its documentation, tried with a stand-in."""
+
+    name = "cupy"
+    module = "cupy"
+    library = "CuPy"
+    reason = "cuRAND's host interface gives no state"
+    needed = "random"
+
+    def seed(self, seed: int) -> None:
+        """As `cupy.random.seed(seed)` on every device; CuPy itself seeds the current device only."""
+        cupy: Any = sys.modules[self.module]
+        for index in range(cupy.cuda.runtime.getDeviceCount()):
+            with cupy.cuda.Device(index):
+                cupy.random.seed(fit(seed, self.name))
+
+
+class TensorFlow(_SeedOnly):
+    """TensorFlow's global seed. Written against its documentation, tried with a stand-in."""
+
+    name = "tensorflow"
+    module = "tensorflow"
+    library = "TensorFlow"
+    reason = "its stateful ops count inside their kernels"
+    needed = "random"
+
+    def seed(self, seed: int) -> None:
+        """As `tensorflow.random.set_seed(seed)`."""
+        sys.modules[self.module].random.set_seed(fit(seed, self.name))

@@ -1,0 +1,103 @@
+"""A run that is timed step by step instead of recorded."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import json
+import sys
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.imports import PostImport
+from samebits.hooks.patching import Patches
+from samebits.recording.runner import StopRun
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.recording.session import Ending
+    from samebits.recording.settings import RecordingSettings
+
+
+class StepClock:
+    """Notes the time of each step boundary and writes the times when the run ends; it has no other probes.
+
+    A boundary is an `Optimizer.step`; in a script that makes no optimizer, the end of a `Tensor.backward`. On
+    CUDA the device is waited for at each boundary, else the time of a step would be that of queueing it.
+
+    Args:
+        settings: `record` is the path of the file of times, `max_steps` the number of steps to run.
+    """
+
+    def __init__(self, settings: RecordingSettings) -> None:
+        self._settings = settings
+        self._imports = PostImport()
+        self._patches = Patches()
+        self._remove_hook: Callable[[], None] = lambda: None
+        self._steps: list[float] = []
+        self._backwards: list[float] = []
+        self._torch: Any = None
+        self.step = 0
+        self.on_boundary: list[Callable[..., None]] = []
+
+    @property
+    def recorder(self) -> StepClock:
+        """What counts the steps: itself."""
+        return self
+
+    def start(self) -> None:
+        """Begin, once torch is imported."""
+        self._imports.on_import("torch", self._install)
+        self._imports.install()
+
+    def finish(self, ending: Ending, control: dict[str, Any] | None = None) -> None:
+        """Write what was seen.
+
+        Args:
+            ending: how the run ended.
+            control: what is said of the control that the run was under.
+        """
+        self._imports.remove()
+        self._remove_hook()
+        self._patches.restore()
+        times = self._steps or self._backwards
+        seen = {"times": times, "status": ending.status, "failure": ending.failure, "control": control or {}}
+        with open(self._settings.record, "w", encoding="utf-8") as file:
+            json.dump(seen, file)
+
+    def _install(self, torch: Any) -> None:
+        self._torch = torch
+        handle = torch.optim.optimizer.register_optimizer_step_post_hook(self._stepped)
+        self._remove_hook = handle.remove
+        backward = torch.Tensor.backward
+
+        @functools.wraps(backward)
+        def timed_backward(*args: Any, **kwargs: Any) -> Any:
+            result = backward(*args, **kwargs)
+            self._note(self._backwards)
+            return result
+
+        self._patches.set(torch.Tensor, "backward", timed_backward)
+
+    def _stepped(self, *_: object) -> None:
+        self.step += 1
+        for listener in self.on_boundary:
+            listener()
+        self._note(self._steps)
+
+    def _note(self, times: list[float]) -> None:
+        if self._torch.cuda.is_initialized():
+            self._torch.cuda.synchronize()
+        times.append(time.perf_counter())
+        limit = self._settings.max_steps
+        if limit is None or len(times) < limit or threading.current_thread() is not threading.main_thread():
+            return
+        if times is self._steps or (not self._steps and not self._has_optimizer()):
+            raise StopRun
+
+    @staticmethod
+    def _has_optimizer() -> bool:
+        optimizer = sys.modules["torch.optim"].Optimizer
+        return any(isinstance(thing, optimizer) for thing in gc.get_objects())
