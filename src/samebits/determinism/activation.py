@@ -6,7 +6,6 @@ import os
 import sys
 import warnings
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.drift import Drift, DriftWatch
@@ -182,12 +181,11 @@ class Activation:
     def _seed(self, active: Active) -> None:
         if self._control.seed is None:
             return
-        rng = import_module("samebits.determinism.rng")
-        rank = rng.current_rank() if self._control.per_rank else None
-        seed = active.seed = rng.seed_all(self._control.seed, rank=rank)
-        for source in rng.sources():
-            if not source.available() and source.module:
-                self._imports.on_import(source.module, _seeder(source, seed))
+        from samebits.determinism.rng import current_rank, seed_all, seed_on_import
+
+        rank = current_rank() if self._control.per_rank else None
+        active.seed = seed_all(self._control.seed, rank=rank)
+        seed_on_import(self._imports, active.seed)
 
     def _install_parts(self, active: Active) -> None:
         parts, loaders = _parts(active)
@@ -286,19 +284,11 @@ STACK = ActivationStack()
 
 def _parts(active: Active) -> tuple[list[Any], Any]:
     """What else controls this process: those to be installed now, and the control of data loaders."""
-    home = "samebits.determinism"
-    generators = import_module(f"{home}.generators").GeneratorControl(active)
-    children = import_module(f"{home}.processes").ChildProcesses(active)
-    return [generators, children], import_module(f"{home}.loaders").LoaderControl(active)
+    from samebits.determinism.generators import GeneratorControl
+    from samebits.determinism.loaders import LoaderControl
+    from samebits.determinism.processes import ChildProcesses
 
-
-def _seeder(source: Any, seed: int) -> Callable[[ModuleType], None]:
-    """Seeds a source whose library has just been imported."""
-
-    def seed_it(_: ModuleType) -> None:
-        source.seed(seed)
-
-    return seed_it
+    return [GeneratorControl(active), ChildProcesses(active)], LoaderControl(active)
 
 
 def show_warning(message: str, site: Site | None) -> None:

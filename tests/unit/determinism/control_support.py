@@ -9,13 +9,7 @@ import textwrap
 import warnings
 from pathlib import Path
 
-from stand_ins import install_missing
-
 from samebits.determinism.context import deterministic
-
-install_missing()
-PRELUDE = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\nimport stand_ins\n"
-PRELUDE += "stand_ins.install_missing()\ndel sys.path[0]\n"
 
 
 def quiet(*args, **kwargs):
@@ -26,9 +20,9 @@ def quiet(*args, **kwargs):
 
 
 def run(folder: Path, source: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script in a fresh process; the line numbers in it begin after a prelude of three lines."""
+    """Run a script in a fresh process."""
     path = folder / "script.py"
-    path.write_text(PRELUDE + textwrap.dedent(source).lstrip())
+    path.write_text(textwrap.dedent(source).lstrip())
     variables = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
     return subprocess.run(
         [sys.executable, str(path)],
