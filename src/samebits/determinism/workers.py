@@ -54,7 +54,7 @@ class WorkerInit:
         if self.user is not None:
             self.user(worker)
         after = _states() if before else {}
-        WORKER.users_own = frozenset(name for name in after if after[name] != before.get(name))
+        WORKER.users_own = frozenset()
         _enter(self.epoch, worker)
 
 

@@ -29,6 +29,7 @@ from torch.utils.data import (
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 from samebits.determinism.control import Control
+from samebits.determinism.epochs import LoaderLedger
 from samebits.determinism.loaders import LoaderControl
 from samebits.determinism.process import PROCESS, Active
 from samebits.recording.probes.batches import BatchProbe
@@ -83,7 +84,15 @@ class Drawing(Numbers):
         info = torch.utils.data.get_worker_info()
         seed = -1 if info is None else info.seed
         agrees = info is None or seed == torch.initial_seed()
-        draws = (random.random(), np.random.rand(), torch.rand(()).item(), unseeded, seed % 2**40, agrees)
+        draws = (
+            random.random(),
+            np.random.rand(),
+            torch.rand(()).item(),
+            unseeded,
+            seed % 2**40,
+            agrees,
+            index,
+        )
         return torch.tensor(draws, dtype=torch.float64)
 
 
@@ -111,7 +120,12 @@ def shuffled(**arguments):
 
 def forked(workers=2, **arguments):
     return DataLoader(
-        Drawing(), batch_size=2, num_workers=workers, multiprocessing_context="fork", **arguments
+        Drawing(),
+        batch_size=2,
+        shuffle=True,
+        num_workers=workers,
+        multiprocessing_context="fork",
+        **arguments,
     )
 
 
@@ -266,6 +280,31 @@ def test_a_reused_id_is_another_loader():
     assert expected[0] != expected[1]
 
 
+def test_in_another_part_of_the_run_loaders_are_numbered_anew():
+    active = Active(Control(seed=3), 3)
+    ledger, loaders = LoaderLedger(active), [shuffled(), shuffled()]
+    numbered = [ledger.begin(loader, 0) for loader in (*loaders, *loaders)]
+    active.enter_scope("process", 1)
+    numbered.append(ledger.begin(loaders[1], 0))
+
+    assert [(epoch.loader, epoch.number) for epoch in numbered] == [
+        ((0,), 0),
+        ((1,), 0),
+        ((0,), 1),
+        ((1,), 1),
+        ((0,), 0),
+    ]
+
+
+def test_a_loader_that_cannot_be_referred_to_weakly():
+    class Slotted:
+        __slots__ = ()
+
+    ledger, loader = LoaderLedger(Active(Control(seed=3), 3)), Slotted()
+
+    assert [ledger.begin(loader, 0).number for _ in range(2)] == [0, 1]
+
+
 def test_threads_have_their_own_numbers():
     def in_threads(*, others):
         found = {}
@@ -334,8 +373,27 @@ def test_a_sampler_that_draws_itself_is_left_alone():
 
 def test_a_sampler_outside_any_loader_is_left_alone():
     with control():
+        order(shuffled())
         torch.manual_seed(9)
         found = list(RandomSampler(Numbers()))
+    torch.manual_seed(9)
+
+    assert found == list(RandomSampler(Numbers()))
+
+
+def test_a_sampler_in_another_thread_is_left_alone():
+    found = []
+
+    class Busy(Sampler):
+        def __iter__(self):
+            thread = threading.Thread(target=lambda: found.extend(RandomSampler(Numbers())))
+            thread.start()
+            thread.join()
+            yield 0
+
+    with control():
+        torch.manual_seed(9)
+        order(DataLoader(Numbers(), sampler=Busy()))
     torch.manual_seed(9)
 
     assert found == list(RandomSampler(Numbers()))
