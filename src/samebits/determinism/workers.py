@@ -54,7 +54,7 @@ class WorkerInit:
         if self.user is not None:
             self.user(worker)
         after = _states() if before else {}
-        WORKER.users_own = frozenset()
+        WORKER.users_own = frozenset(name for name in after if after[name] != before.get(name))
         _enter(self.epoch, worker)
 
 
