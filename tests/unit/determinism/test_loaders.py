@@ -29,9 +29,10 @@ from torch.utils.data import (
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 from samebits.determinism.control import Control
-from samebits.determinism.epochs import LoaderLedger
+from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
 from samebits.determinism.loaders import LoaderControl
 from samebits.determinism.process import PROCESS, Active
+from samebits.determinism.workers import WorkerInit
 from samebits.recording.probes.batches import BatchProbe
 from samebits.torch_private import loader_iterator_classes
 
@@ -578,13 +579,15 @@ def test_what_the_users_init_seeded_is_not_seeded_again_in_later_epochs():
     assert [row[0] for row in lived] == [row[0] for row in plain]
 
 
-def test_an_init_that_fails_is_reported_as_without_control():
+def test_what_the_users_init_raises_comes_out():
+    """Called here, not in a worker: torch waits five seconds for a worker whose init failed."""
+
     def init(worker):
         raise ValueError("users own trouble")
 
-    loader = DataLoader(Drawing(), SIZE, num_workers=1, worker_init_fn=init)
-    with control(), pytest.raises(ValueError, match="users own trouble"):
-        rows(loader)
+    epoch = LoaderEpoch(seed=3, scope=(), loader=(0,), number=0, torch_seed=0)
+    with pytest.raises(ValueError, match="users own trouble"):
+        WorkerInit(epoch, init, reseed=False)(0)
 
 
 def test_with_the_users_generator_workers_are_seeded_by_torch_and_scoped_by_us():
