@@ -21,6 +21,7 @@ class Control:
         on_drift: what happens when a switch or an RNG source is changed later: `warn`, `error`, `restore`
             (set it again, and warn) or `ignore`.
         workers: seed DataLoader workers, and keep loaders from drawing from the main process's generators.
+        scope: the part of the run that this process is, in processes that the run starts; samebits' own.
     """
 
     seed: int | None = None
@@ -29,6 +30,7 @@ class Control:
     all_switches: bool = True
     on_drift: str = "warn"
     workers: bool = True
+    scope: tuple[int | str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -38,4 +40,5 @@ class Control:
     def from_dict(cls, fields: dict[str, Any]) -> Control:
         """Read what `to_dict` wrote, also after it went through JSON."""
         switches = tuple((str(name), str(value)) for name, value in fields["switches"])
-        return cls(**{**fields, "switches": switches})
+        scope = tuple(fields.get("scope", ()))
+        return cls(**{**fields, "switches": switches, "scope": scope})

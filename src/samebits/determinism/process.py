@@ -30,7 +30,7 @@ class Active:
     def __init__(self, control: Control, seed: int | None) -> None:
         self.control = control
         self.seed = seed
-        self.scope: tuple[int | str, ...] = ()
+        self.scope: tuple[int | str, ...] = control.scope
         self._counts: Counter[tuple[int | str, ...]] = Counter()
 
     @property

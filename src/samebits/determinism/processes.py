@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import samebits
 from samebits.determinism.control import Control
-from samebits.determinism.process import PROCESS, acting, thread_name
+from samebits.determinism.process import acting, thread_name
 from samebits.determinism.seeds import fit
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
@@ -47,7 +47,7 @@ try:
         sys.modules["samebits"] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules["samebits"])
     from samebits.determinism.processes import begin_in_child
-    begin_in_child(control, scope)
+    begin_in_child(control)
     if hidden:
         sys.modules.pop("samebits", None)
 except Exception as error:
@@ -135,7 +135,6 @@ class ChildProcesses:
         fields = {
             "folder": os.path.dirname(os.path.abspath(samebits.__file__)),
             "control": self._carried().to_dict(),
-            "scope": self._next_scope(),
             "hidden": sys.modules.get("samebits") is not samebits,
             "tell": tell,
         }
@@ -143,7 +142,9 @@ class ChildProcesses:
 
     def _carried(self) -> Control:
         """The control, with the run seed that holds now; the rank is part of that already."""
-        return dataclasses.replace(self._active.control, seed=acting(self._active).seed, per_rank=False)
+        return dataclasses.replace(
+            self._active.control, seed=acting(self._active).seed, per_rank=False, scope=self._next_scope()
+        )
 
 
 class _Begin:
@@ -156,27 +157,14 @@ class _Begin:
         return exec, (_BEGIN, dict(self._fields))
 
 
-def begin_in_child(fields: dict[str, Any], scope: tuple[int | str, ...]) -> None:
+def begin_in_child(fields: dict[str, Any]) -> None:
     """Begin control in a process that was started afresh; called before the script is imported there.
 
     Args:
-        fields: the parent's `Control.to_dict()`.
-        scope: the part of the run that this process is.
+        fields: what `Control.to_dict()` gave in the parent.
     """
-    activation = _activation(Control.from_dict(fields))
+    # That module imports this one.
+    activations = import_module("samebits.determinism.activation")
+    activation = activations.Activation(Control.from_dict(fields), fresh_process=False)
     activation.start()
     _BEGUN.append(activation)
-    active = PROCESS.current
-    if active is not None:
-        active.enter_scope(*scope)
-        if active.source_seed is not None:
-            _seed_sources(active.source_seed)
-
-
-def _activation(control: Control) -> Any:
-    # That module imports this one.
-    return import_module("samebits.determinism.activation").Activation(control, fresh_process=False)
-
-
-def _seed_sources(seed: int) -> None:
-    import_module("samebits.determinism.rng").seed_sources(seed)

@@ -29,8 +29,10 @@ from torch.utils.data import (
 from torch.utils.data.datapipes.iter import IterableWrapper
 
 from samebits.determinism.control import Control
+from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
 from samebits.determinism.loaders import LoaderControl
 from samebits.determinism.process import PROCESS, Active
+from samebits.determinism.workers import WorkerInit
 from samebits.recording.probes.batches import BatchProbe
 from samebits.torch_private import loader_iterator_classes
 
@@ -83,7 +85,15 @@ class Drawing(Numbers):
         info = torch.utils.data.get_worker_info()
         seed = -1 if info is None else info.seed
         agrees = info is None or seed == torch.initial_seed()
-        draws = (random.random(), np.random.rand(), torch.rand(()).item(), unseeded, seed % 2**40, agrees)
+        draws = (
+            random.random(),
+            np.random.rand(),
+            torch.rand(()).item(),
+            unseeded,
+            seed % 2**40,
+            agrees,
+            index,
+        )
         return torch.tensor(draws, dtype=torch.float64)
 
 
@@ -111,7 +121,12 @@ def shuffled(**arguments):
 
 def forked(workers=2, **arguments):
     return DataLoader(
-        Drawing(), batch_size=2, num_workers=workers, multiprocessing_context="fork", **arguments
+        Drawing(),
+        batch_size=2,
+        shuffle=True,
+        num_workers=workers,
+        multiprocessing_context="fork",
+        **arguments,
     )
 
 
@@ -266,6 +281,31 @@ def test_a_reused_id_is_another_loader():
     assert expected[0] != expected[1]
 
 
+def test_in_another_part_of_the_run_loaders_are_numbered_anew():
+    active = Active(Control(seed=3), 3)
+    ledger, loaders = LoaderLedger(active), [shuffled(), shuffled()]
+    numbered = [ledger.begin(loader, 0) for loader in (*loaders, *loaders)]
+    active.enter_scope("process", 1)
+    numbered.append(ledger.begin(loaders[1], 0))
+
+    assert [(epoch.loader, epoch.number) for epoch in numbered] == [
+        ((0,), 0),
+        ((1,), 0),
+        ((0,), 1),
+        ((1,), 1),
+        ((0,), 0),
+    ]
+
+
+def test_a_loader_that_cannot_be_referred_to_weakly():
+    class Slotted:
+        __slots__ = ()
+
+    ledger, loader = LoaderLedger(Active(Control(seed=3), 3)), Slotted()
+
+    assert [ledger.begin(loader, 0).number for _ in range(2)] == [0, 1]
+
+
 def test_threads_have_their_own_numbers():
     def in_threads(*, others):
         found = {}
@@ -334,8 +374,27 @@ def test_a_sampler_that_draws_itself_is_left_alone():
 
 def test_a_sampler_outside_any_loader_is_left_alone():
     with control():
+        order(shuffled())
         torch.manual_seed(9)
         found = list(RandomSampler(Numbers()))
+    torch.manual_seed(9)
+
+    assert found == list(RandomSampler(Numbers()))
+
+
+def test_a_sampler_in_another_thread_is_left_alone():
+    found = []
+
+    class Busy(Sampler):
+        def __iter__(self):
+            thread = threading.Thread(target=lambda: found.extend(RandomSampler(Numbers())))
+            thread.start()
+            thread.join()
+            yield 0
+
+    with control():
+        torch.manual_seed(9)
+        order(DataLoader(Numbers(), sampler=Busy()))
     torch.manual_seed(9)
 
     assert found == list(RandomSampler(Numbers()))
@@ -520,13 +579,15 @@ def test_what_the_users_init_seeded_is_not_seeded_again_in_later_epochs():
     assert [row[0] for row in lived] == [row[0] for row in plain]
 
 
-def test_an_init_that_fails_is_reported_as_without_control():
+def test_what_the_users_init_raises_comes_out():
+    """Called here, not in a worker: torch waits five seconds for a worker whose init failed."""
+
     def init(worker):
         raise ValueError("users own trouble")
 
-    loader = DataLoader(Drawing(), SIZE, num_workers=1, worker_init_fn=init)
-    with control(), pytest.raises(ValueError, match="users own trouble"):
-        rows(loader)
+    epoch = LoaderEpoch(seed=3, scope=(), loader=(0,), number=0, torch_seed=0)
+    with pytest.raises(ValueError, match="users own trouble"):
+        WorkerInit(epoch, init, reseed=False)(0)
 
 
 def test_with_the_users_generator_workers_are_seeded_by_torch_and_scoped_by_us():

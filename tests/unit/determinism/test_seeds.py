@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 
@@ -72,3 +74,13 @@ def test_a_scope_begins_anew():
 def test_without_a_run_seed_nothing_can_be_derived():
     with pytest.raises(SamebitsError, match="no run seed is in force"):
         Active(Control(), None).next_seed("a")
+
+
+def test_control_goes_through_json_and_knows_its_part_of_the_run():
+    control = Control(seed=3, switches=(("a", "on"),), scope=("process", 1))
+
+    assert Control.from_dict(json.loads(json.dumps(control.to_dict()))) == control
+    active, first = Active(control, 3), Active(Control(seed=3), 3)
+    assert (active.scope, first.source_seed) == (("process", 1), 3)
+    assert active.source_seed == derive(3, "process", 1)
+    assert Active(control, None).source_seed is None
