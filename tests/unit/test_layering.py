@@ -23,6 +23,7 @@ ROOMS = (
     "recording",
     "comparison",
     "verification",
+    "spread",
     "report",
     "cli",
 )

@@ -15,6 +15,7 @@ from samebits.cli.compare import CompareCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
+from samebits.cli.spread import SpreadCommand
 from samebits.cli.terminal import write
 from samebits.cli.verify import VerifyCommand
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
@@ -25,7 +26,10 @@ if TYPE_CHECKING:
 
     from samebits.cli.command import Command
 
-_COMMANDS: tuple[Command, ...] = (VerifyCommand(), RunCommand(), CompareCommand(), ShowCommand())
+_COMMANDS: tuple[Command, ...] = (
+    *(VerifyCommand(), RunCommand(), CompareCommand(), ShowCommand()),
+    SpreadCommand(),
+)
 _EPILOG = """\
 examples:
   samebits verify train.py --epochs 1    # the same bits twice? if not, why?
@@ -84,7 +88,8 @@ def _run(command: Command, words: list[str]) -> int:
         return command.run(options)
     except SamebitsError as error:
         if command.judges and options.json:  # who reads JSON gets JSON, whatever happens
-            print(json_report.render_error(str(error)))
+            render = getattr(command, "render_error", json_report.render_error)
+            print(render(str(error)))
         raise
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 
+from samebits.determinism.control import Control
+
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 
 
@@ -44,6 +46,9 @@ class RecordingSettings:
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
+        control: seed and switches of the run, None for none.
+        values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
+            for none.
     """
 
     record: str
@@ -56,6 +61,8 @@ class RecordingSettings:
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False
+    control: Control | None = None
+    values: str = ""
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -68,4 +75,6 @@ class RecordingSettings:
         fields["excused"] = tuple(fields["excused"])
         if fields["capture"] is not None:
             fields["capture"] = CaptureSpec(**fields["capture"])
+        if fields["control"] is not None:
+            fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)
