@@ -49,6 +49,10 @@ class ScriptParser(CommandParser):
             self._takes_value.update(action.option_strings)
         return action
 
+    def option_names(self) -> frozenset[str]:
+        """All options, such as `--json`."""
+        return frozenset(name for action in self._actions for name in action.option_strings)
+
     def parse_command(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The options, and the script as `target`."""
         start = self._target_index(arguments)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import os
 import re
@@ -17,7 +16,6 @@ from samebits.cli.run import wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
-from samebits.recording.runner import Target
 from samebits.report import plot, spread_json, spread_text
 from samebits.report.sparkline import BLOCKS
 from samebits.spread.request import SpreadRequest, merged_arguments, share_cores
@@ -26,8 +24,10 @@ from samebits.spread.spread import evaluate, run_configuration
 from samebits.spread.store import is_spread, load_configuration
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
+    from samebits.recording.runner import Target
     from samebits.spread.results import Configuration, Spread
 
 _OWN_AFTER_SCRIPT = ("--seeds", "--versus", "--against")
@@ -37,8 +37,8 @@ class SpreadCommand:
     """Run a script with several seeds and show how much the seed alone changes.
 
     Each seed is a fresh run with all generators seeded. Read are the metrics that the script prints or logs,
-    and its loss at each backward pass; shown are the curves with median and band, and mean, deviation and 95 %
-    interval of the final value. With a second configuration: whether the two differ beyond seed noise.
+    and its loss at each backward pass; shown are the curves with median and band, and mean, deviation and
+    95 % interval of the final value. With a second configuration: whether the two differ beyond seed noise.
     Finished seeds are not run again. --seeds, --versus and --against may also follow the script, unless `--`
     comes before it. Exit status: 0 done, 2 could not.
 
@@ -65,12 +65,16 @@ class SpreadCommand:
         )
         _add_runs(parser)
         _add_output(parser)
+        parser.set_defaults(own_options=parser.option_names())
         return _with_own_words(parser, parser.parse_command(arguments), arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run what has not finished yet, and print what all of it shows."""
         configurations = _configurations(options)
-        spread = evaluate(configurations, options.metric, options.last)
+        try:
+            spread = evaluate(configurations, options.metric, options.last)
+        except SamebitsError as error:
+            raise _with_hint(error, options) from None
         if options.list_metrics:
             write(spread_text.render_metrics(spread.metrics, spread.metric, style_of(sys.stdout)), sys.stdout)
             return EXIT_IDENTICAL
@@ -85,10 +89,14 @@ class SpreadCommand:
 def _add_runs(parser: ScriptParser) -> None:
     parser.add_argument("--seeds", metavar="LIST", help="such as 0..9 or 0,3,7 (default: 0..4)")
     parser.add_argument(
-        "--versus", metavar="ARGS", help="a second configuration: arguments that replace, or come after, the first's"
+        "--versus",
+        metavar="ARGS",
+        help="a second configuration: arguments that replace, or come after, the first's",
     )
     parser.add_argument("--against", metavar="FOLDER", help="compare with a spread that was made before")
-    parser.add_argument("--jobs", type=whole_number(1), metavar="N", help="runs at a time (default: one per core)")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), metavar="N", help="runs at a time (default: one per core)"
+    )
     parser.add_argument(
         "--threads", type=whole_number(1), metavar="N", help="OMP_NUM_THREADS of each run (default: 1)"
     )
@@ -103,9 +111,15 @@ def _add_output(parser: ScriptParser) -> None:
     parser.add_argument("--metric", metavar="NAME", help="the metric (default: see --list-metrics)")
     parser.add_argument("--list-metrics", action="store_true", help="print what --metric can be")
     parser.add_argument(
-        "--last", type=whole_number(1), default=1, metavar="K", help="final value: mean of the last K (default: 1)"
+        "--last",
+        type=whole_number(1),
+        default=1,
+        metavar="K",
+        help="final value: mean of the last K (default: 1)",
     )
-    parser.add_argument("--plot", metavar="PATH", help="where the plot goes (default: the folder of the spread)")
+    parser.add_argument(
+        "--plot", metavar="PATH", help="where the plot goes (default: the folder of the spread)"
+    )
     parser.add_argument("--no-plot", action="store_true", help="no plot")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
@@ -164,7 +178,9 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
         other = merged_arguments(target.arguments, _split(options.versus))
         second = dataclasses.replace(target, arguments=other)
         if other == target.arguments:
-            message = f"--versus {options.versus!r} changes nothing; expected arguments that differ from the first's"
+            message = (
+                f"--versus {options.versus!r} changes nothing; expected arguments that the first has not"
+            )
             raise SamebitsError(message, slug="usage")
         requests.append(dataclasses.replace(request, target=second))
     live = SeedCount(sys.stderr) if wants_progress(options) else None
@@ -173,6 +189,15 @@ def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
     finally:
         if live is not None:
             live.clear()
+
+
+def _with_hint(error: SamebitsError, options: argparse.Namespace) -> SamebitsError:
+    """The error; when the script did not know an argument that is an option of ours, with what to do."""
+    ours = [word for word in options.target.arguments if word.partition("=")[0] in options.own_options]
+    if error.slug != "spread-failed" or not ours or "argument" not in str(error):
+        return error
+    message = f"{error}; {ours[0]} is an option of `samebits spread` too: put it before the script"
+    return SamebitsError(message, slug="spread-failed")
 
 
 def _split(text: str) -> tuple[str, ...]:

@@ -57,9 +57,9 @@ def numbers_of(
         metrics = {str(first): second}
     else:
         metrics = dict(first) if isinstance(first, dict) else {}
-    step = given.pop(0) if given else kwargs.get(method.step)
+    step = _number(given.pop(0) if given else kwargs.get(method.step))
     numbers = {str(name): number for name, value in metrics.items() if (number := _number(value)) is not None}
-    return numbers, int(step) if _number(step) is not None and math.isfinite(float(step)) else None
+    return numbers, None if step is None or not math.isfinite(step) else int(step)
 
 
 def _number(value: Any) -> float | None:

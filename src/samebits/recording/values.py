@@ -80,7 +80,7 @@ class ValueLog:
         with self._turn:
             self._flush()
             torch = sys.modules.get("torch")
-            threads = torch.get_num_threads() if hasattr(torch, "get_num_threads") else None
+            threads = getattr(torch, "get_num_threads", lambda: None)()
             last = {"files": self._source_files(), "saved": sorted(self._saved), "threads": threads}
             self._file.write(json.dumps(last) + "\n")
             self._file.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from samebits.report.sparkline import wants_log
@@ -37,7 +38,7 @@ _STYLE = {
 
 def can_plot() -> bool:
     """Whether matplotlib is installed."""
-    return importlib.util.find_spec("matplotlib") is not None
+    return find_spec("matplotlib") is not None
 
 
 def draw(spread: Spread, stem: Path) -> tuple[str, ...]:
@@ -55,7 +56,9 @@ def draw(spread: Spread, stem: Path) -> tuple[str, ...]:
     """
     matplotlib = importlib.import_module("matplotlib")
     figures = importlib.import_module("matplotlib.figure")
-    with matplotlib.rc_context({**matplotlib.rcParamsDefault, "backend": matplotlib.rcParams["backend"], **_STYLE}):
+    with matplotlib.rc_context(
+        {**matplotlib.rcParamsDefault, "backend": matplotlib.rcParams["backend"], **_STYLE}
+    ):
         figure = figures.Figure(figsize=(8, 4.2), dpi=120, layout="constrained")
         curves, finals = figure.subplots(1, 2, width_ratios=[3.2, 1])
         _draw_curves(curves, spread)
@@ -72,6 +75,7 @@ def _draw_curves(axes: Any, spread: Spread) -> None:
         _draw_configuration(axes, measured, number, alone=len(spread.measured) == 1)
     if wants_log(values):
         axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
     counters = {curve.counter for measured in spread.measured for curve in measured.curves}
     axes.set_xlabel(counters.pop() if len(counters) == 1 and "" not in counters else "value in order")
     axes.set_ylabel(_short(spread.metric.name, 40))
@@ -93,14 +97,22 @@ def _draw_configuration(axes: Any, measured: Measured, number: int, *, alone: bo
         return
     x, low = _thinned(band.x, band.low)
     high, median = _thinned(band.x, band.high)[1], _thinned(band.x, band.median)[1]
-    axes.fill_between(x, low, high, color=colour, alpha=0.18, linewidth=0, label=f"{name}{band.label}", zorder=1)
+    axes.fill_between(
+        x, low, high, color=colour, alpha=0.18, linewidth=0, label=f"{name}{band.label}", zorder=1
+    )
     axes.plot(x, median, color=colour, linewidth=2.2, marker=marker, label=f"{name}median", zorder=3)
 
 
 def _draw_finals(axes: Any, spread: Spread) -> None:
+    if spread.contrast is not None and spread.contrast.paired:
+        first, second = (measured.finals for measured in spread.measured)
+        for seed in first.keys() & second.keys():
+            axes.plot([0, 1], [first[seed], second[seed]], color="#BBBBBB", linewidth=0.6, zorder=1)
     for number, measured in enumerate(spread.measured):
         values = [value for value in measured.finals.values() if math.isfinite(value)]
-        offsets = [number + 0.22 * ((index % 5) - 2) / 2 - 0.12 for index in range(len(values))]
+        # Pairs are joined by lines, so their marks stay in one column.
+        scatter = 0.0 if spread.contrast is not None and spread.contrast.paired else 0.11
+        offsets = [number + scatter * ((index % 5) - 3) for index in range(len(values))]
         colour = _COLOURS[number]
         axes.scatter(offsets, values, s=22, color=colour, alpha=0.7, linewidth=0, zorder=2)
         found = measured.estimate
@@ -109,7 +121,9 @@ def _draw_finals(axes: Any, spread: Spread) -> None:
         error = None
         if found.interval is not None:
             error = [[found.mean - found.interval[0]], [found.interval[1] - found.mean]]
-        axes.errorbar([number + 0.3], [found.mean], yerr=error, fmt="D", color="black", markersize=4, capsize=4)
+        axes.errorbar(
+            [number + 0.3], [found.mean], yerr=error, fmt="D", color="black", markersize=4, capsize=4
+        )
     count = len(spread.measured)
     axes.set_xlim(-0.6, count - 0.4)
     axes.set_xticks(range(count), list("AB"[:count]) if count > 1 else [""])

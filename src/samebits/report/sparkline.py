@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import TYPE_CHECKING
 
@@ -60,7 +61,7 @@ def _averaged(values: Sequence[float], width: int) -> list[float]:
     if len(values) <= width:
         return list(values)
     edges = [round(index * len(values) / width) for index in range(width + 1)]
-    return [_mean(values[a:b]) for a, b in zip(edges, edges[1:], strict=False)]
+    return [_mean(values[a:b]) for a, b in itertools.pairwise(edges)]
 
 
 def _mean(values: Sequence[float]) -> float:

@@ -54,6 +54,7 @@ def _configuration(measured: Measured) -> dict[str, Any]:
         "folder": configuration.folder,
         "threads": configuration.threads,
         "estimate": None if estimate is None else dataclasses.asdict(estimate),
+        "same_bits": measured.same_bits,
         "runs": runs,
         "failures": [dataclasses.asdict(failure) for failure in configuration.failures],
         "not_run": list(configuration.not_run),

@@ -64,9 +64,7 @@ def render_metrics(metrics: Sequence[Metric], chosen: Metric, style: Style) -> s
     return "\n".join([*lines, "", "* is taken by default, or was asked for; choose with --metric NAME"])
 
 
-def _configuration(
-    spread: Spread, measured: Measured, name: str, style: Style, *, blocks: bool
-) -> list[str]:
+def _configuration(spread: Spread, measured: Measured, name: str, style: Style, *, blocks: bool) -> list[str]:
     configuration = measured.configuration
     metric = spread.metric
     title = f"{name}: " if name else ""
@@ -75,9 +73,15 @@ def _configuration(
     lines[0] = style.paint(lines[0], "bold")
     lines += _rows(_facts(spread, configuration), style)
     lines += ["", *_table(measured, style, blocks=blocks), "", *_statistics(measured, style)]
-    lines += [line for failure in configuration.failures for line in _row(
-        "failed", f"seed {failure.seed}, status {failure.status}: {failure.reason} ({_shown(failure.log)})", style
-    )]
+    lines += [
+        line
+        for failure in configuration.failures
+        for line in _row(
+            "failed",
+            f"seed {failure.seed}, status {failure.status}: {failure.reason} ({_shown(failure.log)})",
+            style,
+        )
+    ]
     if configuration.not_run:
         lines += _row("not run", ", ".join(map(str, configuration.not_run)), style)
     return lines
@@ -86,23 +90,27 @@ def _configuration(
 def _facts(spread: Spread, configuration: Configuration) -> list[tuple[str, str]]:
     reused = len(configuration.reused)
     ran = len(configuration.runs) - reused
-    parts = [f"{len(configuration.runs)} seeds"]
+    asked = len(configuration.runs) + len(configuration.failures) + len(configuration.not_run)
+    some = f" of {asked}" if asked > len(configuration.runs) else ""
+    parts = [f"{len(configuration.runs)}{some} seeds"]
     parts += [f"{reused} of them finished before"] if reused else []
     parts += [f"{ran} run in {configuration.seconds:.0f} s"] if ran else []
     threads = "1 thread" if configuration.threads == 1 else f"{configuration.threads} threads"
     low, high = spread.metric.values
     count = str(low) if low == high else f"{low} to {high}"
     what = "the last" if spread.last == 1 else f"mean of the last {spread.last}"
-    value = f"{what} of {count} values, {_SOURCES[spread.metric.source]}"
+    which = "the only value" if high == 1 else f"{what} of {count} values"
+    value = f"{which}, {_SOURCES[spread.metric.source]}"
     return [("runs", f"{', '.join(parts)}, {threads} each"), ("final value", value)]
 
 
 def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
     ramp = BLOCKS if blocks else PLAIN
     marks = "·●" if blocks else ".o"
-    room = min(style.width, 100) - 2 - 6 - 2 - 12 - 2
+    room = style.width - 28
     right = max(9, min(25, room // 2 - 1))
-    left = max(8, min(40, room - right - 2))
+    longest = max(len(curve.values) for curve in measured.curves)
+    left = max(11, min(40, room - right - 2, longest))
     values = [value for curve in measured.curves for value in curve.values]
     log = wants_log(values)
     low, high = (measured.estimate.least, measured.estimate.most) if measured.estimate else (0.0, 0.0)
@@ -127,20 +135,29 @@ def _statistics(measured: Measured, style: Style) -> list[str]:
     found = measured.estimate
     if found is None:
         return _row("mean", "none: no final value is finite", style)
+    if measured.same_bits:
+        return _row(
+            "mean",
+            f"{figure(found.mean)}, no deviation and no interval: every seed gave the same bits",
+            style,
+        )
     rows = [("mean", figure(found.mean)), ("sd", figure(found.sd))]
     if found.n == 1:
         rows[1] = ("sd", "none: one value")
     if found.interval is not None:
         low, high = found.interval
-        rows[0] = ("mean", f"{figure(found.mean)}, 95 % interval {figure(low)} to {figure(high)} (t, n = {found.n})")
+        rows[0] = (
+            "mean",
+            f"{figure(found.mean)}, 95 % interval {figure(low)} to {figure(high)} (t, n = {found.n})",
+        )
     relative = found.sd / abs(found.mean) if found.mean and math.isfinite(found.sd) else math.nan
     if math.isfinite(relative):
-        rows[1] = ("sd", f"{figure(found.sd)} ({100 * relative:.2g} % of the mean)")
+        rows[1] = ("sd", f"{figure(found.sd)} ({_percent(relative)} of the mean)")
     rows.append(("range", f"{figure(found.least)} to {figure(found.most)}"))
-    if found.most > found.least:
+    if found.most > found.least and found.n > 2:
         text = (
-            f"one run gives a value somewhere in that range: two of these seeds differ by {figure(found.gap)} as "
-            f"a rule, and by up to {figure(found.most - found.least)}"
+            f"one run lands anywhere in that range: half of the pairs of these seeds differ by "
+            f"{figure(found.gap)} or more, the farthest by {figure(found.most - found.least)}"
         )
         rows.append(("so", text))
     return _rows(rows, style)
@@ -175,6 +192,10 @@ def figure(value: float, *, sign: bool = False) -> str:
     if not math.isfinite(value):
         return str(value)
     return f"{value:+.5g}" if sign else f"{value:.5g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
 
 
 def _rows(rows: Sequence[tuple[str, str]], style: Style) -> list[str]:

@@ -137,7 +137,7 @@ class SeedRunner:
                 time.sleep(_POLL_S)
             self._children.clear()
 
-    def _end(self, number: signal.Signals) -> None:
+    def _end(self, number: int) -> None:
         for child in self._children:
             if child.process.poll() is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -149,14 +149,13 @@ def _interrupted_by_signals() -> Iterator[None]:
     """SIGTERM and SIGHUP end this process as Ctrl-C does, so that no run goes on without it."""
     saved: dict[int, Any] = {}
     if threading.current_thread() is threading.main_thread():
-        for number in _ENDING:
-            if signal.getsignal(number) == signal.SIG_DFL:
-                saved[number] = signal.signal(number, _interrupt)
+        ending = [number for number in _ENDING if signal.getsignal(number) == signal.SIG_DFL]
+        saved = {number: signal.signal(number, _interrupt) for number in ending}
     try:
         yield
     finally:
-        for number, handler in saved.items():
-            signal.signal(number, handler)
+        for name, handler in saved.items():
+            signal.signal(name, handler)
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.spread.estimates import estimate
 from samebits.spread.results import Band, Configuration, Measured, Metric
-from samebits.spread.words import is_bookkeeping, is_quality
+from samebits.spread.words import is_bookkeeping, is_held_out, is_quality
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from samebits.spread.series import Series
 
 _ENOUGH_FOR_DECILES = 10
-_ORDER = ("printed", "logged", "backward", "read")
+_ORDER = ("logged", "printed", "backward", "read")
 
 
 def common_metrics(runs: Sequence[SeedRun]) -> tuple[Metric, ...]:
@@ -48,9 +48,10 @@ def _metric(series: Sequence[Series]) -> Metric:
 def choose(metrics: Sequence[Metric], name: str | None) -> Metric:
     """The metric that is asked for; without a name the one that says most of the result.
 
-    That is, of those that are no bookkeeping: the one printed or logged last whose name is known to say how
-    good a result is (`loss`, `val_acc`); else the loss at the last backward pass; else any other that was
-    printed or logged; else the value that was read last.
+    That is, of those that are no bookkeeping: the one logged or printed last whose name is known to say how
+    good a result is (`loss`, `val_acc`), on held-out data if there is one; else the loss at the last backward
+    pass; else any other that was logged or printed; else the value that was read last. What was logged comes
+    before what was printed, which is often rounded.
 
     Raises:
         SamebitsError: there is none, or none of that name; `metric`.
@@ -60,6 +61,7 @@ def choose(metrics: Sequence[Metric], name: str | None) -> Metric:
     result = [metric for metric in metrics if not metric.bookkeeping]
     told = [metric for metric in result if metric.source in ("printed", "logged")]
     ranked = [
+        *(metric for metric in told if metric.quality and is_held_out(metric.name)),
         *(metric for metric in told if metric.quality),
         *(metric for metric in result if metric.source == "backward"),
         *(metric for metric in told if metric.varies),
@@ -82,7 +84,7 @@ def _named(metrics: Sequence[Metric], name: str) -> Metric:
         return found[0]
     names = [metric.name for metric in metrics]
     near = difflib.get_close_matches(name, names, n=3) or names[:8]
-    message = f"no metric named {name!r} in all runs; expected one of {', '.join(near) or 'none: there is none'}"
+    message = f"no metric named {name!r} in all runs; expected one of {", ".join(near)}"
     raise SamebitsError(message, slug="metric")
 
 
@@ -98,7 +100,13 @@ def measure(configuration: Configuration, metric: Metric, last: int) -> Measured
     finals = {
         run.seed: _mean(curve.values[-last:]) for run, curve in zip(configuration.runs, curves, strict=True)
     }
-    return Measured(configuration, curves, finals, estimate(finals), band(curves))
+    same = same_state(configuration.runs)
+    return Measured(configuration, curves, finals, estimate(finals), band(curves), same)
+
+
+def same_state(runs: Sequence[SeedRun]) -> bool:
+    """Whether all runs ended in the same bits."""
+    return len(runs) > 1 and bool(runs[0].state) and len({run.state for run in runs}) == 1
 
 
 def _mean(values: Sequence[float]) -> float:

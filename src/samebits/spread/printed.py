@@ -26,7 +26,9 @@ _TOKEN = re.compile(
 _LONGEST_LINE = 4000
 _MOST_WORDS = 3
 _BAR = re.compile(r"\d+%\|[^|]*\|\s*[\d.]+\w?/[\d.]+\w?\s*\[[^,\]]*(?:,\s*[^,\]]*?/[^,\]]*)?")
-_CLOCK = re.compile(r"\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?")
+_CLOCK = re.compile(
+    r"\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?|[\d.]+\s*(?:it/s|s/it)"
+)
 
 
 def points_of(text: str) -> list[Point]:
@@ -55,7 +57,7 @@ def line_points(line: str) -> list[Point]:
 def _last(name: str) -> str:
     """`epoch` of `train_epoch`; counters are often named with what they count for."""
     parts = re.split(r"[_/]", name.lower())
-    return parts[-1] if parts[0] in SPLITS and name.lower() not in ("global_step",) else name.lower()
+    return parts[-1] if parts[0] in SPLITS and name.lower() != "global_step" else name.lower()
 
 
 def _json_pairs(line: str) -> list[tuple[str, float]] | None:
@@ -88,8 +90,10 @@ class _Reader:
     """
 
     def __init__(self, line: str) -> None:
-        # Quotes of a dict, and brackets around numbers, say nothing; a clock is no metric.
-        self._tokens = list(_TOKEN.finditer(_CLOCK.sub(" ; ", re.sub(r"[\"'`()\[\]]|tensor\(", " ", _without_bar(line)))))
+        # Quotes of a dict, and brackets around numbers, say nothing; a clock and a rate are no metrics.
+        self._tokens = list(
+            _TOKEN.finditer(_CLOCK.sub(" ; ", re.sub(r"[\"'`()\[\]]|tensor\(", " ", _without_bar(line))))
+        )
         self._words: list[str] = []
         self._separated = False
         self._split = ""

@@ -91,7 +91,9 @@ def _last_line(files: Path) -> str:
 
 def _printed(files: Path) -> tuple[Series, ...]:
     # One after the other: the order of lines on two streams is not known.
-    texts = [files.with_suffix(suffix).read_text(encoding="utf-8", errors="replace") for suffix in (".err", ".out")]
+    texts = [
+        files.with_suffix(suffix).read_text(encoding="utf-8", errors="replace") for suffix in (".err", ".out")
+    ]
     return series_of("printed", [point for text in texts for point in points_of(text)])
 
 

@@ -15,11 +15,6 @@ if TYPE_CHECKING:
 _MOST_SITES = 3
 
 
-def same_state(runs: Sequence[SeedRun]) -> bool:
-    """Whether all runs ended in the same bits."""
-    return len(runs) > 1 and bool(runs[0].state) and len({run.state for run in runs}) == 1
-
-
 def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
     """Calls by which the script seeds a generator with the same value in every run."""
     if len(runs) < 2:
@@ -37,7 +32,7 @@ def remarks(measured: Measured, last: int) -> tuple[str, ...]:
     """
     configuration = measured.configuration
     runs = configuration.runs
-    found = [*_of_seeding(runs), *_of_shared_files(runs), *_of_values(measured, last)]
+    found = [*_of_seeding(measured), *_of_shared_files(runs), *_of_values(measured, last)]
     if configuration.changed:
         names = ", ".join(os.path.relpath(path) for path in configuration.changed[:_MOST_SITES])
         found.append(f"{names} changed since: seeds that had finished were run again")
@@ -46,23 +41,21 @@ def remarks(measured: Measured, last: int) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _of_seeding(runs: Sequence[SeedRun]) -> list[str]:
+def _of_seeding(measured: Measured) -> list[str]:
+    runs = measured.configuration.runs
     constant = constant_seedings(runs)
     where = "; ".join(f"{seeding.call} at {_place(seeding)}" for seeding in constant[:_MOST_SITES])
-    if same_state(runs):
-        why = f"the script seeds itself with the same value in each: {where}" if constant else (
-            "nothing in it draws from a generator that the seed reaches"
+    if measured.same_bits:
+        own = f"the script seeds itself with the same value in each: {where}"
+        why = own if constant else "it draws from no generator that the seed reaches"
+        text = (
+            f"every seed gave the same bits: {why}. So this says nothing of how much randomness matters to it"
         )
-        return [
-            f"every seed gave the same bits: {why}. The spread is 0 because the seed has no effect, not because "
-            "the script is stable"
-            + (". If it takes a seed, hand it over: --seed-argument --seed" if constant else "")
-        ]
+        advice = ". If it takes a seed, hand it over: --seed-argument --seed" if constant else ""
+        return [text + advice]
     if constant:
-        return [
-            f"the script seeds itself with the same value in each run: {where}. What is drawn from that "
-            "generator afterwards does not vary here"
-        ]
+        text = f"the script seeds itself with the same value in each run: {where}"
+        return [f"{text}. What is drawn from that generator afterwards does not vary here"]
     return []
 
 
@@ -76,28 +69,27 @@ def _of_shared_files(runs: Sequence[SeedRun]) -> list[str]:
     if not shared:
         return []
     path = os.path.relpath(min(shared))
-    return [
-        f"each run saved to {path}: runs at the same time overwrite each other's file. Put {{seed}} into its "
-        "name in the arguments, or use --jobs 1"
-    ]
+    text = f"each run saved to {path}: runs at the same time overwrite each other's file"
+    return [f"{text}. Put {{seed}} into its name in the arguments, or use --jobs 1"]
 
 
 def _of_values(measured: Measured, last: int) -> list[str]:
     found = []
     lengths = [len(curve.values) for curve in measured.curves]
-    if len(set(lengths)) > 1:
-        found.append(
-            f"the runs have different numbers of values, {min(lengths)} to {max(lengths)}: the median is drawn "
-            "where all have one"
-        )
-    if min(lengths) < last:
-        found.append(f"a run has {min(lengths)} values, fewer than --last {last}: all of them are averaged")
+    least, most = min(lengths), max(lengths)
+    if least != most:
+        text = f"the runs have different numbers of values, {least} to {most}"
+        found.append(f"{text}: the median is drawn where all have one")
+    if least < last:
+        found.append(f"a run has {least} values, fewer than --last {last}: all of them are averaged")
+    if len(measured.finals) > 1 and len(set(measured.finals.values())) == 1 and not measured.same_bits:
+        text = "the final value is the same in every run: rounded, at its limit, or out of the seed's reach"
+        found.append(f"{text}; another metric may say more (--list-metrics)")
     estimate = measured.estimate
     left_out = tuple(measured.finals) if estimate is None else estimate.left_out
     if left_out:
-        found.append(
-            f"the final value of seed {seeds_text(left_out)} is NaN or infinite: left out of mean and interval"
-        )
+        seeds = seeds_text(left_out)
+        found.append(f"the final value of seed {seeds} is NaN or infinite: left out of mean and interval")
     return found
 
 

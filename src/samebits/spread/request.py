@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.determinism.control import Control
@@ -14,6 +13,7 @@ from samebits.verification.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
 PLACEHOLDER = "{seed}"
 SPREAD_FOLDER = DEFAULT_FOLDER / "spread"

@@ -198,6 +198,7 @@ class Measured:
         finals: final value by seed.
         estimate: None when no value is finite.
         band: None for fewer than two curves, or when they share no position.
+        same_bits: whether all runs ended in the same bits, so that their spread says nothing.
     """
 
     configuration: Configuration
@@ -205,6 +206,7 @@ class Measured:
     finals: dict[int, float]
     estimate: Estimate | None
     band: Band | None
+    same_bits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

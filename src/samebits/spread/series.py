@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 
 SOURCES = ("printed", "logged", "backward", "read")
@@ -44,7 +45,18 @@ class Point:
     counters: tuple[tuple[str, float], ...] = ()
 
 
-_PREFERRED = ("global_step", "step", "steps", "iteration", "iter", "iters", "update", "batch", "episode", "epoch")
+_PREFERRED = (
+    "global_step",
+    "step",
+    "steps",
+    "iteration",
+    "iter",
+    "iters",
+    "update",
+    "batch",
+    "episode",
+    "epoch",
+)
 
 
 def series_of(source: str, points: list[Point]) -> tuple[Series, ...]:
@@ -68,6 +80,6 @@ def _abscissa(points: list[Point]) -> tuple[str, tuple[float, ...]]:
     names = set(counted[0]).intersection(*counted[1:]) if counted else set()
     for counter in sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else 99):
         x = tuple(counts[counter] for counts in counted)
-        if all(before < after for before, after in zip(x, x[1:], strict=False)):
+        if all(before < after for before, after in itertools.pairwise(x)):
             return counter, x
     return "", tuple(float(position) for position in range(1, len(points) + 1))

@@ -17,7 +17,7 @@ from samebits.spread.estimates import NO_SCIPY, contrast, scipy_stats
 from samebits.spread.metrics import choose, common_metrics, measure
 from samebits.spread.reading import failure_of, run_of
 from samebits.spread.remarks import comparability, remarks
-from samebits.spread.results import Configuration, Failure, SeedRun, Spread
+from samebits.spread.results import Configuration, Contrast, Failure, SeedRun, Spread
 from samebits.spread.store import changed_files, command_of, folder_of, load_run, save_run, write_index
 from samebits.verification.place import check_place, check_target
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from samebits.spread.children import Ended
     from samebits.spread.request import SpreadRequest
+    from samebits.spread.results import Measured
 
 _SAME_FAILURES = 2
 
@@ -165,12 +166,11 @@ def evaluate(configurations: Sequence[Configuration], metric: str | None = None,
     chosen = choose(metrics, metric)
     measured = tuple(measure(configuration, chosen, last) for configuration in configurations)
     notes = [(number, text) for number, one in enumerate(measured) for text in remarks(one, last)]
-    label = (lambda number: f"{'AB'[number]}: ") if len(measured) > 1 else (lambda _: "")
-    texts = [f"{label(number)}{text}" for number, text in notes]
+    texts = [f"{'AB'[number]}: {text}" if len(measured) > 1 else text for number, text in notes]
     compared = None
     if len(measured) > 1:
         texts += comparability(*configurations)
-        compared = contrast(measured[0].finals, measured[1].finals)
+        compared = _contrast(*measured)
     return Spread(
         metric=chosen,
         metrics=metrics,
@@ -180,6 +180,13 @@ def evaluate(configurations: Sequence[Configuration], metric: str | None = None,
         notes=tuple(texts),
         no_interval="" if scipy_stats() is not None else NO_SCIPY,
     )
+
+
+def _contrast(first: Measured, second: Measured) -> Contrast:
+    if first.same_bits or second.same_bits:
+        n = len(first.finals), len(second.finals)
+        return Contrast("cannot tell", "the seed has no effect, see the note", n, paired=False)
+    return contrast(first.finals, second.finals)
 
 
 def _require_two(configuration: Configuration) -> None:

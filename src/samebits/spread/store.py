@@ -137,7 +137,9 @@ def file_digest(path: str) -> str:
 
 
 def _missing(folder: Path) -> SamebitsError:
-    message = f"found no finished spread in {folder}; expected a folder such as .samebits/spread/train-1a2b3c4d5e"
+    message = (
+        f"found no finished spread in {folder}; expected a folder such as .samebits/spread/train-1a2b3c4d5e"
+    )
     return SamebitsError(message, slug="spread-missing")
 
 
