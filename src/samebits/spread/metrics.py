@@ -84,7 +84,8 @@ def _named(metrics: Sequence[Metric], name: str) -> Metric:
         return found[0]
     names = [metric.name for metric in metrics]
     near = difflib.get_close_matches(name, names, n=3) or names[:8]
-    message = f"no metric named {name!r} in all runs; expected one of {", ".join(near)}"
+    known = ", ".join(near) or "none: the runs have no metric in common"
+    message = f"no metric named {name!r} in all runs; expected one of {known}"
     raise SamebitsError(message, slug="metric")
 
 

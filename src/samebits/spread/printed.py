@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _LONGEST_LINE = 4000
 _MOST_WORDS = 3
 _BAR = re.compile(r"\d+%\|[^|]*\|\s*[\d.]+\w?/[\d.]+\w?\s*\[[^,\]]*(?:,\s*[^,\]]*?/[^,\]]*)?")
+_NO_NAME = re.compile(r"\.py$|[a-z](Error|Warning|Exception)$")
 _CLOCK = re.compile(
     r"\d{1,4}[-/]\d{1,2}[-/]\d{1,4}|\d{1,2}:\d{2}(?::\d{2})?(?:[.,]\d+)?|[\d.]+\s*(?:it/s|s/it)"
 )
@@ -141,7 +142,7 @@ class _Reader:
     def _name(self) -> str:
         """The name of a number that comes now; empty when the words before it name nothing."""
         words = [word for word in self._words if word and word.lower() != "seed"]
-        if not words or words[-1].endswith(".py"):
+        if not words or _NO_NAME.search(words[-1]):
             return ""
         while len(words) > 1 and words[-1].lower() in FILLERS:  # `accuracy is 0.9`
             words.pop()

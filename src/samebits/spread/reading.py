@@ -37,7 +37,9 @@ def failure_of(ended: Ended) -> Failure | None:
         reason = "its record is incomplete"
     else:
         reason = (info.failure if info is not None else "") or _last_line(ended.files) or "no message"
-    return Failure(ended.seed, ended.status, reason[:_LONGEST_REASON], f"{ended.files}.err")
+    return Failure(
+        ended.seed, ended.status, reason[:_LONGEST_REASON], f"{ended.files}.err", info.steps if info else 0
+    )
 
 
 def run_of(ended: Ended, script: str | None) -> SeedRun:

@@ -61,12 +61,14 @@ class Failure:
         status: its exit status, 128 + N after signal N.
         reason: its last line of error.
         log: where its standard error is kept.
+        steps: step boundaries before it failed.
     """
 
     seed: int
     status: int
     reason: str
     log: str
+    steps: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,7 @@ class Configuration:
         failures: those that did not.
         reused: seeds that had finished before and were not run again.
         changed: source files because of which seeds that had finished were run again.
-        not_run: seeds that were not started because the others failed in the same way.
+        not_run: seeds that were not started because the first ones failed before any step.
         seconds: from the first start to the last end.
     """
 

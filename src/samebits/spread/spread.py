@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import tempfile
@@ -17,7 +18,7 @@ from samebits.spread.estimates import NO_SCIPY, contrast, scipy_stats
 from samebits.spread.metrics import choose, common_metrics, measure
 from samebits.spread.reading import failure_of, run_of
 from samebits.spread.remarks import comparability, remarks
-from samebits.spread.results import Configuration, Contrast, Failure, SeedRun, Spread
+from samebits.spread.results import Configuration, Contrast, Spread
 from samebits.spread.store import changed_files, command_of, folder_of, load_run, save_run, write_index
 from samebits.verification.place import check_place, check_target
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from samebits.spread.children import Ended
     from samebits.spread.request import SpreadRequest
-    from samebits.spread.results import Measured
+    from samebits.spread.results import Failure, Measured, SeedRun
 
 _SAME_FAILURES = 2
 
@@ -132,11 +133,14 @@ class _Ongoing:
         ended.files.with_suffix(".sbr").unlink(missing_ok=True)
         if failure is not None:
             log = self._folder / f"{ended.files.name}.err"
-            self.failures.append(Failure(failure.seed, failure.status, failure.reason, str(log)))
+            self.failures.append(dataclasses.replace(failure, log=str(log)))
 
     def _go_on(self) -> bool:
-        """No further seed once two have failed in the same way and none has finished."""
-        reasons = [failure.reason for failure in self.failures]
+        """No further seed once two have failed in the same way before any step, and none has finished.
+
+        A run that fails later may have failed because of its seed.
+        """
+        reasons = [failure.reason for failure in self.failures if not failure.steps]
         return bool(self.runs) or len(reasons) < _SAME_FAILURES or len(set(reasons)) > 1
 
     def _tell(self, running: list[int], _waiting: int) -> None:

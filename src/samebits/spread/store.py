@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _FORMAT = 1
 _INDEX = "spread.json"
-_NOT_A_RESULT = (OSError, ValueError, KeyError, TypeError)
+_NOT_A_RESULT = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def folder_of(request: SpreadRequest) -> Path:
