@@ -9,7 +9,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 USAGE_SLUG = "usage"
 
@@ -38,8 +38,15 @@ class ScriptParser(CommandParser):
     The options of samebits come before the script; the first word that is not one of them is the script.
     """
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, *, dashed: Collection[str] = (), **fields: Any) -> None:
+        """As argparse.
+
+        Args:
+            dashed: options whose value may begin with a dash.
+            fields: of `argparse.ArgumentParser`.
+        """
         self._takes_value: set[str] = set()
+        self._dashed = dashed
         super().__init__(**fields)
 
     def add_argument(self, *names: Any, **fields: Any) -> argparse.Action:
@@ -56,9 +63,21 @@ class ScriptParser(CommandParser):
     def parse_command(self, arguments: Sequence[str]) -> argparse.Namespace:
         """The options, and the script as `target`."""
         start = self._target_index(arguments)
-        options = self.parse_args(list(arguments[:start]))  # first: --help and wrong options come before all
+        options = self.parse_args(
+            self._joined(arguments[:start])
+        )  # first: --help and wrong options come before all
         options.target = self._target(arguments[start:])
         return options
+
+    def _joined(self, words: Sequence[str]) -> list[str]:
+        """`--name value` as one word where argparse would take the value for an option."""
+        joined: list[str] = []
+        for word in words:
+            if joined and joined[-1] in self._dashed:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
 
     def _target_index(self, arguments: Sequence[str]) -> int:
         index = 0

@@ -62,6 +62,7 @@ class SpreadCommand:
             "       samebits spread [options] FOLDER --against FOLDER",
             description=before,
             epilog=after,
+            dashed=("--versus", "--seed-argument"),
         )
         _add_runs(parser)
         _add_output(parser)

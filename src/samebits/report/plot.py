@@ -104,14 +104,14 @@ def _draw_configuration(axes: Any, measured: Measured, number: int, *, alone: bo
 
 
 def _draw_finals(axes: Any, spread: Spread) -> None:
-    if spread.contrast is not None and spread.contrast.paired:
+    joined = spread.contrast is not None and spread.contrast.paired  # by a line for each seed
+    if joined:
         first, second = (measured.finals for measured in spread.measured)
         for seed in first.keys() & second.keys():
             axes.plot([0, 1], [first[seed], second[seed]], color="#BBBBBB", linewidth=0.6, zorder=1)
     for number, measured in enumerate(spread.measured):
         values = [value for value in measured.finals.values() if math.isfinite(value)]
-        # Pairs are joined by lines, so their marks stay in one column.
-        scatter = 0.0 if spread.contrast is not None and spread.contrast.paired else 0.11
+        scatter = 0.0 if joined else 0.11
         offsets = [number + scatter * ((index % 5) - 3) for index in range(len(values))]
         colour = _COLOURS[number]
         axes.scatter(offsets, values, s=22, color=colour, alpha=0.7, linewidth=0, zorder=2)
@@ -122,7 +122,13 @@ def _draw_finals(axes: Any, spread: Spread) -> None:
         if found.interval is not None:
             error = [[found.mean - found.interval[0]], [found.interval[1] - found.mean]]
         axes.errorbar(
-            [number + 0.3], [found.mean], yerr=error, fmt="D", color="black", markersize=4, capsize=4
+            [number + (-0.3 if joined and number == 0 else 0.3)],
+            [found.mean],
+            yerr=error,
+            fmt="D",
+            color="black",
+            markersize=4,
+            capsize=4,
         )
     count = len(spread.measured)
     axes.set_xlim(-0.6, count - 0.4)

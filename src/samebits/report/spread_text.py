@@ -177,6 +177,14 @@ def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
             low, high = contrast.interval
             text += f", 95 % interval {figure(low, sign=True)} to {figure(high, sign=True)}"
         rows.append(("B minus A", text))
+    if contrast.opposite:
+        share = _percent(contrast.opposite)
+        rows.append(
+            (
+                "single runs",
+                f"one run of each, with different seeds, shows the opposite in {share} of the pairs",
+            )
+        )
     named = [
         ("paired t" if contrast.paired else "Welch's t", contrast.t_p),
         ("permutation", contrast.permutation_p),

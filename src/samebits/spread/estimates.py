@@ -5,6 +5,7 @@ Intervals and p values are scipy's. Without scipy there are none, and the report
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import itertools
 import math
@@ -86,8 +87,18 @@ def contrast(first: Mapping[int, float], second: Mapping[int, float]) -> Contras
     if scipy_stats() is None:
         return Contrast("cannot tell", NO_SCIPY, n, paired)
     if paired:
-        return _paired([a[seed] for seed in common], [b[seed] for seed in common])
-    return _unpaired(list(a.values()), list(b.values()))
+        found = _paired([a[seed] for seed in common], [b[seed] for seed in common])
+    else:
+        found = _unpaired(list(a.values()), list(b.values()))
+    return dataclasses.replace(found, opposite=_opposite(a, b, found.difference or 0.0))
+
+
+def _opposite(a: Mapping[int, float], b: Mapping[int, float], difference: float) -> float | None:
+    """How often one run of each, with different seeds, shows the opposite of the difference."""
+    gaps = [second - first for i, first in a.items() for j, second in b.items() if i != j]
+    if not difference or not gaps:
+        return None
+    return sum((gap > 0) != (difference > 0) for gap in gaps) / len(gaps)
 
 
 def _finite(finals: Mapping[int, float]) -> dict[int, float]:
@@ -159,8 +170,6 @@ def _unpaired(a: Sequence[float], b: Sequence[float]) -> Contrast:
 
 def _judged(found: Contrast) -> Contrast:
     """The verdict: both tests must agree."""
-    import dataclasses
-
     significant = [p < 1 - LEVEL for p in (found.t_p, found.permutation_p) if p is not None]
     low, high = found.interval or (math.nan, math.nan)
     if all(significant):

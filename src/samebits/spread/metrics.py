@@ -70,7 +70,7 @@ def choose(metrics: Sequence[Metric], name: str | None) -> Metric:
     ]
     if not ranked:
         message = (
-            "the runs have no metric in common: nothing of the form `name value` was printed, nothing logged, "
+            "the runs have no metric in common: nothing like `name value` was printed, nothing logged, "
             "no backward pass of a single loss; expected one, e.g. print(f'loss {loss:.4f}')"
         )
         raise SamebitsError(message, slug="metric")

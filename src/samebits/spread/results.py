@@ -177,6 +177,8 @@ class Contrast:
         t_p: p of the paired t test, or of Welch's.
         permutation_p: p of the permutation test.
         welch_p: p of Welch's test, which does not use that the seeds are the same.
+        opposite: of all pairs of one run of each with different seeds, the share whose difference has not the
+            sign of `difference`.
     """
 
     verdict: str
@@ -188,6 +190,7 @@ class Contrast:
     t_p: float | None = None
     permutation_p: float | None = None
     welch_p: float | None = None
+    opposite: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

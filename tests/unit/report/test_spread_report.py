@@ -7,7 +7,6 @@ import importlib
 import json
 import math
 from pathlib import Path
-from xml.etree import ElementTree
 
 import pytest
 
@@ -174,7 +173,7 @@ def test_plot_is_written_and_is_the_same_twice(tmp_path, n_configurations):
 
     assert [Path(path).name for path in first] == ["a.b.png", "a.b.svg"]
     assert Path(first[0]).read_bytes()[:4] == b"\x89PNG"
-    assert ElementTree.parse(first[1]).getroot().tag.endswith("svg")
+    assert Path(first[1]).read_text().rstrip().endswith("</svg>")
     for one, other in zip(first, second, strict=True):
         assert Path(one).read_bytes() == Path(other).read_bytes()
 

@@ -89,6 +89,15 @@ def test_unpaired_contrast_is_scipys():
     assert found.permutation_p < 0.05
 
 
+def test_how_often_single_runs_mislead():
+    """Counted over all pairs of different seeds."""
+    first = dict(enumerate([0.0, 2.0, 4.0, 6.0, 8.0, 10.0]))
+    second = {seed: value + 3.0 for seed, value in first.items()}
+
+    wrong = [(i, j) for i in first for j in second if i != j and second[j] <= first[i]]
+    assert contrast(first, second).opposite == pytest.approx(len(wrong) / 30)
+
+
 def test_no_difference():
     """And how large one could have been missed."""
     first = values(10)

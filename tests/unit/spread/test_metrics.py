@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-import numpy
+import numpy as np
 import pytest
 from spread_builders import make_configuration, make_run, make_seeding, make_series
 
@@ -69,7 +69,7 @@ def test_a_metric_by_name():
     runs = named(0, "loss", "val_acc"), named(1, "loss", "val_acc")
 
     assert chosen(*runs, name="LOSS") == "loss"
-    with pytest.raises(SamebitsError, match="'val_ac'.*expected one of val_acc"):
+    with pytest.raises(SamebitsError, match=r"'val_ac'.*expected one of val_acc"):
         chosen(*runs, name="val_ac")
 
 
@@ -84,7 +84,7 @@ def test_quantile_is_numpys():
     data = sorted([0.3, 1.7, 2.2, 9.0, 11.5])
 
     for share in (0.0, 0.1, 0.33, 0.5, 0.9, 1.0):
-        assert quantile(data, share) == pytest.approx(numpy.quantile(data, share))
+        assert quantile(data, share) == pytest.approx(np.quantile(data, share))
 
 
 def test_band_of_few_and_of_many():
