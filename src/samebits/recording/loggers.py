@@ -66,6 +66,6 @@ def _number(value: Any) -> float | None:
     if isinstance(value, bool | str | bytes) or value is None:
         return None
     try:
-        return float(value)
+        return float(value.detach() if hasattr(value, "detach") else value)
     except (TypeError, ValueError, RuntimeError):  # an image, a table, a tensor of several elements
         return None

@@ -18,7 +18,7 @@ from samebits.spread.estimates import NO_SCIPY, contrast, scipy_stats
 from samebits.spread.metrics import choose, common_metrics, measure
 from samebits.spread.reading import failure_of, run_of
 from samebits.spread.remarks import comparability, remarks
-from samebits.spread.results import Configuration, Contrast, Spread
+from samebits.spread.results import Configuration, Contrast, Failure, Spread
 from samebits.spread.store import changed_files, command_of, folder_of, load_run, save_run, write_index
 from samebits.verification.place import check_place, check_target
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from samebits.spread.children import Ended
     from samebits.spread.request import SpreadRequest
-    from samebits.spread.results import Failure, Measured, SeedRun
+    from samebits.spread.results import Measured, SeedRun
 
 _SAME_FAILURES = 2
 
@@ -124,9 +124,7 @@ class _Ongoing:
         self.ended.add(ended.seed)
         failure = failure_of(ended)
         if failure is None:
-            run = run_of(ended, self._request.target.script)
-            self.runs[ended.seed] = run
-            save_run(self._folder, run)
+            failure = self._read(ended)
         for suffix in (".out", ".err"):
             with contextlib.suppress(OSError):
                 ended.files.with_suffix(suffix).replace(self._folder / f"{ended.files.name}{suffix}")
@@ -134,6 +132,16 @@ class _Ongoing:
         if failure is not None:
             log = self._folder / f"{ended.files.name}.err"
             self.failures.append(dataclasses.replace(failure, log=str(log)))
+
+    def _read(self, ended: Ended) -> Failure | None:
+        """Keep what a finished run measured; a failure when it could not be written in full."""
+        try:
+            run = run_of(ended, self._request.target.script)
+        except (OSError, ValueError, SamebitsError) as error:
+            return Failure(ended.seed, ended.status, f"its values cannot be read: {error}", "")
+        self.runs[ended.seed] = run
+        save_run(self._folder, run)
+        return None
 
     def _go_on(self) -> bool:
         """No further seed once two have failed in the same way before any step, and none has finished.
