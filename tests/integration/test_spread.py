@@ -310,3 +310,20 @@ def test_line_fit_shows_why_one_run_proves_little(tmp_path):
     assert configuration["runs"][0]["x"] == list(range(99, 1000, 100))
     assert max(finals) > 2 * min(finals)
     assert finals[3] == pytest.approx(0.268114, abs=1e-3)  # as docs/index.md: seed 3
+
+
+def test_without_scipy_and_matplotlib(folder):
+    """The table is printed; one line each says what is missing, and nothing weaker takes its place."""
+    for name in ("scipy", "matplotlib"):
+        package = folder / "missing" / name
+        package.mkdir(parents=True)
+        (package / "__init__.py").write_text(f"raise ImportError('no {name}')\n")
+
+    result = samebits("spread", "--seeds", "0..2", "plain.py", cwd=folder, PYTHONPATH=str(folder / "missing"))
+
+    text = " ".join(result.stdout.split())
+    assert result.returncode == 0, result.stderr
+    assert "sd " in text
+    assert "95 %" not in text
+    assert "scipy is not installed: no interval and no test" in text
+    assert "matplotlib is not installed: no plot" in text

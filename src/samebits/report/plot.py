@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import math
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from samebits.report.sparkline import wants_log
@@ -37,8 +36,12 @@ _STYLE = {
 
 
 def can_plot() -> bool:
-    """Whether matplotlib is installed."""
-    return find_spec("matplotlib") is not None
+    """Whether matplotlib is installed and can be imported."""
+    try:
+        importlib.import_module("matplotlib.figure")
+    except ImportError:
+        return False
+    return True
 
 
 def draw(spread: Spread, stem: Path) -> tuple[str, ...]:

@@ -39,6 +39,7 @@ def test_losses_and_reads_have_their_values(tmp_path):
         loss.backward()
         weight.grad.sum().item()
         bool(loss > 0)
+        bool(weight.sum())
         weight.tolist()
         torch.tensor(math.nan).item()
         torch.tensor(3).item()
