@@ -1,7 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
-The public names are `digest`, `record`, `compare` and `SamebitsError`. `import samebits` is light: torch is
-imported by the first of them that needs it.
+Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
+`register_generator`, `save_rng_states`, `restore_rng_states`. Errors: `SamebitsError`, `SamebitsWarning`.
+`import samebits` is light: torch is imported by the first of them that needs it.
 """
 
 from __future__ import annotations
@@ -9,19 +10,47 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from samebits.errors import SamebitsError
+from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from samebits.comparison import compare_records as compare
+    from samebits.determinism.context import deterministic
+    from samebits.determinism.generators import register as register_generator
+    from samebits.determinism.rng import isolated, reseeded, seed_all, stream
+    from samebits.determinism.rng import restore_states as restore_rng_states
+    from samebits.determinism.rng import save_states as save_rng_states
     from samebits.digest import digest
     from samebits.recording.session import record
 
 __version__ = "0.1.0"
-__all__ = ["SamebitsError", "__version__", "compare", "digest", "record"]
 _HOMES = {
     "compare": ("samebits.comparison", "compare_records"),
     "record": ("samebits.recording.session", "record"),
+    "deterministic": ("samebits.determinism.context", "deterministic"),
+    "register_generator": ("samebits.determinism.generators", "register"),
+    "isolated": ("samebits.determinism.rng", "isolated"),
+    "reseeded": ("samebits.determinism.rng", "reseeded"),
+    "seed_all": ("samebits.determinism.rng", "seed_all"),
+    "stream": ("samebits.determinism.rng", "stream"),
+    "save_rng_states": ("samebits.determinism.rng", "save_states"),
+    "restore_rng_states": ("samebits.determinism.rng", "restore_states"),
 }
+__all__ = [
+    "SamebitsError",
+    "SamebitsWarning",
+    "__version__",
+    "compare",
+    "deterministic",
+    "digest",
+    "isolated",
+    "record",
+    "register_generator",
+    "reseeded",
+    "restore_rng_states",
+    "save_rng_states",
+    "seed_all",
+    "stream",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,6 +25,7 @@ ROOMS = (
     "verification",
     "doctor",
     "cost",
+    "spread",
     "report",
     "cli",
 )

@@ -43,6 +43,11 @@ def add_control_options(parser: ScriptParser) -> None:
         "--per-rank-seeds", action="store_true", help="in a distributed run, another seed for each rank"
     )
     group.add_argument(
+        "--reseed",
+        action="store_true",
+        help="seeds that the script sets itself follow from --seed too (default: they are the script's)",
+    )
+    group.add_argument(
         "--on-drift",
         choices=("warn", "error", "restore", "ignore"),
         help="when a switch or a generator is changed behind your back (default: warn)",
@@ -60,7 +65,8 @@ def control_of(options: argparse.Namespace) -> Control | None:
             word
             for word, given in (
                 ("--set", options.set), ("--leave", options.leave),
-                ("--per-rank-seeds", options.per_rank_seeds), ("--on-drift", options.on_drift),
+                ("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed),
+                ("--on-drift", options.on_drift),
             )
             if given
         ]  # fmt: skip
@@ -68,13 +74,15 @@ def control_of(options: argparse.Namespace) -> Control | None:
             message = f"{idle[0]} was given without control; give --seed N or --deterministic too"
             raise SamebitsError(message, slug="usage")
         return None
-    if options.per_rank_seeds and options.seed is None:
-        raise SamebitsError("--per-rank-seeds was given without a seed; give --seed N too", slug="usage")
+    for word, given in (("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed)):
+        if given and options.seed is None:
+            raise SamebitsError(f"{word} was given without a seed; give --seed N too", slug="usage")
     return Control(
         seed=options.seed,
         per_rank=options.per_rank_seeds,
         switches=(*options.set, *((name, LEFT_ALONE) for name in options.leave)),
         on_drift=options.on_drift or "warn",
+        reseed=options.reseed,
     )
 
 

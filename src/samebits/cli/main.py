@@ -17,6 +17,7 @@ from samebits.cli.doctor import DoctorCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
+from samebits.cli.spread import SpreadCommand
 from samebits.cli.terminal import write
 from samebits.cli.verify import VerifyCommand
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
@@ -34,6 +35,7 @@ _COMMANDS: tuple[Command, ...] = (
     ShowCommand(),
     CostCommand(),
     DoctorCommand(),
+    SpreadCommand(),
 )
 _EPILOG = """\
 examples:
@@ -93,7 +95,8 @@ def _run(command: Command, words: list[str]) -> int:
         return command.run(options)
     except SamebitsError as error:
         if command.judges and options.json:  # who reads JSON gets JSON, whatever happens
-            print(json_report.render_error(str(error)))
+            render = getattr(command, "render_error", json_report.render_error)
+            print(render(str(error)))
         raise
 
 

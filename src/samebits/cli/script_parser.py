@@ -9,7 +9,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.runner import Target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
 USAGE_SLUG = "usage"
 
@@ -38,13 +38,38 @@ class ScriptParser(CommandParser):
     The options of samebits come before the script; the first word that is not one of them is the script.
     """
 
+    def __init__(self, *, dashed: Collection[str] = (), **fields: Any) -> None:
+        """As argparse.
+
+        Args:
+            dashed: options whose value may begin with a dash.
+            fields: of `argparse.ArgumentParser`.
+        """
+        self._dashed = dashed
+        super().__init__(**fields)
+
+    def option_names(self) -> frozenset[str]:
+        """All options, such as `--json`."""
+        return frozenset(name for action in self._actions for name in action.option_strings)
+
     def parse_command(self, arguments: Sequence[str], *, target_required: bool = True) -> argparse.Namespace:
         """The options, and the script as `target`; None where there is none and none is required."""
         start = self._target_index(arguments)
-        options = self.parse_args(list(arguments[:start]))  # first: --help and wrong options come before all
+        # First: --help and wrong options come before all.
+        options = self.parse_args(self._joined(arguments[:start]))
         rest = arguments[start:]
         options.target = self._target(rest) if rest or target_required else None
         return options
+
+    def _joined(self, words: Sequence[str]) -> list[str]:
+        """`--name value` as one word where argparse would take the value for an option."""
+        joined: list[str] = []
+        for word in words:
+            if joined and joined[-1] in self._dashed:
+                joined[-1] += f"={word}"
+            else:
+                joined.append(word)
+        return joined
 
     def _target_index(self, arguments: Sequence[str]) -> int:
         takes_value = {word for a in self._actions if a.nargs != 0 for word in a.option_strings}

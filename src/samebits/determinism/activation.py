@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from samebits.determinism.control import Control
+    from samebits.determinism.script_seeds import ScriptSeed
 
     Warn = Callable[[str, "Site | None"], None]
 
@@ -119,6 +120,11 @@ class Activation:
             PROCESS.drop(self._active)
             self._active = None
         STACK.settle()
+
+    @property
+    def script_seeds(self) -> tuple[ScriptSeed, ...]:
+        """The seeds that the script set itself."""
+        return tuple(seed for part in self._parts for seed in getattr(part, "seen", ()))
 
     def on_torch(self, callback: Callable[[ModuleType], None]) -> None:
         """Call back with torch once it is imported and its switches are set; at once if they are."""
@@ -287,8 +293,10 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
     from samebits.determinism.generators import GeneratorControl
     from samebits.determinism.loaders import LoaderControl
     from samebits.determinism.processes import ChildProcesses
+    from samebits.determinism.script_seeds import ScriptSeeds
 
-    return [GeneratorControl(active), ChildProcesses(active)], LoaderControl(active)
+    parts = [GeneratorControl(active), ChildProcesses(active), ScriptSeeds(active)]
+    return parts, LoaderControl(active)
 
 
 def show_warning(message: str, site: Site | None) -> None:

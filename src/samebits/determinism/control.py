@@ -21,6 +21,7 @@ class Control:
         on_drift: what happens when a switch or an RNG source is changed later: `warn`, `error`, `restore`
             (set it again, and warn) or `ignore`.
         workers: seed DataLoader workers, and keep loaders from drawing from the main process's generators.
+        reseed: seeds that the script sets itself follow from `seed` too; else they are the script's.
         scope: the part of the run that this process is, in processes that the run starts; samebits' own.
     """
 
@@ -30,6 +31,7 @@ class Control:
     all_switches: bool = True
     on_drift: str = "warn"
     workers: bool = True
+    reseed: bool = False
     scope: tuple[int | str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:

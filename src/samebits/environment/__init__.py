@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from samebits.environment.differences import bit_relevant_differences
-from samebits.environment.facts import Environment, collect
+from samebits.environment.facts import Environment, collect, numeric_variables
 
-__all__ = ["Environment", "bit_relevant_differences", "collect"]
+__all__ = ["Environment", "bit_relevant_differences", "collect", "numeric_variables"]

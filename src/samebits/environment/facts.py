@@ -8,11 +8,14 @@ import platform
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samebits.environment.machine import MachineFacts, collect_machine
 from samebits.environment.software import SourceFacts, collect_libraries, collect_packages, collect_source
 from samebits.environment.torch_facts import TorchFacts, collect_torch
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _PREFIXES = (
     *("ATEN_", "TORCH_", "TORCHINDUCTOR_", "PYTORCH_", "TRITON_", "NVTE_"),
@@ -77,7 +80,7 @@ def collect(directory: Path | None = None) -> Environment:
         machine=collect_machine(),
         python=_collect_python(),
         torch=collect_torch(sys.modules.get("torch")),
-        variables=_collect_variables(),
+        variables=numeric_variables(os.environ),
         packages=collect_packages(),
         libraries=collect_libraries(),
         source=collect_source(directory or _script_directory()),
@@ -90,8 +93,9 @@ def _collect_python() -> PythonFacts:
     return PythonFacts(platform.python_version(), platform.python_implementation(), seed, sys.flags.optimize)
 
 
-def _collect_variables() -> dict[str, str]:
-    found = {name: value for name, value in os.environ.items() if name.startswith(_PREFIXES)}
+def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables of an environment that numeric libraries read; no others, and no secrets."""
+    found = {name: value for name, value in environ.items() if name.startswith(_PREFIXES)}
     return {
         name: "(hidden)" if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
         for name, value in sorted(found.items())

@@ -56,6 +56,10 @@ class FrameRanks:
         found = self.known.get(id(frame.f_code))
         return self.learn(frame.f_code) if found is None else found
 
+    def rank_of_file(self, filename: str) -> int:
+        """The rank of the code in a file."""
+        return self._classify(filename)
+
     def _classify(self, filename: str) -> int:
         if filename.startswith("<") and not filename.startswith(("<stdin", "<ipython", "<cell")):
             return OWN

@@ -48,7 +48,9 @@ class ControlledRun:
         report = self._activation.report
         rows = {row.name: dataclasses.asdict(row) for row in report.switches}
         asked = {**self._control.to_dict(), "run_seed": report.seed}
-        return {**asked, "results": rows, "warnings": list(report.warnings), "drifts": self._drifts}
+        seeds = [dataclasses.asdict(seed) for seed in self._activation.script_seeds]
+        more = {"warnings": list(report.warnings), "drifts": self._drifts, "script_seeds": seeds}
+        return {**asked, "results": rows, **more}
 
     def conclude(self, result: RunResult) -> SamebitsError | None:
         """Say what to do about an op that refused to run under deterministic algorithms.
@@ -56,11 +58,24 @@ class ControlledRun:
         Returns:
             why drift ended the run, if it did.
         """
+        self._tell_of_seeds()
         error = getattr(sys, "last_value", None) if result.failure else None
         text = None if error is None else explain(error)
         if text:
             _say(text)
         return self._refusal
+
+    def _tell_of_seeds(self) -> None:
+        """A seed that the script sets is not the one that was asked for, which is easily overlooked."""
+        seeds = [seed for seed in self._activation.script_seeds if seed.site is not None]
+        if not seeds or self._control.seed is None or self._control.reseed:
+            return
+        first, more = seeds[0], f" and {len(seeds) - 1} more such calls" if len(seeds) > 1 else ""
+        place = "" if first.site is None else f"{first.site.file}:{first.site.line}"
+        _say(
+            f"the script seeds itself: {first.function}({first.given}) at {place}{more}. What is drawn after "
+            f"that does not depend on --seed {self._control.seed}; with --reseed it does"
+        )
 
     @staticmethod
     def _warn(message: str, _: Site | None) -> None:

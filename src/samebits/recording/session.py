@@ -16,6 +16,7 @@ from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordWriter
+from samebits.recording.values import ValueLog
 from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
@@ -62,6 +63,7 @@ class RecordingSession:
         self.progress = Progress(self.recorder)
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
+        self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
     def start(self) -> None:
@@ -77,6 +79,8 @@ class RecordingSession:
         self._imports.on_import("torch", self._install)
         self._imports.on_import("numpy", self._install_numpy)
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
+        if self._values is not None:
+            self._values.install(self._imports)
         self._imports.install()
         if self._noise is not None:
             self._noise.start()
@@ -99,6 +103,8 @@ class RecordingSession:
             recorder.stop()
             self.progress.clear()
             self._imports.remove()
+            if self._values is not None:
+                self._values.remove()
             if self._probes is not None:
                 self._probes.remove()
         torch = sys.modules.get("torch")

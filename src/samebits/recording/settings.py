@@ -47,6 +47,8 @@ class RecordingSettings:
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
         control: what seeds and switches the run is to have; None controls nothing.
+        values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
+            for none.
     """
 
     record: str
@@ -60,6 +62,7 @@ class RecordingSettings:
     scheduling_noise: int = 0
     overwrite: bool = False
     control: Control | None = None
+    values: str = ""
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""

@@ -1,0 +1,238 @@
+"""`samebits spread`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.progress import SeedCount
+from samebits.cli.run import wants_progress
+from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.cli.terminal import style_of, write
+from samebits.determinism.control import Control
+from samebits.errors import EXIT_IDENTICAL, SamebitsError
+from samebits.report import plot, spread_json, spread_text
+from samebits.report.sparkline import BLOCKS
+from samebits.spread.request import SpreadRequest, merged_arguments, share_cores
+from samebits.spread.seeds import parse_seeds
+from samebits.spread.spread import evaluate, run_configuration
+from samebits.spread.store import is_spread, load_configuration
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from samebits.recording.runner import Target
+    from samebits.spread.results import Configuration, Spread
+
+_OWN_AFTER_SCRIPT = ("--seeds", "--versus", "--against")
+
+
+class SpreadCommand:
+    """Run a script with several seeds and show how much the seed alone changes.
+
+    Each seed is a fresh run with all generators seeded. Read are the metrics that the script prints or logs,
+    and its loss at each backward pass; shown are the curves with median and band, and mean, deviation and
+    95 % interval of the final value. With a second configuration: whether the two differ beyond seed noise.
+    Finished seeds are not run again. --seeds, --versus and --against may also follow the script, unless `--`
+    comes before it. Exit status: 0 done, 2 could not.
+
+    Examples:
+      samebits spread --seeds 0..9 train.py --lr 0.1
+      samebits spread --seeds 0..9 train.py --lr 0.1 --versus "--lr 0.01"
+      samebits spread --seeds 0..4 --metric val_acc train.py --save 'model-{seed}.pt'
+      samebits spread .samebits/spread/train-1a2b --against .samebits/spread/train-3c4d
+    """
+
+    name = "spread"
+    judges = True
+    render_error = staticmethod(spread_json.render_error)
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `spread`."""
+        before, after = description(self)
+        parser = ScriptParser(
+            prog="samebits spread",
+            usage="samebits spread [options] SCRIPT|-m MODULE [arguments of the script]\n"
+            "       samebits spread [options] FOLDER --against FOLDER",
+            description=before,
+            epilog=after,
+            dashed=("--versus", "--seed-argument"),
+        )
+        _add_runs(parser)
+        _add_output(parser)
+        parser.set_defaults(own_options=parser.option_names())
+        return _with_own_words(parser, parser.parse_command(arguments), arguments)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run what has not finished yet, and print what all of it shows."""
+        configurations = _configurations(options)
+        try:
+            spread = evaluate(configurations, options.metric, options.last)
+        except SamebitsError as error:
+            raise _with_hint(error, options) from None
+        if options.list_metrics:
+            write(spread_text.render_metrics(spread.metrics, spread.metric, style_of(sys.stdout)), sys.stdout)
+            return EXIT_IDENTICAL
+        spread = _plotted(spread, options)
+        if options.json:
+            write(spread_json.render(spread), sys.stdout)
+        else:
+            write(spread_text.render(spread, style_of(sys.stdout), blocks=_shows_blocks()), sys.stdout)
+        return EXIT_IDENTICAL
+
+
+def _add_runs(parser: ScriptParser) -> None:
+    parser.add_argument("--seeds", metavar="LIST", help="such as 0..9 or 0,3,7 (default: 0..4)")
+    parser.add_argument(
+        "--versus",
+        metavar="ARGS",
+        help="a second configuration: arguments that replace, or come after, the first's",
+    )
+    parser.add_argument("--against", metavar="FOLDER", help="compare with a spread that was made before")
+    parser.add_argument(
+        "--jobs", type=whole_number(1), metavar="N", help="runs at a time (default: one per core)"
+    )
+    parser.add_argument(
+        "--threads", type=whole_number(1), metavar="N", help="OMP_NUM_THREADS of each run (default: 1)"
+    )
+    parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop each run after N steps")
+    parser.add_argument(
+        "--seed-argument", default="", metavar="NAME", help="give the script its seed as NAME SEED too"
+    )
+    parser.add_argument("--fresh", action="store_true", help="run again what has finished before")
+    parser.add_argument(
+        "--reseed", action="store_true", help="seeds that the script sets itself follow from the seed too"
+    )
+
+
+def _add_output(parser: ScriptParser) -> None:
+    parser.add_argument("--metric", metavar="NAME", help="the metric (default: see --list-metrics)")
+    parser.add_argument("--list-metrics", action="store_true", help="print what --metric can be")
+    parser.add_argument(
+        "--last",
+        type=whole_number(1),
+        default=1,
+        metavar="K",
+        help="final value: mean of the last K (default: 1)",
+    )
+    parser.add_argument(
+        "--plot", metavar="PATH", help="where the plot goes (default: the folder of the spread)"
+    )
+    parser.add_argument("--no-plot", action="store_true", help="no plot")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
+
+
+def _with_own_words(
+    parser: ScriptParser, options: argparse.Namespace, arguments: Sequence[str]
+) -> argparse.Namespace:
+    """Take `--seeds`, `--versus` and `--against` from the script's arguments too, unless `--` came first."""
+    words = list(options.target.arguments)
+    given = len(arguments) - len(words) - 1
+    if given and "--" in arguments[: given + 1] and options.target.script is not None:
+        return options
+    kept = []
+    while words:
+        name, equals, value = words.pop(0).partition("=")
+        if name not in _OWN_AFTER_SCRIPT:
+            kept.append(name + equals + value)
+            continue
+        if not equals and not words:
+            parser.error(f"argument {name}: expected one argument")
+        setattr(options, name[2:], value if equals else words.pop(0))
+    options.target = dataclasses.replace(options.target, arguments=tuple(kept))
+    return options
+
+
+def _configurations(options: argparse.Namespace) -> list[Configuration]:
+    """What is asked for is run, or loaded if it is a finished spread."""
+    if options.versus is not None and options.against is not None:
+        raise SamebitsError("found --versus and --against; expected one of them", slug="usage")
+    against = None if options.against is None else load_configuration(Path(options.against))
+    target: Target = options.target
+    if target.script is not None and is_spread(Path(target.script)):
+        if target.arguments or options.versus is not None:
+            message = f"{target.script} is a finished spread; expected nothing after it but --against FOLDER"
+            raise SamebitsError(message, slug="usage")
+        found = [load_configuration(Path(target.script))]
+    else:
+        found = _run(options, target)
+    return found if against is None else [*found, against]
+
+
+def _run(options: argparse.Namespace, target: Target) -> list[Configuration]:
+    jobs, threads = share_cores(options.jobs, options.threads, os.environ)
+    request = SpreadRequest(
+        target=target,
+        seeds=parse_seeds(options.seeds or "0..4"),
+        jobs=jobs,
+        threads=threads,
+        max_steps=options.steps,
+        seed_argument=options.seed_argument,
+        fresh=options.fresh,
+        control=Control(reseed=options.reseed),
+    )
+    requests = [request]
+    if options.versus is not None:
+        other = merged_arguments(target.arguments, _split(options.versus))
+        second = dataclasses.replace(target, arguments=other)
+        if other == target.arguments:
+            message = (
+                f"--versus {options.versus!r} changes nothing; expected arguments that the first has not"
+            )
+            raise SamebitsError(message, slug="usage")
+        requests.append(dataclasses.replace(request, target=second))
+    live = SeedCount(sys.stderr) if wants_progress(options) else None
+    try:
+        return [run_configuration(one, live) for one in requests]
+    finally:
+        if live is not None:
+            live.clear()
+
+
+def _with_hint(error: SamebitsError, options: argparse.Namespace) -> SamebitsError:
+    """The error; when the script did not know an argument that is an option of ours, with what to do."""
+    ours = [word for word in options.target.arguments if word.partition("=")[0] in options.own_options]
+    if error.slug != "spread-failed" or not ours or "argument" not in str(error):
+        return error
+    message = f"{error}; {ours[0]} is an option of `samebits spread` too: put it before the script"
+    return SamebitsError(message, slug="spread-failed")
+
+
+def _split(text: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        message = f"--versus {text!r}: {error}; expected arguments as a shell takes them"
+        raise SamebitsError(message, slug="usage") from None
+
+
+def _plotted(spread: Spread, options: argparse.Namespace) -> Spread:
+    if options.no_plot:
+        return spread
+    if not plot.can_plot():
+        return dataclasses.replace(spread, notes=(*spread.notes, plot.NO_MATPLOTLIB))
+    name = re.sub(r"[^\w.-]+", "_", spread.metric.name)
+    versus = "-versus" if len(spread.measured) > 1 else ""
+    stem = Path(spread.measured[0].configuration.folder) / f"{name}{versus}"
+    if options.plot is not None:
+        given = Path(options.plot)
+        stem = given.with_suffix("") if given.suffix in (".png", ".svg") else given
+        stem.parent.mkdir(parents=True, exist_ok=True)
+    return dataclasses.replace(spread, plots=plot.draw(spread, stem))
+
+
+def _shows_blocks() -> bool:
+    """Whether standard output can show the characters that curves are drawn with."""
+    try:
+        BLOCKS.encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,72 @@
+"""What several seeds show, as one JSON object: the schema of docs/spread.md."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samebits.spread.results import Measured, Spread
+
+SCHEMA = 1
+
+
+def render(spread: Spread) -> str:
+    """The object."""
+    fields = {
+        "schema": SCHEMA,
+        "metric": dataclasses.asdict(spread.metric),
+        "metrics": [dataclasses.asdict(metric) for metric in spread.metrics],
+        "last": spread.last,
+        "configurations": [_configuration(measured) for measured in spread.measured],
+        "contrast": None if spread.contrast is None else dataclasses.asdict(spread.contrast),
+        "notes": [*spread.notes, *([spread.no_interval] if spread.no_interval else [])],
+        "plots": list(spread.plots),
+        "reason": None,
+    }
+    return json.dumps(_plain(fields), indent=2, allow_nan=False)
+
+
+def render_error(message: str) -> str:
+    """The object for a spread that could not be made."""
+    return json.dumps({"schema": SCHEMA, "configurations": [], "contrast": None, "reason": message}, indent=2)
+
+
+def _configuration(measured: Measured) -> dict[str, Any]:
+    configuration = measured.configuration
+    runs = [
+        {
+            "seed": run.seed,
+            "final": measured.finals[run.seed],
+            "x": list(curve.x),
+            "values": list(curve.values),
+            "seconds": run.seconds,
+            "state": run.state,
+            "reused": run.seed in configuration.reused,
+        }
+        for run, curve in zip(configuration.runs, measured.curves, strict=True)
+    ]
+    estimate = measured.estimate
+    return {
+        "command": list(configuration.command),
+        "folder": configuration.folder,
+        "threads": configuration.threads,
+        "estimate": None if estimate is None else dataclasses.asdict(estimate),
+        "same_bits": measured.same_bits,
+        "runs": runs,
+        "failures": [dataclasses.asdict(failure) for failure in configuration.failures],
+        "not_run": list(configuration.not_run),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no NaN and no infinity: they become text."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

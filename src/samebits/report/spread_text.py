@@ -1,0 +1,220 @@
+"""What several seeds show, as text: curve, table, statistics, and the comparison of two configurations."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+from typing import TYPE_CHECKING
+
+from samebits.report.sparkline import BLOCKS, PLAIN, sparkline, strip, wants_log
+from samebits.report.style import Style, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.spread.results import Configuration, Contrast, Measured, Metric, Spread
+
+_LABEL = 14
+_MOST_ROWS = 40
+_SOURCES = {
+    "printed": "as printed",
+    "logged": "as given to a logger",
+    "backward": "the loss at backward",
+    "read": "read out of a tensor",
+}
+_NAMES = "AB"
+
+
+def render(spread: Spread, style: Style, *, blocks: bool = True) -> str:
+    """The whole report.
+
+    Args:
+        spread: what was found.
+        style: colour and width.
+        blocks: whether the output can show block characters; else plain ASCII is drawn.
+    """
+    lines: list[str] = []
+    for number, measured in enumerate(spread.measured):
+        name = _NAMES[number] if len(spread.measured) > 1 else ""
+        lines += [*_configuration(spread, measured, name, style, blocks=blocks), ""]
+    if spread.contrast is not None:
+        lines += [*_contrast(spread.contrast, spread.metric.name, style), ""]
+    for note in spread.notes:
+        lines += style.wrap(f"note: {printable(note)}", hanging=6)
+    if spread.no_interval:
+        lines += style.wrap(f"note: {spread.no_interval}", hanging=6)
+    lines += _row("plot", ", ".join(map(_shown, spread.plots)), style) if spread.plots else []
+    folders = ", ".join(_shown(measured.configuration.folder) for measured in spread.measured)
+    lines += _row("kept in", folders, style)
+    return "\n".join(lines)
+
+
+def render_metrics(metrics: Sequence[Metric], chosen: Metric, style: Style) -> str:
+    """What can be given to `--metric`."""
+    width = max(6, *(len(metric.name) for metric in metrics))
+    lines = [style.paint(f"  {'metric':{width}}  {'values':>9}  from", "dim")]
+    for metric in metrics:
+        low, high = metric.values
+        count = str(low) if low == high else f"{low}-{high}"
+        mark = "*" if metric == chosen else " "
+        same = "" if metric.varies else ", the same in all runs"
+        name = printable(metric.name)
+        lines.append(f"{mark} {name:{width}}  {count:>9}  {_SOURCES[metric.source]}{same}")
+    return "\n".join([*lines, "", "* is taken by default, or was asked for; choose with --metric NAME"])
+
+
+def _configuration(spread: Spread, measured: Measured, name: str, style: Style, *, blocks: bool) -> list[str]:
+    configuration = measured.configuration
+    metric = spread.metric
+    title = f"{name}: " if name else ""
+    head = f"{title}{printable(metric.name)} of {printable(shlex.join(configuration.command))}"
+    lines = style.wrap(head, hanging=2)
+    lines[0] = style.paint(lines[0], "bold")
+    lines += _rows(_facts(spread, configuration), style)
+    lines += ["", *_table(measured, style, blocks=blocks), "", *_statistics(measured, style)]
+    lines += [
+        line
+        for failure in configuration.failures
+        for line in _row(
+            "failed",
+            f"seed {failure.seed}, status {failure.status}: {failure.reason} ({_shown(failure.log)})",
+            style,
+        )
+    ]
+    if configuration.not_run:
+        lines += _row("not run", ", ".join(map(str, configuration.not_run)), style)
+    return lines
+
+
+def _facts(spread: Spread, configuration: Configuration) -> list[tuple[str, str]]:
+    reused = len(configuration.reused)
+    ran = len(configuration.runs) - reused
+    asked = len(configuration.runs) + len(configuration.failures) + len(configuration.not_run)
+    some = f" of {asked}" if asked > len(configuration.runs) else ""
+    parts = [f"{len(configuration.runs)}{some} seeds"]
+    parts += [f"{reused} of them finished before"] if reused else []
+    parts += [f"{ran} run in {configuration.seconds:.0f} s"] if ran else []
+    threads = "1 thread" if configuration.threads == 1 else f"{configuration.threads} threads"
+    low, high = spread.metric.values
+    count = str(low) if low == high else f"{low} to {high}"
+    what = "the last" if spread.last == 1 else f"mean of the last {spread.last}"
+    which = "the only value" if high == 1 else f"{what} of {count} values"
+    value = f"{which}, {_SOURCES[spread.metric.source]}"
+    return [("runs", f"{', '.join(parts)}, {threads} each"), ("final value", value)]
+
+
+def _table(measured: Measured, style: Style, *, blocks: bool) -> list[str]:
+    ramp = BLOCKS if blocks else PLAIN
+    marks = "·●" if blocks else ".o"
+    room = style.width - 28
+    right = max(9, min(25, room // 2 - 1))
+    longest = max(len(curve.values) for curve in measured.curves)
+    left = max(11, min(40, room - right - 2, longest))
+    values = [value for curve in measured.curves for value in curve.values]
+    log = wants_log(values)
+    low, high = (measured.estimate.least, measured.estimate.most) if measured.estimate else (0.0, 0.0)
+    scale = " (log)" if log else ""
+    head = f"  {'seed':>6}  {'final':>12}  {'curve' + scale:{left}}  {'least to most':{right}}"
+    lines = [style.paint(head.rstrip(), "dim")]
+    rows = list(zip(measured.finals.items(), measured.curves, strict=True))
+    for (seed, value), curve in rows[:_MOST_ROWS]:
+        spark = sparkline(curve.values, left, ramp, log=log)
+        place = strip(value, low, high, right, marks)
+        lines.append(f"  {seed:>6}  {figure(value):>12}  {spark:{left}}  {place}")
+    if len(rows) > _MOST_ROWS:
+        lines.append(f"  {'...':>6}  and {len(rows) - _MOST_ROWS} more seeds (--json lists all)")
+    if measured.band is not None and len(measured.band.median) > 1:
+        spark = sparkline(measured.band.median, left, ramp, log=log)
+        middle = figure(measured.band.median[-1])
+        lines.append(style.paint(f"  {'median':>6}  {middle:>12}  {spark}", "bold"))
+    return lines
+
+
+def _statistics(measured: Measured, style: Style) -> list[str]:
+    found = measured.estimate
+    if found is None:
+        return _row("mean", "none: no final value is finite", style)
+    if measured.same_bits:
+        return _row(
+            "mean",
+            f"{figure(found.mean)}, no deviation and no interval: every seed gave the same bits",
+            style,
+        )
+    rows = [("mean", figure(found.mean)), ("sd", figure(found.sd))]
+    if found.n == 1:
+        rows[1] = ("sd", "none: one value")
+    if found.interval is not None:
+        low, high = found.interval
+        rows[0] = (
+            "mean",
+            f"{figure(found.mean)}, 95 % interval {figure(low)} to {figure(high)} (t, n = {found.n})",
+        )
+    relative = found.sd / abs(found.mean) if found.mean and math.isfinite(found.sd) else math.nan
+    if math.isfinite(relative):
+        rows[1] = ("sd", f"{figure(found.sd)} ({_percent(relative)} of the mean)")
+    rows.append(("range", f"{figure(found.least)} to {figure(found.most)}"))
+    if found.most > found.least and found.n > 2:
+        text = (
+            f"one run lands anywhere in that range: half of the pairs of these seeds differ by "
+            f"{figure(found.gap)} or more, the farthest by {figure(found.most - found.least)}"
+        )
+        rows.append(("so", text))
+    return _rows(rows, style)
+
+
+def _contrast(contrast: Contrast, metric: str, style: Style) -> list[str]:
+    n, other = contrast.n
+    seeds = f"{n} seeds, compared seed by seed" if contrast.paired else f"{n} and {other} seeds"
+    colour = {"yes": "green", "no": "yellow"}.get(contrast.verdict, "yellow")
+    head = f"differ beyond seed noise: {contrast.verdict}"
+    lines = style.wrap(f"{head} ({seeds})", hanging=2)
+    lines[0] = lines[0].replace(head, style.paint(head, "bold", colour), 1)
+    rows = [("why", contrast.reason)]
+    if contrast.difference is not None:
+        text = f"{figure(contrast.difference, sign=True)} in {printable(metric)}"
+        if contrast.interval is not None:
+            low, high = contrast.interval
+            text += f", 95 % interval {figure(low, sign=True)} to {figure(high, sign=True)}"
+        rows.append(("B minus A", text))
+    if contrast.opposite:
+        share = _percent(contrast.opposite)
+        rows.append(
+            (
+                "single runs",
+                f"one run of each, with different seeds, shows the opposite in {share} of the pairs",
+            )
+        )
+    named = [
+        ("paired t" if contrast.paired else "Welch's t", contrast.t_p),
+        ("permutation", contrast.permutation_p),
+        ("Welch's t without the pairs", contrast.welch_p if contrast.paired else None),
+    ]
+    tests = ", ".join(f"{name} p = {p:.2g}" for name, p in named if p is not None)
+    rows += [("tests", tests)] if tests else []
+    return [*lines, *_rows(rows, style)]
+
+
+def figure(value: float, *, sign: bool = False) -> str:
+    """A number with five significant digits."""
+    if not math.isfinite(value):
+        return str(value)
+    return f"{value:+.5g}" if sign else f"{value:.5g}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %" if share >= 0.1 else f"{100 * share:.2g} %"
+
+
+def _rows(rows: Sequence[tuple[str, str]], style: Style) -> list[str]:
+    return [line for label, text in rows for line in _row(label, text, style)]
+
+
+def _row(label: str, text: str, style: Style) -> list[str]:
+    wrapped = style.wrap(printable(text), indent=_LABEL, hanging=_LABEL)
+    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
+
+
+def _shown(path: str) -> str:
+    inside = os.path.relpath(path)
+    return printable(path if inside.startswith("..") else inside)
