@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MOST = 100
 _WORKER_LOOP = "torch.utils.data._utils.worker"
+_OWN_SEEDING = "samebits.determinism.rng"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +103,11 @@ class ScriptSeeds:
         return derive(active.seed, "script", repr(given)) & (2**32 - 1)
 
 
-def _is_own(frame: FrameType) -> bool:
+def _is_own(frame: FrameType | None) -> bool:
     """Whether the call is part of another one that seeds: torch's, or samebits' own."""
-    name = str(frame.f_globals.get("__name__", ""))
-    return name == _WORKER_LOOP or name.startswith(("samebits.", "torch.random", "torch.cuda."))
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__", ""))
+        if not name.startswith("samebits.") or name.startswith(_OWN_SEEDING):
+            return name == _WORKER_LOOP or name.startswith((_OWN_SEEDING, "torch.random", "torch.cuda."))
+        frame = frame.f_back  # a function that something else of samebits has put around the seeding one
+    return True
