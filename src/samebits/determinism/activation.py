@@ -13,7 +13,6 @@ from samebits.determinism.process import PROCESS, Active
 from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
 from samebits.determinism.switches import wanted_by
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.frames import FrameRanks, Site, nearest_site
 from samebits.hooks.imports import PostImport
 from samebits.torch_private import COMPILER_CONFIG
 
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
 
     from samebits.determinism.control import Control
     from samebits.determinism.script_seeds import ScriptSeed
+    from samebits.hooks.frames import Site
 
     Warn = Callable[[str, "Site | None"], None]
 
@@ -300,8 +300,16 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
 
 
 def show_warning(message: str, site: Site | None) -> None:
-    """Warn about a line of the user's code, by default about the one that is running."""
-    place = site or nearest_site(FrameRanks(), sys._getframe(1))
-    file, line = ("samebits", 1) if place is None else (place.file, place.line)
+    """Warn about a line of the user's code, by default about the one that called samebits."""
+    file, line = _caller() if site is None else (site.file, site.line)
     name = os.path.splitext(os.path.basename(file))[0]
     warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)
+
+
+def _caller() -> tuple[str, int]:
+    """The first line on the stack that is not of samebits; quicker than ranking frames."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<frozen")):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

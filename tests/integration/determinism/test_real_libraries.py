@@ -66,7 +66,9 @@ def test_the_trainer_of_transformers_runs_under_control(tmp_path):
                 out = self.layer(torch.nn.functional.dropout(x))
                 return {"loss": (out - labels).square().mean(), "logits": out}
         data = [{"x": torch.randn(4), "labels": torch.randn(1)} for _ in range(16)]
-        arguments = TrainingArguments(output_dir="out", max_steps=3, use_cpu=True, report_to=[], save_strategy="no")
+        arguments = TrainingArguments(
+            output_dir="out", max_steps=3, use_cpu=True, report_to=[], save_strategy="no"
+        )
         Trainer(Net(), arguments, train_dataset=data).train()
         print("flags", torch.are_deterministic_algorithms_enabled())
         """,

@@ -7,9 +7,12 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samebits.determinism.context import deterministic
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def quiet(*args, **kwargs):

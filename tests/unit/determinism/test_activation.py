@@ -12,6 +12,7 @@ import torch
 from control_support import line_of, quiet, run
 
 from samebits.determinism.activation import STACK, Activation
+from samebits.determinism.context import deterministic
 from samebits.determinism.control import Control
 from samebits.determinism.process import PROCESS
 from samebits.errors import SamebitsError, SamebitsWarning
@@ -133,9 +134,10 @@ def test_a_bad_request_leaves_nothing_behind():
     ):
         with pytest.raises(SamebitsError):
             quiet(seed=0, **arguments)
-    with pytest.raises(SamebitsWarning), warnings.catch_warnings():
+    with warnings.catch_warnings():
         warnings.simplefilter("error")
-        quiet.__globals__["deterministic"](seed=0, switches={"cudnn-benchmark-limit": 3})
+        with pytest.raises(SamebitsWarning):
+            deterministic(seed=0, switches={"cudnn-benchmark-limit": 3})
 
     assert flags() == before
     assert STACK.top is None

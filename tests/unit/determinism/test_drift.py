@@ -96,9 +96,9 @@ def test_every_way_to_write_has_a_site(name, change, undo):
         pytest.skip("this machine has one thread")
     with watching(seed=0) as control:
         control.check()
-        exec(compile(change, "/code/train.py", "exec"), {"torch": torch, "os": os})
+        exec(compile(change, "/code/train.py", "exec"), {"torch": torch, "os": os})  # noqa: S102
         drifts = {drift.what: drift for drift in control.check()}
-        exec(undo.format(threads=threads), {"torch": torch, "os": os})
+        exec(undo.format(threads=threads), {"torch": torch, "os": os})  # noqa: S102
 
     assert (drifts[name].site.file, drifts[name].site.line) == ("/code/train.py", 1)
 
@@ -134,7 +134,8 @@ def test_a_held_switch_may_be_chosen_before_the_first_boundary_only():
 
 
 def test_a_library_that_changes_a_held_switch_is_named_even_before(tmp_path):
-    source = "import torch\ndef setup():\n    inner()\ndef inner():\n    torch.set_float32_matmul_precision('high')\n"
+    source = "import torch\ndef setup():\n    inner()\n"
+    source += "def inner():\n    torch.set_float32_matmul_precision('high')\n"
     with library(tmp_path, source) as (module, path), watching(seed=0) as control:
         module.setup()
         line = here() - 1
@@ -171,11 +172,9 @@ def test_a_change_past_all_wrappers_is_noticed_without_a_site():
 
 
 def test_on_drift_error_raises_at_the_boundary_with_the_site():
-    with pytest.raises(
-        SamebitsError, match="cudnn-benchmark changed: off -> on, at .*test_drift.py"
-    ) as caught:
-        with watching(seed=0, on_drift="error") as control:
-            torch.backends.cudnn.benchmark = True
+    with watching(seed=0, on_drift="error") as control:
+        torch.backends.cudnn.benchmark = True
+        with pytest.raises(SamebitsError, match=r"cudnn-benchmark changed: .*test_drift\.py") as caught:
             control.check()
 
     assert caught.value.slug == "drift"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import os
+import subprocess
+import sys
 import warnings
+from pathlib import Path
 
-import control_support  # noqa: F401 - stand-ins
 import pytest
 import torch
 
@@ -22,34 +23,30 @@ NAMES = [switch.name for switch in TABLE]
 
 # Section 3 of the survey of settings (PyTorch 2.15, twelve other projects): what a complete system handles.
 KNOBS = """
-PYTHONHASHSEED deterministic-algorithms fill-uninitialized
-cudnn-deterministic cudnn-benchmark cudnn-benchmark-limit cudnn-enabled cudnn-allow-tf32 cudnn-depthwise-kernel
-fp32-cudnn fp32-cudnn-conv fp32-cudnn-rnn fp32-generic
-CUBLAS_WORKSPACE_CONFIG CUBLASLT_WORKSPACE_SIZE TORCH_CUBLASLT_UNIFIED_WORKSPACE TORCH_CUBLAS_WORKSPACE_CACHE
-CUDA_LAUNCH_BLOCKING
-matmul-allow-tf32 fp32-cuda-matmul matmul-fp16-reduction matmul-bf16-reduction matmul-fp16-accumulation
-matmul-precision TORCH_ALLOW_TF32_CUBLAS_OVERRIDE NVIDIA_TF32_OVERRIDE
-blas-library linalg-library TORCH_BLAS_PREFER_CUBLASLT TORCH_LINALG_PREFER_CUSOLVER DISABLE_ADDMM_CUDA_LT
-cublaslt-grouped-gemm sm-carveout
-PYTORCH_TUNABLEOP_ENABLED PYTORCH_TUNABLEOP_TUNING PYTORCH_TUNABLEOP_FILENAME
+PYTHONHASHSEED deterministic-algorithms fill-uninitialized cudnn-deterministic cudnn-benchmark
+cudnn-benchmark-limit cudnn-enabled cudnn-allow-tf32 cudnn-depthwise-kernel fp32-cudnn fp32-cudnn-conv
+fp32-cudnn-rnn fp32-generic CUBLAS_WORKSPACE_CONFIG CUBLASLT_WORKSPACE_SIZE
+TORCH_CUBLASLT_UNIFIED_WORKSPACE TORCH_CUBLAS_WORKSPACE_CACHE CUDA_LAUNCH_BLOCKING matmul-allow-tf32
+fp32-cuda-matmul matmul-fp16-reduction matmul-bf16-reduction matmul-fp16-accumulation matmul-precision
+TORCH_ALLOW_TF32_CUBLAS_OVERRIDE NVIDIA_TF32_OVERRIDE blas-library linalg-library
+TORCH_BLAS_PREFER_CUBLASLT TORCH_LINALG_PREFER_CUSOLVER DISABLE_ADDMM_CUDA_LT cublaslt-grouped-gemm
+sm-carveout PYTORCH_TUNABLEOP_ENABLED PYTORCH_TUNABLEOP_TUNING PYTORCH_TUNABLEOP_FILENAME
 TORCH_CUDNN_USE_HEURISTIC_MODE_B TORCH_CUDNN_V8_API_DISABLED TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT
-TORCH_CUDNN_SDPA_ENABLED TORCH_CUDNN_SDPA_DEPRIORITIZED
-sdpa-flash sdpa-mem-efficient sdpa-math sdpa-cudnn sdpa-order sdpa-fa3 sdpa-math-reduction
-FLASH_ATTENTION_DETERMINISTIC NVTE_ALLOW_NONDETERMINISTIC_ALGO MAMBA_DETERMINISTIC CAUSAL_CONV1D_DETERMINISTIC
-TRITON_CACHE_AUTOTUNING TRITON_CACHE_DIR
+TORCH_CUDNN_SDPA_ENABLED TORCH_CUDNN_SDPA_DEPRIORITIZED sdpa-flash sdpa-mem-efficient sdpa-math sdpa-cudnn
+sdpa-order sdpa-fa3 sdpa-math-reduction FLASH_ATTENTION_DETERMINISTIC NVTE_ALLOW_NONDETERMINISTIC_ALGO
+MAMBA_DETERMINISTIC CAUSAL_CONV1D_DETERMINISTIC TRITON_CACHE_AUTOTUNING TRITON_CACHE_DIR
 inductor-deterministic inductor-batch-invariant inductor-numerics inductor-max-autotune
-inductor-max-autotune-gemm inductor-max-autotune-pointwise inductor-coordinate-descent inductor-fallback-random
-inductor-align-random inductor-precision-casts inductor-split-reductions
+inductor-max-autotune-gemm inductor-max-autotune-pointwise inductor-coordinate-descent
+inductor-fallback-random inductor-align-random inductor-precision-casts inductor-split-reductions
 TORCHINDUCTOR_DETERMINISTIC TORCHINDUCTOR_BATCH_INVARIANT TORCHINDUCTOR_NUMERICS TORCHINDUCTOR_CACHE_DIR
-TORCH_DISABLE_NATIVE_JIT TORCH_DISABLE_NATIVE_AOT TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN PYTORCH_SUM_INNER_TREE
-native-kernels
-NCCL_ALGO NCCL_PROTO NCCL_NVLS_ENABLE NCCL_COLLNET_ENABLE NCCL_MIN_NCHANNELS NCCL_MAX_NCHANNELS NCCL_NTHREADS
-NCCL_SOCKET_NTHREADS NCCL_LAUNCH_MODE NCCL_P2P_NET_DISABLE NCCL_TOPO_FILE HCCL_DETERMINISTIC
-HOROVOD_FUSION_THRESHOLD
-threads interop-threads OMP_NUM_THREADS MKL_NUM_THREADS OMP_DYNAMIC MKL_DYNAMIC
-ATEN_CPU_CAPABILITY ONEDNN_MAX_CPU_ISA MKL_CBWR MKL_ENABLE_INSTRUCTIONS
-mkldnn-enabled mkldnn-deterministic fp32-mkldnn fp32-mkldnn-matmul fp32-mkldnn-conv fp32-mkldnn-rnn
-""".split()
+TORCH_DISABLE_NATIVE_JIT TORCH_DISABLE_NATIVE_AOT TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN
+PYTORCH_SUM_INNER_TREE native-kernels NCCL_ALGO NCCL_PROTO NCCL_NVLS_ENABLE NCCL_COLLNET_ENABLE
+NCCL_MIN_NCHANNELS NCCL_MAX_NCHANNELS NCCL_NTHREADS NCCL_SOCKET_NTHREADS NCCL_LAUNCH_MODE
+NCCL_P2P_NET_DISABLE NCCL_TOPO_FILE HCCL_DETERMINISTIC HOROVOD_FUSION_THRESHOLD threads interop-threads
+OMP_NUM_THREADS MKL_NUM_THREADS OMP_DYNAMIC MKL_DYNAMIC ATEN_CPU_CAPABILITY ONEDNN_MAX_CPU_ISA MKL_CBWR
+MKL_ENABLE_INSTRUCTIONS mkldnn-enabled mkldnn-deterministic fp32-mkldnn fp32-mkldnn-matmul
+fp32-mkldnn-conv fp32-mkldnn-rnn
+"""
 
 # Another value than the one that this build starts with.
 OTHER = {
@@ -89,7 +86,7 @@ def test_names_are_unique():
     assert len(set(NAMES)) == len(NAMES)
 
 
-@pytest.mark.parametrize("name", KNOBS)
+@pytest.mark.parametrize("name", KNOBS.split())
 def test_every_known_setting_is_in_the_table(name):
     assert name in NAMES
 
@@ -138,8 +135,7 @@ def test_what_can_be_set_only_once_says_so():
     now = handle.read()
 
     with pytest.raises(ValueError, match="interop"):
-        for _ in range(2):
-            handle.write(now)
+        [handle.write(now) for _ in range(2)]
 
 
 def test_the_hash_seed_is_what_the_interpreter_started_with(monkeypatch):
@@ -280,8 +276,9 @@ def test_the_table_needs_no_torch():
     """`samebits run` reads it before the script has said which torch it wants."""
     code = "import sys, samebits.determinism.switches; print('torch' in sys.modules, 'numpy' in sys.modules)"
 
-    with os.popen(f'"{control_support.sys.executable}" -c "{code}"') as pipe:
-        assert pipe.read().split() == ["False", "False"]
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert result.stdout.split() == ["False", "False"]
 
 
 def test_moments_are_those_of_the_handles():
@@ -289,3 +286,12 @@ def test_moments_are_those_of_the_handles():
     assert switch_named("CUBLAS_WORKSPACE_CONFIG").when is When.CUDA
     assert switch_named("NCCL_ALGO").when is When.GROUP
     assert switch_named("OMP_DYNAMIC").when is When.IMPORT
+
+
+def test_the_page_shows_the_table():
+    page = (Path(__file__).parents[3] / "docs" / "switches.md").read_text()
+    shown = [line.split(" | ") for line in page.splitlines() if line.startswith("| `")]
+
+    assert [(row[0], row[1], row[2]) for row in shown] == [
+        (f"| `{s.name}`", "held" if s.value is None else f"`{s.value}`", s.when.value) for s in TABLE
+    ]
