@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from control_support import found, run_script
+from child_support import found, run_script
 
 from samebits.determinism.control import Control
 from samebits.determinism.process import PROCESS, Active
