@@ -50,6 +50,7 @@ CHILDREN = (
         ours, theirs = multiprocessing.Pipe()
         process = context.Process(target=target, args=(theirs,), **arguments)
         process.start()
+        theirs.close()  # a child that fails ends the wait
         values = ours.recv()
         process.join()
         return values
