@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import torch
-from control_support import found, run_script
+from child_support import found, run_script
 
 from samebits.determinism.control import Control
 from samebits.determinism.process import PROCESS, Active
@@ -50,6 +50,7 @@ CHILDREN = (
         ours, theirs = multiprocessing.Pipe()
         process = context.Process(target=target, args=(theirs,), **arguments)
         process.start()
+        theirs.close()  # a child that fails ends the wait
         values = ours.recv()
         process.join()
         return values

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from control_support import found, run_script
+from child_support import found, run_script
 
 WORKERS = """
     from samebits.determinism.activation import Activation

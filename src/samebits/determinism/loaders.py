@@ -34,7 +34,7 @@ from samebits.torch_private import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from samebits.determinism.process import Active
 
@@ -57,6 +57,27 @@ class _SamplerDraws:
         """For the next sampler that draws; a sampler that is iterated again counts as another one."""
         seed = self._epoch.seed_for("sampler", next(self._numbers))
         return torch.Generator(device=device).manual_seed(seed)
+
+
+class _KeyedSampler(View):
+    """A sampler whose generator is made when it draws, not when its iteration begins, as torch's would be."""
+
+    __slots__ = ("_samebits_generator",)
+
+    def __init__(self, sampler: Any, torch: Any, draws: _SamplerDraws) -> None:
+        super().__init__(sampler)
+
+        def generator() -> Any:
+            weights = getattr(sampler, "weights", None)
+            device = torch.get_default_device() if weights is None else weights.device
+            return draws.generator(torch, device)
+
+        object.__setattr__(self, "_samebits_generator", functools.cache(generator))
+
+    @property
+    def generator(self) -> Any:
+        """The keyed one."""
+        return self._samebits_generator()
 
 
 class _Driving(threading.local):
@@ -192,18 +213,12 @@ class LoaderControl:
         original: Any = vars(kind)["__iter__"]
         driving, torch = self._driving, self._torch
 
-        def drawn(sampler: Any, draws: _SamplerDraws) -> Iterator[int]:
-            if sampler.generator is not None:
-                yield from original(sampler)
-                return
-            weights = getattr(sampler, "weights", None)
-            device = torch.get_default_device() if weights is None else weights.device
-            yield from original(View(sampler, generator=draws.generator(torch, device)))
-
         @functools.wraps(original)
-        def iterate(sampler: Any) -> Iterator[int]:
-            draws = getattr(driving.iterator, _DRAWS, None)
-            return original(sampler) if draws is None else drawn(sampler, draws)
+        def iterate(sampler: Any) -> Any:
+            draws: _SamplerDraws | None = getattr(driving.iterator, _DRAWS, None)
+            if draws is None or sampler.generator is not None:
+                return original(sampler)
+            return original(_KeyedSampler(sampler, torch, draws))
 
         self._patches.set(kind, "__iter__", iterate)
 
