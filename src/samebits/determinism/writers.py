@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 # What these modules write is control itself, not the script.
-_OWN_MODULES = ("switch_handles", "rng", "rng_sources", "rng_state", "streams")
+_OWN_MODULES = ("switch_handles", "rng", "rng_sources", "live", "streams", "workers", "processes")
 
 
 class Writer(NamedTuple):
