@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.drift import Drift, DriftWatch
-from samebits.determinism.process import PROCESS, Active
+from samebits.determinism.process import PROCESS, Active, required
+from samebits.determinism.seeds import check_seed
 from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
 from samebits.determinism.switches import wanted_by
 from samebits.errors import SamebitsError, SamebitsWarning
@@ -187,11 +188,13 @@ class Activation:
     def _seed(self, active: Active) -> None:
         if self._control.seed is None:
             return
-        from samebits.determinism.rng import current_rank, seed_all, seed_on_import
+        from samebits.determinism.rng import current_rank, rank_seed, seed_on_import, seed_sources
 
-        rank = current_rank() if self._control.per_rank else None
-        active.seed = seed_all(self._control.seed, rank=rank)
-        seed_on_import(self._imports, active.seed)
+        seed = check_seed(self._control.seed)
+        active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed)
+        start = required(active.source_seed)
+        seed_sources(start)
+        seed_on_import(self._imports, start)
 
     def _install_parts(self, active: Active) -> None:
         parts, loaders = _parts(active)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from samebits.determinism.process import Active
 
 _MOST = 100
-_WORKER_LOOP = "torch.utils.data._utils.worker"
 _OWN_SEEDING = "samebits.determinism.rng"
 
 
@@ -108,6 +107,6 @@ def _is_own(frame: FrameType | None) -> bool:
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         if not name.startswith("samebits.") or name.startswith(_OWN_SEEDING):
-            return name == _WORKER_LOOP or name.startswith((_OWN_SEEDING, "torch.random", "torch.cuda."))
+            return name.startswith((_OWN_SEEDING, "torch."))
         frame = frame.f_back  # a function that something else of samebits has put around the seeding one
     return True

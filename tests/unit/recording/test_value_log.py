@@ -47,8 +47,8 @@ def test_losses_and_reads_have_their_values(tmp_path):
     rows, last = logged(tmp_path, work)
 
     assert [(source, name.split(":")[0]) for source, name, *_ in rows] == [
-        ("backward", "test_values.py"),
-        *[("read", "test_values.py")] * 3,
+        ("backward", "test_value_log.py"),
+        *[("read", "test_value_log.py")] * 3,
     ]
     weight = torch.tensor([0.1, 0.7])
     assert rows[0][3] == weight.square().sum().item()

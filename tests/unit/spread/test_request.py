@@ -82,7 +82,8 @@ def test_runs_do_not_fight_for_cores(monkeypatch, jobs, threads, variable, expec
     monkeypatch.setattr(request_module, "available_cores", lambda: 8)
 
     assert share_cores(jobs, threads, {"OMP_NUM_THREADS": variable}) == expected
-    assert environment_for(make_request(threads=3)) == {"OMP_NUM_THREADS": "3"}
+    variables = environment_for(make_request(threads=3))
+    assert (variables["OMP_NUM_THREADS"], "PYTHONHASHSEED" in variables) == ("3", True)
 
 
 @pytest.mark.parametrize(
