@@ -97,7 +97,7 @@ def test_another_version_is_refused(tmp_path: Path, version: int, age: str) -> N
     error = refusal(path)
     assert error.slug == "record-version"
     assert str(error) == (
-        f"{path}: found record version {version}, this samebits reads version 1:"
+        f"{path}: found record version {version}, this samebits reads version {schema.VERSION}:"
         f" read it with {age} samebits, or record the run again"
     )
 
