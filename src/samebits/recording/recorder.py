@@ -68,10 +68,11 @@ class Recorder:
         self.has_optimizer = False
         self.has_backward = False
         self.compile_asked = False
-        self.links: Callable[..., bytes] | None = None
+        self.links: Callable[[int, bytes, bool], bytes] | None = None
         self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
         self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
         self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
+        self.addresses: Callable[[Sequence[Any]], bytes]
         self.next_seq = itertools.count().__next__
         self._infos: dict[Any, int] = {}
         self._threads: dict[int, int] = {}
@@ -148,7 +149,7 @@ class Recorder:
     ) -> int:
         """Record one event outside the op stream and give its number."""
         seq = self.next_seq()
-        links = b"" if self.links is None else self.links(seq, tensors, writes=kind == "batch")
+        links = b"" if self.links is None else self.links(seq, self.addresses(tensors), kind == "batch")
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
