@@ -106,8 +106,11 @@ def describe(tensors: Sequence[torch.Tensor]) -> array[int] | None:
     return array("Q", words)
 
 
-def observe(tensors: list[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
-    """Digests, a key and storage addresses of tensors; the hot path of op-level recording.
+def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+    """Digests, a key and storage addresses of tensors; the hot path of recording.
+
+    Args:
+        tensors: a list or tuple.
 
     Returns:
         16 bytes each; a value that is equal for equal dtypes and shapes; 8 bytes each that say where the
@@ -120,7 +123,7 @@ def observe(tensors: list[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     return _observe_plain(tensors) if found is None else found
 
 
-def _observe_plain(tensors: list[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+def _observe_plain(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     """The same without the C module: one loop without calls of our own."""
     words: list[int] = []
     kinds: list[int] = []
@@ -155,7 +158,7 @@ def _observe_plain(tensors: list[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     return digests, array("Q", kinds).tobytes(), array("Q", bases).tobytes()
 
 
-def _observe_any(tensors: list[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+def _observe_any(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
     return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
 
 

@@ -115,10 +115,11 @@ class RecordingSession:
     def _install(self, torch: Any) -> None:
         if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
             return
-        from samebits.digest import digest_many, storage_addresses
+        from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.digest_many, self.recorder.addresses = digest_many, storage_addresses
+        self.recorder.digest_many, self.recorder.observe = digest_many, observe
+        self.recorder.addresses = storage_addresses
         self._probes = ProbeSet(self.recorder)
         self._probes.install(torch)
 
