@@ -124,10 +124,11 @@ class RecordingSession:
     def _install(self, torch: Any) -> None:
         if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
             return
-        from samebits.digest import digest_many
+        from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.digest_many = digest_many
+        self.recorder.digest_many, self.recorder.observe = digest_many, observe
+        self.recorder.addresses = storage_addresses
         self._probes = ProbeSet(self.recorder)
         self._probes.install(torch)
 

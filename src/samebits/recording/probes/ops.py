@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.recording.probes.backward import BackwardProbe
-    from samebits.recording.probes.memory import MemoryMap
+    from samebits.recording.probes.memory import Memory
     from samebits.recording.probes.module_paths import ModulePaths
     from samebits.recording.recorder import Recorder
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
     # storages in, storages out.
-    Seen = tuple[list[Any], list[Any], bytes, tuple[object, ...], list[int], list[int]]
+    Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
 _OP = KINDS.index("op")
 _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
@@ -66,7 +66,7 @@ class OpProbe:
     """
 
     def __init__(
-        self, recorder: Recorder, memory: MemoryMap, modules: ModulePaths, backward: BackwardProbe
+        self, recorder: Recorder, memory: Memory, modules: ModulePaths, backward: BackwardProbe
     ) -> None:
         self._recorder = recorder
         self._memory = memory
@@ -165,7 +165,7 @@ class OpProbe:
         writer = recorder.writer
         inputs, outputs, digests, kinds, bases_in, bases_out = seen
         seq = recorder.next_seq()
-        links = self._memory.op_links(seq, bases_in, bases_out, spec)
+        links = self._memory.op_links(seq, bases_in, bases_out, spec.flags)
         key = (spec.name, len(inputs), kinds)
         layout = self._layouts.get(key)
         if layout is None:
@@ -213,7 +213,7 @@ def _seen_around(
     spec: OpSpec,
     inputs: list[Any],
     outputs: list[Any],
-    before: tuple[bytes, tuple[object, ...], list[int]],
+    before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
     """What was seen before and after an op that writes to its arguments."""
@@ -233,7 +233,7 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
     n = len(inputs)
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
-    return inputs, outputs, digests, kinds, bases[:n], bases[n:]
+    return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
 
 
 def _default_generator(torch: Any, device: Any) -> Any:
