@@ -12,7 +12,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := $(wildcard native/*) $(wildcard setup.py)
+SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test lint bench test-gpu clean
 
