@@ -73,7 +73,7 @@ def line_of(script: Path) -> int:
 
 
 def test_one_seed_one_result_two_seeds_two(tmp_path):
-    """A script that seeds nothing: without control it differs, with one seed it does not, with two it does."""
+    """A script that seeds nothing differs without control and with two seeds, not with one."""
     script = write(tmp_path, "unseeded.py", UNSEEDED)
     outputs = [samebits("run", "--seed", seed, script, cwd=tmp_path).stdout for seed in (3, 3, 4)]
     plain = [samebits("run", script, cwd=tmp_path).stdout for _ in range(2)]
