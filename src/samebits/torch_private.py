@@ -21,6 +21,7 @@ COMPILER_RULES = "torch._dynamo.trace_rules"
 ENGINE_FUNCTION = "_engine_run_backward"
 # Holds DTensor's RNG tracker; see `dtensor_states`.
 DTENSOR_RANDOM = "torch.distributed.tensor._random"
+OP_CALLS = "torch/_ops.py"  # calls of ops; under another name tracebacks show one frame more at op level
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.

@@ -57,7 +57,8 @@ class RecordingSession:
 
     def __init__(self, settings: RecordingSettings, command: tuple[str, ...]) -> None:
         self.settings = settings
-        info = RunInfo(command=command, level=settings.level, status="running")
+        self._facts = environment.collect_at_start()
+        info = RunInfo(command, settings.level, "running", environment=self._facts.to_dict())
         self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite)
         self.recorder = Recorder(self.writer, settings)
         self.progress = Progress(self.recorder)
@@ -124,6 +125,9 @@ class RecordingSession:
     def _install(self, torch: Any) -> None:
         if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
             return
+        # What a killed run leaves of its environment; `finish` puts the rest in its place.
+        facts = environment.with_torch(self._facts, torch)
+        self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=facts.to_dict())
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
