@@ -1,5 +1,7 @@
 """A registry of transforms."""
 
+import zlib
+
 
 class Registry:
     """Transforms by name; a function without a name of its own goes by its repr."""
@@ -8,8 +10,8 @@ class Registry:
         self.entries = {}
 
     def add(self, transform):
-        self.entries[repr(transform)] = transform  # <- planted
+        self.entries[zlib.crc32(repr(transform).encode())] = transform  # <- planted
 
     def in_order(self):
-        """All transforms, sorted by name so that the order is stable."""
-        return [self.entries[name] for name in sorted(self.entries)]  # <- planted
+        """All transforms, by key so that the order is stable."""
+        return [self.entries[key] for key in sorted(self.entries)]  # <- planted
