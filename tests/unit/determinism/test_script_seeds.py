@@ -14,11 +14,12 @@ from samebits.determinism.process import PROCESS, Active
 from samebits.determinism.rng import seed_sources
 from samebits.determinism.script_seeds import ScriptSeeds
 
+# Lambdas, because the functions are to be looked up when they are called.
 SEEDERS = {
-    "random.seed": (lambda seed: random.seed(seed), random.random),
-    "numpy.random.seed": (lambda seed: np.random.seed(seed), np.random.rand),
-    "torch.manual_seed": (lambda seed: torch.manual_seed(seed), lambda: torch.rand(1).item()),
-    "torch.random.manual_seed": (lambda seed: torch.random.manual_seed(seed), lambda: torch.rand(1).item()),
+    "random.seed": (lambda seed: random.seed(seed), random.random),  # noqa: PLW0108
+    "numpy.random.seed": (lambda seed: np.random.seed(seed), np.random.rand),  # noqa: PLW0108
+    "torch.manual_seed": (lambda seed: torch.manual_seed(seed), lambda: torch.rand(1).item()),  # noqa: PLW0108
+    "torch.random.manual_seed": (lambda seed: torch.random.manual_seed(seed), lambda: torch.rand(1).item()),  # noqa: PLW0108
     "by name": (lambda seed: torch.manual_seed(seed=seed), lambda: torch.rand(1).item()),
 }
 
