@@ -289,6 +289,16 @@ def failing_step(optimizer):
         optimizer.step(closure)
 
 
+def test_a_generator_has_the_name_of_its_source(tmp_path):
+    """One that was given to the op has none; ops of one shape keep apart."""
+    with record(tmp_path / "a.sbr", level="op") as path:
+        torch.rand(2)
+        torch.rand(2, generator=torch.Generator())
+    rands = [op for op in ops_of(path) if op.op.startswith("aten::rand.")]
+
+    assert [roles(op, "rng")[0][0].name for op in rands] == ["torch", "given"]
+
+
 def test_ops_after_a_step_that_raised_have_their_own_site(tmp_path):
     """What torch's optimizer code runs between steps is not at the line of the failed step."""
     weight = torch.ones(2, requires_grad=True)
