@@ -2,6 +2,7 @@
 # make test      ruff, mypy and all tests (what CI runs)
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
+# make planted   run verify on every script of the planted corpus (half an hour on a quiet machine)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made
 #
@@ -14,7 +15,7 @@ GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := $(wildcard native/*) $(wildcard setup.py)
 
-.PHONY: demo test lint bench test-gpu clean
+.PHONY: demo test lint bench planted test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -37,6 +38,9 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
+
+planted: $(VENV)/.dev
+	$(BIN)/python bench/planted/run.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev
