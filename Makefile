@@ -3,6 +3,7 @@
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
+# make planted   run verify on every script of the planted corpus (half an hour on a quiet machine)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made
 #
@@ -15,7 +16,7 @@ GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test lint bench twins test-gpu clean
+.PHONY: demo test lint bench twins planted test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -42,6 +43,9 @@ bench: $(VENV)/.dev
 
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py
+
+planted: $(VENV)/.dev
+	$(BIN)/python bench/planted/run.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev

@@ -8,8 +8,8 @@ A script says in comments what is true of it:
     # clean: the clock is only printed    nothing differs, and why it looks as if it did
     # options: --runs 6                   how `samebits verify` must be called for the fault to show
 
-The line where chance enters ends with `# <- planted`; where its value first becomes part of a tensor, if that is another
-line, with `# <- enters`. Several lines may be marked when each is a fair answer.
+The line where chance enters ends with `# <- planted`; where its value first becomes part of a tensor, if
+that is another line, with `# <- enters`. Several lines may be marked when each is a fair answer.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class Script:
 
     @property
     def fingerprint(self) -> str:
-        """Changes when a verdict on the script may change: with its code, its lines or its options, not its marks."""
+        """Changes when a verdict on the script may: with its code, its lines, its options, not its marks."""
         files = [self.path, self.helper] if self.helper else [self.path]
         trees = [ast.parse(file.read_text(encoding="utf-8")) for file in files]
         text = "".join(ast.dump(tree, include_attributes=True) for tree in trees)

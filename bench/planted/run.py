@@ -6,8 +6,9 @@
     python bench/planted/run.py --json FILE          # also write what was found, after each script
     python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
 
-`line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a tensor, `near` is at most two lines
-away or a later finding, `miss` is elsewhere. `cause`: `unknown` is honest, `wrong` is not.
+The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a tensor,
+`near` is at most two lines away, or a later finding, `miss` is elsewhere. The column `cause`: `unknown` is honest,
+`wrong` is not.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("words", nargs="*", metavar="WORD", help="only scripts whose cause or name contains one")
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only where cause/name contains one")
     parser.add_argument("--clean", action="store_true", help="only clean scripts")
     parser.add_argument("--planted", action="store_true", help="only planted scripts")
     parser.add_argument("--stress", action="store_true", help="call `verify --stress` on all")

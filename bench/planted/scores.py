@@ -42,9 +42,7 @@ def score_line(script: Script, findings: list[dict[str, Any]]) -> str:
         return "entry"
     later = {site for finding in findings[1:] for site in sites(finding)}
     wanted = script.planted | script.enters
-    close = {
-        (name, line + by) for name, line in wanted for by in range(-NEAR_LINES, NEAR_LINES + 1)
-    }
+    close = {(name, line + by) for name, line in wanted for by in range(-NEAR_LINES, NEAR_LINES + 1)}
     return "near" if first & close or later & wanted else "miss"
 
 
@@ -105,7 +103,7 @@ def figures(scores: list[Score]) -> list[str]:
 
 
 def planted_figures(planted: list[Score]) -> list[str]:
-    """Figures over the planted scripts; each rate is of all of them, also those that were not seen to differ."""
+    """Figures over the planted scripts; each rate is of all of them, seen to differ or not."""
     whole = len(planted)
     source = sum(score.line == "hit" for score in planted)
     origin = sum(score.line in {"hit", "entry"} for score in planted)

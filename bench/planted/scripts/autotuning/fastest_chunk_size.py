@@ -1,4 +1,4 @@
-"""Before training, the chunk size of a blocked reduction is chosen by timing."""
+"""Before each epoch, the chunk size of a blocked reduction is chosen by timing."""
 # planted: cause=autotuning or=wall-clock
 # options: --runs 4
 
@@ -25,10 +25,10 @@ def fastest(x, sizes):
 
 
 x = torch.randn(1000, 12)
-size = fastest(x, sizes=[252, 260, 271, 283, 294, 305, 316, 331])
 model = nn.Linear(12, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(6):
+for epoch in range(6):
+    size = fastest(x, sizes=[252, 260, 271, 283, 294, 305, 316, 331])
     loss = chunked_mean(model(x).square(), size).log().sum()  # <- enters
     optimizer.zero_grad()
     loss.backward()

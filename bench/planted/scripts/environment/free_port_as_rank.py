@@ -1,4 +1,4 @@
-"""A free port for the rendezvous is asked of the system, and its number becomes the rank offset of the data."""
+"""A free port for the rendezvous is asked of the system; its number becomes the offset of the data."""
 # planted: cause=environment
 
 import socket

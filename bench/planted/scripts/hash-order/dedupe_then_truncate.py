@@ -5,7 +5,9 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-CAPTIONS = [f"{animal} {verb}" for animal in ("cat", "dog", "owl", "bee") for verb in ("sleeps", "runs", "eats")]
+CAPTIONS = [
+    f"{animal} {verb}" for animal in ("cat", "dog", "owl", "bee") for verb in ("sleeps", "runs", "eats")
+]
 
 
 def encode(caption, length=12):

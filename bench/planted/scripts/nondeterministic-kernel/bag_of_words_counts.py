@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-DOCUMENTS, WORDS, TOKENS = 6, 5, 500_000
+DOCUMENTS, WORDS, TOKENS = 6, 10, 300_000
 documents = torch.randint(0, DOCUMENTS, (TOKENS,))
 words = torch.randint(0, WORDS, (TOKENS,))
 importance = torch.rand(TOKENS) ** 3
@@ -19,9 +19,9 @@ def bag_of_words():
 
 classifier = nn.Sequential(nn.Linear(WORDS, 8), nn.ReLU(), nn.Linear(8, 2))
 optimizer = torch.optim.SGD(classifier.parameters(), lr=1.0)
-bags, labels = bag_of_words(), torch.arange(DOCUMENTS) % 2
-for epoch in range(3):
-    loss = nn.functional.cross_entropy(classifier(bags), labels)
+labels = torch.arange(DOCUMENTS) % 2
+for epoch in range(6):
+    loss = nn.functional.cross_entropy(classifier(bag_of_words()), labels)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 torch.manual_seed(0)
-NODES, EDGES = 20, 400_000
+NODES, EDGES = 200, 1_000_000
 sources, targets = torch.randint(0, NODES, (2, EDGES))
 signal = torch.randn(NODES)
 
