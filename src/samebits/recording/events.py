@@ -34,6 +34,9 @@ class TensorInfo:
     shape: tuple[int, ...]
 
 
+DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Where the contents of a tensor came from, within one run (op level only).

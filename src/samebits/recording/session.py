@@ -12,6 +12,7 @@ from samebits.hooks.imports import PostImport
 from samebits.recording.events import RunInfo
 from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
+from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
@@ -63,6 +64,7 @@ class RecordingSession:
         self.progress = Progress(self.recorder)
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
+        self._draws = DrawProbe(self.recorder)
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
@@ -85,6 +87,10 @@ class RecordingSession:
         if self._noise is not None:
             self._noise.start()
 
+    def watch_draws(self) -> None:
+        """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        self._draws.install(self._imports)
+
     def finish(self, ending: Ending | None = None, control: dict[str, Any] | None = None) -> None:
         """Record the last state, take the probes away and close the record.
 
@@ -97,6 +103,7 @@ class RecordingSession:
             self._noise.stop()
         recorder = self.recorder
         try:
+            self._draws.record_end()
             if self._probes is not None:
                 self._probes.record_end()
         finally:
@@ -107,6 +114,7 @@ class RecordingSession:
                 self._values.remove()
             if self._probes is not None:
                 self._probes.remove()
+            self._draws.remove()
         torch = sys.modules.get("torch")
         early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
@@ -169,6 +177,7 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
     settings = RecordingSettings(record=str(path), level=level, overwrite=overwrite)
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()
+    session.watch_draws()
     try:
         yield Path(path)
     except BaseException as error:

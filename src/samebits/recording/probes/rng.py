@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import functools
 import random
 import sys
@@ -11,14 +10,13 @@ from typing import TYPE_CHECKING, Any
 from samebits.digest import digest_bytes, digest_many, digest_memory
 from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
+from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.recording.recorder import Recorder
-
-_WORDS = 625  # Mersenne Twister: 624 words of state and a position
 
 
 class RngProbe:
@@ -98,18 +96,8 @@ class RngProbe:
 
 
 def python_state_reader() -> Callable[[], bytes]:
-    """A function that gives the digest of the state of Python's global generator.
-
-    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
-    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they are read there
-    when a comparison with `getstate()` shows that they are where they are expected.
-    """
-    instance = getattr(random, "_inst", None)
-    offset = object.__basicsize__
-    if sys.implementation.name == "cpython" and isinstance(instance, random.Random):
-        address = id(instance) + offset
-        words = list((ctypes.c_uint32 * _WORDS).from_address(address))
-        state = random.getstate()[1]
-        if words[1:] + words[:1] == list(state):
-            return lambda: digest_memory(address, 4 * _WORDS)
+    """A function that gives the digest of the state of Python's global generator."""
+    address = python_state_address()
+    if address is not None:
+        return lambda: digest_memory(*address)
     return lambda: digest_bytes(repr(random.getstate()).encode())
