@@ -65,6 +65,7 @@ class RecordingSession:
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
+        self._installed: list[ProbeSet | DrawProbe] = []
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
@@ -89,6 +90,7 @@ class RecordingSession:
 
     def watch_draws(self) -> None:
         """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        self._installed.append(self._draws)
         self._draws.install(self._imports)
 
     def finish(self, ending: Ending | None = None, control: dict[str, Any] | None = None) -> None:
@@ -112,9 +114,8 @@ class RecordingSession:
             self._imports.remove()
             if self._values is not None:
                 self._values.remove()
-            if self._probes is not None:
-                self._probes.remove()
-            self._draws.remove()
+            while self._installed:  # last first: some replace the same function
+                self._installed.pop().remove()
         torch = sys.modules.get("torch")
         early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
@@ -137,6 +138,7 @@ class RecordingSession:
 
         self.recorder.digest_many = digest_many
         self._probes = ProbeSet(self.recorder)
+        self._installed.append(self._probes)
         self._probes.install(torch)
 
     def _install_numpy(self, numpy: Any) -> None:

@@ -18,24 +18,18 @@ if TYPE_CHECKING:
 
     from samebits.recording.probes.draw_log import DrawLog
 
+    Call = Callable[..., Any]
+
 
 class Stand:
-    """Stands for a function.
+    """Stands for a function. Each has a class of its own, whose `__call__` it is: see `standing`."""
 
-    Args:
-        function: the original.
-        op: its name in events.
-        log: told of draws.
-    """
-
-    def __init__(self, function: Any, op: str, log: DrawLog) -> None:
+    def __init__(self, function: Any) -> None:
         functools.update_wrapper(cast("Any", self), function)
         self._function = function
-        self._op = op
-        self._log = log
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_function"):  # while it is being made
+        if name == "_function":  # while it is being made
             raise AttributeError(name)
         return getattr(self._function, name)
 
@@ -50,95 +44,109 @@ class Stand:
         return self._function.__reduce_ex__(protocol)
 
 
-class UserFact(Stand):
+def standing(function: Any, call: Call) -> Any:
+    """What stands for a function.
+
+    Args:
+        function: the original.
+        call: takes the stand and the arguments. A closure finds what it needs faster than a method, which
+            would ask `__getattr__`.
+    """
+    return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
+
+
+def user_fact(function: Any, op: str, log: DrawLog) -> Any:
     """Stands for a clock, or a function that gives a fact of this process or machine."""
+    get_frame, known, counted = sys._getframe, log.ranks.known, log.counted
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and tell the log."""
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            value = self._function(*args, **kwargs)
+            value = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        frame = get_frame(1)
+        identity = id(frame.f_code)
+        rest = counted.get((identity, frame.f_lasti))
+        if rest is not None:
+            rest.add(value)
+        elif known.get(identity, USER) == USER and log.ranks.of(frame) == USER:
+            log.taken_by_user(op, frame, value)
+        return value
+
+    return standing(function, call)
+
+
+def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
+    """Stands for a function of `time` that reads the clock unless it is given a time.
+
+    Args:
+        function: the original.
+        op: its name in events.
+        log: told of draws.
+        n_before: number of arguments before the time.
+    """
+
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            value = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
         frame = sys._getframe(1)
-        log = self._log
-        rank = log.ranks.known.get(id(frame.f_code))
-        if rank == USER or (rank is None and log.ranks.of(frame) == USER):
-            log.taken_by_user(self._op, frame, value)
+        if len(args) <= n_before and log.ranks.of(frame) == USER:
+            log.taken_by_user(op, frame, value if isinstance(value, str) else str(tuple(value)))
         return value
 
-
-class Now(UserFact):
-    """Stands for a function of `time` that reads the clock unless it is given a time."""
-
-    def __init__(self, function: Any, op: str, log: DrawLog, n_before: int = 0) -> None:
-        super().__init__(function, op, log)
-        self._n_before = n_before
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and tell the log."""
-        try:
-            value = self._function(*args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        frame = sys._getframe(1)
-        if len(args) <= self._n_before and self._log.ranks.of(frame) == USER:
-            self._log.taken_by_user(self._op, frame, str(tuple(value)) if self._n_before == 0 else value)
-        return value
+    return standing(function, call)
 
 
-class Entropy(Stand):
+def entropy(function: Any, op: str, log: DrawLog) -> Any:
     """Stands for a function that takes something from the operating system for anyone who asks."""
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and tell the log."""
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            value = self._function(*args, **kwargs)
+            value = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
-        self._log.taken(self._op, sys._getframe(1), value)
+        log.taken(op, sys._getframe(1), value)
         return value
 
+    return standing(function, call)
 
-class GlobalDraw(Stand):
-    """Stands for a function that draws from a library's global generator."""
 
-    def __init__(self, function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> None:
-        super().__init__(function, op, log)
-        self._state = state
-        self._seen = log.seen
+def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
+    """Stands for a function that draws from a library's global generator, whose state is noted."""
+    get_frame, seen = sys._getframe, log.seen
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and tell the log."""
-        frame = sys._getframe(1)
-        if (id(frame.f_code), frame.f_lasti) not in self._seen:
-            self._log.taken_by_call(self._op, frame, self._state)
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        frame = get_frame(1)
+        if (id(frame.f_code), frame.f_lasti) not in seen:
+            log.taken_by_call(op, frame, state)
         try:
-            return self._function(*args, **kwargs)
+            return function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
 
+    return standing(function, call)
 
-class Reseeding(Stand):
+
+def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
     """Stands for `random.seed`, which takes entropy unless it is given a seed."""
 
-    def __init__(self, function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> None:
-        super().__init__(function, op, log)
-        self._state = state
-
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and tell the log."""
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            value = self._function(*args, **kwargs)
+            value = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
-        if (not args and kwargs.get("a") is None) or args[:1] == (None,):
-            self._log.taken(self._op, sys._getframe(1), self._state(), through=True)
+        if (args[0] if args else kwargs.get("a")) is None:
+            log.taken(op, sys._getframe(1), state(), through=True)
         return value
+
+    return standing(function, call)
 
 
 def leave_no_line(error: BaseException) -> None:

@@ -27,6 +27,30 @@ _HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", 
 _PACKAGE = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
 
 
+class Rest:
+    """What an instruction draws in a step after the first `MOST_EACH` values.
+
+    Args:
+        op: what gives it.
+        site: the line.
+    """
+
+    __slots__ = ("chain", "count", "op", "site")
+
+    def __init__(self, op: str, site: int | None) -> None:
+        self.op = op
+        self.site = site
+        self.count = 0
+        self.chain = 0
+
+    def add(self, value: Any) -> None:
+        """Take one more value in."""
+        self.count += 1
+        # The hash of numbers is the same in every process, that of text is not.
+        number = value if isinstance(value, int | float) else int.from_bytes(digest_of(value), "little")
+        self.chain = hash((self.chain, number))
+
+
 class DrawLog:
     """Records draws.
 
@@ -38,8 +62,8 @@ class DrawLog:
         self._recorder = recorder
         self.ranks = FrameRanks()
         self.seen: set[Key] = set()  # instructions that drew from a global generator in this step
-        self._counts: dict[Key, int] = {}
-        self._rest: dict[Key, tuple[str, int | None, int]] = {}
+        self.counted: dict[Key, Rest] = {}  # instructions whose values are only counted in this step
+        self._begun: dict[Key, int] = {}
 
     @property
     def active(self) -> bool:
@@ -53,11 +77,15 @@ class DrawLog:
     def flush(self, step: int) -> None:
         """Record what was only counted in a step."""
         self.seen.clear()
-        counts, self._counts = self._counts, {}
-        rest, self._rest = self._rest, {}
-        for key, (op, site, chain) in rest.items():
-            text = f"and {counts[key] - MOST_EACH} more"
-            self._recorder.draw(op, site, text, digest_of(chain), step)
+        self._begun.clear()
+        if not self.counted:
+            return
+        counted = list(self.counted.values())
+        self.counted.clear()
+        for rest in counted:
+            if rest.count:
+                text = f"and {rest.count} more"
+                self._recorder.draw(rest.op, rest.site, text, digest_of(rest.chain), step)
 
     def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
         """Record what the user's own code took: the rule for clocks and facts of the process.
@@ -67,20 +95,8 @@ class DrawLog:
             frame: what called it, already known to be the user's.
             value: a number or text.
         """
-        if not self._recorder.active:
-            return
-        key = id(frame.f_code), frame.f_lasti
-        count = self._counts.get(key, 0) + 1
-        self._counts[key] = count
-        if count <= MOST_EACH:
+        if self._recorder.active:
             self._add(op, frame, value)
-            return
-        known = self._rest.get(key)
-        if known is None:
-            known = (op, self._recorder.sites.find(frame), 0)
-        # The hash of numbers is the same in every process, that of text is not.
-        number = value if isinstance(value, (int, float)) else 0
-        self._rest[key] = (known[0], known[1], hash((known[2], number)))
 
     def taken(self, op: str, frame: FrameType | None, value: Any, *, through: bool = False) -> None:
         """Record what the user's code, or a library on its behalf, took: the rule for entropy.
@@ -110,7 +126,7 @@ class DrawLog:
             return
         found = self.asker(frame, op)
         if found is not None:
-            self._add(op, found[0], state())
+            self._record(op, found[0], state())
 
     def asker(
         self, frame: FrameType | None, op: str, *, through: bool = False
@@ -143,6 +159,17 @@ class DrawLog:
         return self._recorder.sites.find(frame)
 
     def _add(self, op: str, frame: FrameType, value: Any) -> None:
+        key = id(frame.f_code), frame.f_lasti
+        rest = self.counted.get(key)
+        if rest is not None:
+            rest.add(value)
+            return
+        begun = self._begun[key] = self._begun.get(key, 0) + 1
+        self._record(op, frame, value)
+        if begun == MOST_EACH:
+            self.counted[key] = Rest(op, self._recorder.sites.find(frame))
+
+    def _record(self, op: str, frame: FrameType, value: Any) -> None:
         try:
             self.at(op, self._recorder.sites.find(frame), value)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on

@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.probes.draw_functions import Stand, leave_no_line
+from samebits.recording.probes.draw_functions import leave_no_line, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from samebits.recording.probes.draw_log import DrawLog
 
 
-class Scan(Stand):
+def scan(function: Any, op: str, log: DrawLog) -> Any:
     """Stands for `os.scandir`: the order of the entries is recorded when the last one was taken."""
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        """Call the original, and watch what it gives."""
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            entries = self._function(*args, **kwargs)
+            entries = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
-        log = self._log
-        asked = log.asker(sys._getframe(1), self._op) if log.active else None
+        asked = log.asker(sys._getframe(1), op) if log.active else None
         if asked is None:
             return entries
         return Entries(entries, functools.partial(log.at, asked[1], log.site(asked[0])))
+
+    return standing(function, call)
 
 
 class Entries:

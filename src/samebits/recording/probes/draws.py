@@ -15,15 +15,15 @@ from samebits.hooks.frames import USER
 from samebits.hooks.patching import Patches
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.recording.probes.draw_functions import (
-    Entropy,
-    GlobalDraw,
-    Now,
-    Reseeding,
-    UserFact,
+    entropy,
+    global_draw,
     leave_no_line,
+    now,
+    reseeding,
+    user_fact,
 )
 from samebits.recording.probes.draw_log import DrawLog
-from samebits.recording.probes.draw_orders import Scan, watch_futures, watch_pools
+from samebits.recording.probes.draw_orders import scan, watch_futures, watch_pools
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
@@ -70,7 +70,7 @@ class DrawProbe:
         self._watch_python()
         imports.on_import("uuid", self._watch_uuid)
         imports.on_import("tempfile", self._watch_tempfile)
-        imports.on_import("socket", lambda module: self._stand(module, "gethostname", UserFact))
+        imports.on_import("socket", lambda module: self._stand(module, "gethostname", user_fact))
         imports.on_import("concurrent.futures", self._watch_futures)
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
@@ -95,9 +95,9 @@ class DrawProbe:
 
     def _watch_clocks(self) -> None:
         for name in _CLOCKS:
-            self._stand(time, name, UserFact)
+            self._stand(time, name, user_fact)
         for name, n_before in _CLOCK_UNLESS_GIVEN.items():
-            self._stand(time, name, Now, n_before)
+            self._stand(time, name, now, n_before)
         for name in ("now", "utcnow"):  # `today` asks `time.time`
             self._watch_datetime(name)
 
@@ -105,7 +105,7 @@ class DrawProbe:
         log, original = self._log, vars(dt.datetime)[name]
 
         @functools.wraps(original)
-        def now(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        def current(cls: Any, *args: Any, **kwargs: Any) -> Any:
             try:
                 value = original.__get__(None, cls)(*args, **kwargs)
             except BaseException as error:
@@ -116,25 +116,25 @@ class DrawProbe:
                 log.taken_by_user(f"datetime.datetime.{name}", frame, str(value))
             return value
 
-        self._static.set(dt.datetime, name, classmethod(now))
+        self._static.set(dt.datetime, name, classmethod(current))
 
     def _watch_system(self) -> None:
         for name in _PROCESS:
-            self._stand(os, name, UserFact)
-        urandom = Entropy(os.urandom, "os.urandom", self._log)
+            self._stand(os, name, user_fact)
+        urandom = entropy(os.urandom, "os.urandom", self._log)
         self._patches.set(os, "urandom", urandom)
         if hasattr(random, "_urandom"):  # what `SystemRandom` and `secrets` draw from
             self._patches.set(random, "_urandom", urandom)
-        self._stand(os, "listdir", Entropy)
-        self._stand(os, "scandir", Scan)
+        self._stand(os, "listdir", entropy)
+        self._stand(os, "scandir", scan)
 
     def _watch_python(self) -> None:
         log, state = self._log, _python_state()
         instance = getattr(random, "_inst", None)
         for name, function in list(vars(random).items()):
             if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
-                self._stand(random, name, GlobalDraw, state)
-        self._stand(random, "seed", Reseeding, state)
+                self._stand(random, name, global_draw, state)
+        self._stand(random, "seed", reseeding, state)
         original = random.Random.seed
 
         @functools.wraps(original)
@@ -185,7 +185,7 @@ class DrawProbe:
         for name in module.__all__:
             function = getattr(module, name, None)
             if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
-                self._stand(module, name, GlobalDraw, _numpy_state)
+                self._stand(module, name, global_draw, _numpy_state)
         # `default_rng()`, `RandomState()`, `PCG64()` and `numpy.random.seed()` all take entropy here.
         bit_generator: Any = sys.modules["numpy.random.bit_generator"]
         original = bit_generator.randbits
