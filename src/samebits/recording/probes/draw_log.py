@@ -137,8 +137,10 @@ class DrawLog:
         while frame is not None:
             rank = self.ranks.of(frame)
             name = str(frame.f_globals.get("__name__", ""))
-            if rank == USER or (rank == LIBRARY and not _is_standard(name)):
+            if rank == USER:
                 return frame, op
+            if rank == LIBRARY and not _is_standard(name):
+                return None if self._is_imported(frame) else (frame, op)
             if rank <= OWN or name.partition(".")[0] not in _HANDING_ON:
                 return None
             code = frame.f_code
@@ -147,6 +149,14 @@ class DrawLog:
             op = f"{name.partition('.')[0]}.{function}"
             frame = frame.f_back
         return None
+
+    def _is_imported(self, frame: FrameType | None) -> bool:
+        """Whether a library is only being imported: what it draws then is its own."""
+        while frame is not None and self.ranks.of(frame) != USER:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
 
     def at(self, op: str, site: int | None, value: Any) -> None:
         """Record what came about at a site that is known already."""
