@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from collections import defaultdict, deque
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.comparison.keys import site_key
 from samebits.comparison.results import place
+from samebits.recording.events import UNUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event
 
@@ -123,8 +123,15 @@ def _key(event: Event, first: int) -> object:
     return event.op, site_key(event.site), max(event.step - first, 0), rest
 
 
-def _draws(record: Record, last_step: int) -> Iterable[Event]:
-    for count, event in enumerate(record.events(("draw",), last_step=last_step)):
-        if count >= _MOST:
-            return
-        yield event
+def _draws(record: Record, last_step: int) -> list[Event]:
+    found: list[Event] = []
+    for event in islice(record.events(("draw",), last_step=last_step), _MOST):
+        if event.arguments == UNUSED:
+            source = event.op, event.site, event.thread
+            drawn = range(len(found) - 1, -1, -1)
+            row = next((i for i in drawn if (found[i].op, found[i].site, found[i].thread) == source), None)
+            if row is not None:
+                del found[row]
+        else:
+            found.append(event)
+    return found

@@ -35,6 +35,7 @@ class TensorInfo:
 
 
 DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
 
 
 @dataclass(frozen=True, slots=True)

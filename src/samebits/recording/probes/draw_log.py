@@ -8,7 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import samebits
-from samebits.hooks.frames import LIBRARY, OWN, USER, FrameRanks
+from samebits.hooks.frames import OWN, USER, FrameRanks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -139,14 +139,16 @@ class DrawLog:
             name = str(frame.f_globals.get("__name__", ""))
             if rank == USER:
                 return frame, op
-            if rank == LIBRARY and not _is_standard(name):
-                return None if self._is_imported(frame) else (frame, op)
-            if rank <= OWN or name.partition(".")[0] not in _HANDING_ON:
+            if not _is_standard(name):
+                imported = rank <= OWN or self._is_imported(frame)
+                return None if imported else (frame, op)
+            if name.partition(".")[0] not in _HANDING_ON:
                 return None
             code = frame.f_code
             # co_qualname is new in Python 3.11
             function = getattr(code, "co_qualname", code.co_name).removesuffix(".__init__")
-            op = f"{name.partition('.')[0]}.{function}"
+            if not function.startswith("_"):
+                op = f"{name.partition('.')[0]}.{function}"
             frame = frame.f_back
         return None
 

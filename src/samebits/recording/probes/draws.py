@@ -23,6 +23,7 @@ from samebits.recording.probes.draw_functions import (
     user_fact,
 )
 from samebits.recording.probes.draw_log import DrawLog
+from samebits.recording.probes.draw_numpy import watch_numpy_entropy
 from samebits.recording.probes.draw_orders import scan, watch_futures, watch_pools
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
@@ -186,17 +187,7 @@ class DrawProbe:
             function = getattr(module, name, None)
             if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
                 self._stand(module, name, global_draw, _numpy_state)
-        # `default_rng()`, `RandomState()`, `PCG64()` and `numpy.random.seed()` all take entropy here.
-        bit_generator: Any = sys.modules["numpy.random.bit_generator"]
-        original = bit_generator.randbits
-
-        @functools.wraps(original)
-        def randbits(count: int) -> int:
-            value = int(original(count))
-            log.taken("numpy.random.SeedSequence", sys._getframe(1), value, through=True)
-            return value
-
-        self._patches.set(bit_generator, "randbits", randbits)
+        watch_numpy_entropy(self._patches, self._static, log)
 
 
 def _python_state() -> Callable[[], bytes]:
