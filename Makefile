@@ -37,6 +37,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/draws.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from cli_support import samebits, write
 
 from samebits.comparison import compare_records
@@ -229,18 +230,17 @@ PLANTED = {
 }
 
 
-def test_line_and_cause_of_planted_draws(tmp_path):
-    """Two runs of each with every operation recorded: the finding has the line and the cause."""
-    for name, (lines, cause, line) in PLANTED.items():
-        script = write(tmp_path, f"{name.replace(' ', '_')}.py", TRAINED, DRAWN="\n".join(lines))
-        pair = []
-        for which in "ab":
-            record = tmp_path / f"{script.stem}-{which}.sbr"
-            result = samebits("run", "--level", "op", "--record", record, script, cwd=tmp_path)
-            assert result.returncode == 0, result.stderr
-            pair.append(record)
-        comparison = compare_records(*pair)
-        assert comparison.verdict == "different", name
-        first = comparison.findings[0]
-        assert first.site is not None, name
-        assert (name, first.cause, first.site.line) == (name, cause, line), first.evidence
+@pytest.mark.parametrize("name", PLANTED)
+def test_line_and_cause_of_planted_draws(name, tmp_path):
+    """Two runs with every operation recorded: the finding has the line and the cause."""
+    lines, cause, line = PLANTED[name]
+    script = write(tmp_path, "planted.py", TRAINED, DRAWN="\n".join(lines))
+    pair = [tmp_path / "a.sbr", tmp_path / "b.sbr"]
+    for record in pair:
+        result = samebits("run", "--level", "op", "--record", record, script, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+    comparison = compare_records(*pair)
+    assert comparison.verdict == "different"
+    first = comparison.findings[0]
+    assert first.site is not None
+    assert (first.cause, first.site.line) == (cause, line), first.evidence

@@ -144,9 +144,7 @@ class DrawLog:
                 return None if imported else (frame, op)
             if name.partition(".")[0] not in _HANDING_ON:
                 return None
-            code = frame.f_code
-            # co_qualname is new in Python 3.11
-            function = getattr(code, "co_qualname", code.co_name).removesuffix(".__init__")
+            function = _name_of(frame).removesuffix(".__init__")
             if not function.startswith("_"):
                 op = f"{name.partition('.')[0]}.{function}"
             frame = frame.f_back
@@ -190,6 +188,14 @@ class DrawLog:
 
 def _is_standard(module: str) -> bool:
     return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _name_of(frame: FrameType) -> str:
+    code = frame.f_code
+    if hasattr(code, "co_qualname"):  # new in Python 3.11
+        return str(code.co_qualname)
+    owner = frame.f_locals.get("self")
+    return code.co_name if owner is None else f"{type(owner).__name__}.{code.co_name}"
 
 
 def digest_of(value: Any) -> bytes:
