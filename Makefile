@@ -40,6 +40,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/draws.py
 
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py

@@ -36,6 +36,10 @@ class TensorInfo:
     shape: tuple[int, ...]
 
 
+DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
+
+
 @dataclass(frozen=True, slots=True)
 class Link:
     """Where the contents of a tensor came from, within one run (op level only).

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
+from samebits.recording.events import DRAWN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
 from samebits.torch_private import enter_shelter, is_virtual
@@ -210,6 +210,23 @@ class Recorder:
         self.writer.add(
             (self.next_seq(), _KIND_CODE[kind], self.step, text(op), self.sites.find(frame), None,
              self._empty, self.thread(), text(arguments), self.writer.layout(()), b"", b"")
+        )  # fmt: skip
+
+    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
+        """Record a value that was taken from outside torch.
+
+        Args:
+            op: what gave it, such as `time.time`.
+            site: whose line took it.
+            text: the value in short, or empty.
+            digest: 16 bytes, of the value.
+            step: the step in which it was taken.
+        """
+        texts = self.writer.text
+        layout = self.writer.layout((DRAWN,))
+        self.writer.add(
+            (self.next_seq(), _KIND_CODE["draw"], step, texts(op), site, None, self._empty, self.thread(),
+             texts(text) if text else self._empty, layout, digest, b"")
         )  # fmt: skip
 
     def boundary(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any
 from samebits.digest import digest_many
 from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
+from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
     from samebits.recording.recorder import Recorder
-
-_WORDS = 625  # Mersenne Twister: 624 words of state and a position
 
 
 class RngProbe:
@@ -107,19 +106,3 @@ class RngProbe:
             return result
 
         self._patches.set(owner, name, seed)
-
-
-def python_state_address() -> tuple[int, int] | None:
-    """Address and size in bytes of the state of Python's global generator; None where that is not known.
-
-    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
-    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they are read there
-    when a comparison with `getstate()` shows that they are where they are expected.
-    """
-    instance = getattr(random, "_inst", None)
-    if sys.implementation.name == "cpython" and isinstance(instance, random.Random):
-        address = id(instance) + object.__basicsize__
-        words = list((ctypes.c_uint32 * _WORDS).from_address(address))
-        if words[1:] + words[:1] == list(random.getstate()[1]):
-            return address, 4 * _WORDS
-    return None
