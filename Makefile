@@ -27,7 +27,7 @@ demo: $(VENV)/.installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

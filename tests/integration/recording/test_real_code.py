@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import gc
 import inspect
-import pickle
 import threading
 import warnings
 import weakref
@@ -126,7 +125,7 @@ def test_a_warning_of_torch_names_the_line_of_the_script(tmp_path, convert):
 
 
 def test_patched_functions_look_like_the_originals(tmp_path):
-    """Name and signature of what the probes replace are those of torch; they can be pickled by name."""
+    """Name and signature of what the probes replace are those of torch"""
 
     def looks():
         functions = (
@@ -134,7 +133,6 @@ def test_patched_functions_look_like_the_originals(tmp_path):
             torch.nn.Module.__init__, torch.nn.Module.__call__, torch.optim.Optimizer.__init__,
             torch.Tensor.__repr__,
         )  # fmt: skip
-        assert all(pickle.loads(pickle.dumps(f)) is f for f in functions)
         return [(f.__name__, inspect.signature(f)) for f in functions]
 
     expected = looks()
