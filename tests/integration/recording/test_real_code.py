@@ -125,7 +125,7 @@ def test_a_warning_of_torch_names_the_line_of_the_script(tmp_path, convert):
 
 
 def test_patched_functions_look_like_the_originals(tmp_path):
-    """Name and signature of what the probes replace are those of torch"""
+    """Name and signature of what the probes replace are those of torch."""
 
     def looks():
         functions = (
