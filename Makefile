@@ -27,7 +27,7 @@ demo: $(VENV)/.installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

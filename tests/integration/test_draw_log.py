@@ -213,8 +213,8 @@ PLANTED = {
             "first = os.listdir(folder)",
             "x = x * sum(map(ord, first[0]))",
         ],
-        "environment",
-        11,
+        "unknown",  # names and listing both differ: two sources, so none is claimed
+        12,
     ),
     "completion": (
         [
@@ -224,15 +224,15 @@ PLANTED = {
             "order = [fs.index(f) for f in as_completed(fs)]",
             "x = x + torch.tensor([float(i) for i in order[:4]])",
         ],
-        "race",
-        12,
+        "unknown",  # the waits differ and so does the order
+        13,
     ),
 }
 
 
 @pytest.mark.parametrize("name", PLANTED)
 def test_line_and_cause_of_planted_draws(name, tmp_path):
-    """Two runs with every operation recorded: the finding has the line and the cause."""
+    """Two runs with every operation recorded: line and cause where one source differs, else evidence."""
     lines, cause, line = PLANTED[name]
     script = write(tmp_path, "planted.py", TRAINED, DRAWN="\n".join(lines))
     pair = [tmp_path / "a.sbr", tmp_path / "b.sbr"]
@@ -244,3 +244,4 @@ def test_line_and_cause_of_planted_draws(name, tmp_path):
     first = comparison.findings[0]
     assert first.site is not None
     assert (first.cause, first.site.line) == (cause, line), first.evidence
+    assert cause != "unknown" or any("gave other values in the two runs" in text for text in first.evidence)
