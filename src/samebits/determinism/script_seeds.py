@@ -64,7 +64,7 @@ class ScriptSeeds:
         self._watch(random, "seed", "random.seed")
         self._imports.install()
         self._imports.on_import("numpy.random", self._watch_numpy)
-        self._imports.on_import("torch", self._watch_torch)
+        self._imports.on_torch(self._watch_torch)
 
     def remove(self) -> None:
         """Stop."""

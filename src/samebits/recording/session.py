@@ -80,7 +80,7 @@ class RecordingSession:
         if settings.progress:
             recorder.on_boundary.append(self.progress)
         recorder.start()
-        self._imports.on_import("torch", self._install)
+        self._imports.on_torch(self._install)
         self._imports.on_import("numpy", self._install_numpy)
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
         if self._values is not None:
@@ -132,8 +132,6 @@ class RecordingSession:
         self.writer.close()
 
     def _install(self, torch: Any) -> None:
-        if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
-            return
         # What a killed run leaves of its environment; `finish` puts the rest in its place.
         facts = environment.with_torch(self._facts, torch)
         self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=facts.to_dict())
