@@ -6,9 +6,9 @@
     python bench/planted/run.py --json FILE          # also write what was found, after each script
     python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
 
-The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a tensor,
-`near` is at most two lines away, or a later finding, `miss` is elsewhere. The column `cause`: `unknown` is honest,
-`wrong` is not.
+The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a
+tensor, `near` is at most two lines away or a later finding, `miss` is elsewhere. The column `cause`:
+`unknown` is honest, `wrong` is not.
 """
 
 from __future__ import annotations
