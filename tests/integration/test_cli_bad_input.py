@@ -311,6 +311,9 @@ def test_sigkill_of_the_child(tmp_path):
     shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
     assert (shown["status"], shown["failure"]) == ("running", "killed by SIGKILL")
     assert shown["events"]["step"] >= 5
+    assert shown["environment"]["taken"] == "at the start of the run"
+    assert shown["environment"]["machine"]["cpus"] >= 1
+    assert shown["environment"]["torch"]["version"] == shown["torch"] != ""
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.sbr", "steps", "train.py"]
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
 from samebits.comparison.content import behind_batch, draws_at_site, gave_the_same, made_by
+from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.keys import Keyer
@@ -66,8 +67,10 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
+    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found))
+    explained = tuple(map(drawn.explain, _ordered(findings)))
     return Origins(
-        _ordered(findings), tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
+        explained, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
     )
 
 

@@ -54,7 +54,10 @@ class ScriptSeeds:
         self._active = active
         self._patches = Patches()
         self._imports = PostImport()
-        self._ranks = FrameRanks()
+
+    @functools.cached_property
+    def _ranks(self) -> FrameRanks:
+        return FrameRanks()  # takes half a millisecond, and many scripts never need it
 
     def install(self) -> None:
         """Begin, with libraries that are imported later as well."""

@@ -484,6 +484,7 @@ def test_unseeded_generator():
 
     finding = only(run, 1, 2)
     assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
+    assert finding.inputs == ("torch's generator",)
     assert finding.evidence == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
     )
@@ -581,7 +582,8 @@ def test_a_generator_that_was_given():
         tape.generator = default
         tape.boundary({"w": x})
 
-    assert only(alone, 1, 2).cause == "unknown"
+    finding = only(alone, 1, 2)
+    assert (finding.cause, finding.inputs) == ("unknown", ("a generator given to it",))
 
 
 def test_same_generator_state_and_other_numbers_is_the_kernel():
