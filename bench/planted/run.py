@@ -7,7 +7,7 @@
     python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
 
 The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a
-tensor, `near` is at most two lines away, or a later finding, `miss` is elsewhere. The column `cause`:
+tensor, `near` is at most two lines away or a later finding, `miss` is elsewhere. The column `cause`:
 `unknown` is honest, `wrong` is not.
 """
 
@@ -117,9 +117,10 @@ class Results:
             self.rows = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
 
     def known(self, script: Script) -> dict[str, Any] | None:
-        """The row of that script, unless it has changed since."""
+        """The row of that script, unless it was not judged or has changed since."""
         row = self.rows.get(script.name)
-        return row if row and row["fingerprint"] == script.fingerprint else None
+        judged = row is not None and row["verdict"] != "not_judged"
+        return row if judged and row["fingerprint"] == script.fingerprint else None
 
     def add(self, script: Script, result: Score, found: dict[str, Any]) -> None:
         """Keep a result, and write the file."""

@@ -8,7 +8,7 @@ from torch import nn
 torch.manual_seed(0)
 registry = Registry()
 for angle in range(6):
-    registry.add(lambda x, a=angle: x.roll(a, dims=-1) * (1 + a / 10))
+    registry.add(lambda x, a=angle: x.roll(a, dims=-1) * (1 + a / 10))  # <- enters
 
 model = nn.Linear(6, 6)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
