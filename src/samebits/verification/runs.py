@@ -71,7 +71,7 @@ def run_script(
     info = close_record(Path(settings.record), outcome)
     if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    run = ScriptRun(purpose, settings.record, outcome.status, seconds)
+    run = ScriptRun(purpose, settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
     return replace(run, perturbation=perturbation.description, info=info)
 
 
