@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import fixed_layout
 from samebits.recording.launch import Launch, launch
 from samebits.recording.store import RecordReader, finalize
-from samebits.verification.perturbation import NONE, Perturbation, applied
+from samebits.verification.perturbation import NONE, Perturbation
 from samebits.verification.results import ScriptRun
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def run_script(
     """
     started = time.monotonic()
     variables = {**script.environment, **perturbation.environment}
-    with applied(perturbation):
+    with fixed_layout(fixed=perturbation.fixed_layout):
         outcome = launch(Launch(script.target, settings.to_json(), variables, script.output))
     seconds = time.monotonic() - started
     info = close_record(Path(settings.record), outcome)
