@@ -375,7 +375,7 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Where the runs did different things, another order of operations in one thread may only follow from it."""
+    """Where runs did different things, another order of operations in one thread may only follow from it."""
     listed = list(findings)
     if any(found.entry == "control-flow" for found in listed):
         listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")

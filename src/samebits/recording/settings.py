@@ -51,6 +51,8 @@ class RecordingSettings:
         control: what seeds and switches the run is to have; None controls nothing.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
             for none.
+        pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
+            address layout are for who starts the run to give.
     """
 
     record: str
@@ -67,6 +69,7 @@ class RecordingSettings:
     overwrite: bool = False
     control: Control | None = None
     values: str = ""
+    pins: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -77,6 +80,7 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
+        fields["pins"] = tuple(fields["pins"])
         if fields["capture"] is not None:
             fields["capture"] = CaptureSpec(**fields["capture"])
         if fields["control"] is not None:

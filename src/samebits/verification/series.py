@@ -51,6 +51,7 @@ class Plan:
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
         limit_s: seconds after which it is ended; None for no limit of its own.
+        pins: names of the pins that it has beside the request's.
     """
 
     name: str
@@ -59,6 +60,7 @@ class Plan:
     purpose: str = "compare"
     role: int = 0
     limit_s: float | None = None
+    pins: tuple[str, ...] = ()
 
 
 class Series:
@@ -112,8 +114,9 @@ class Series:
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
+            pins=tuple(dict.fromkeys((*self.request.pins, *plan.settings.pins, *plan.pins))),
         )
-        perturbation = self._perturbation(plan.role)
+        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         script = replace(self._script, limit_s=_least(left, plan.limit_s))
         run = self._run_script(script, settings, purpose=plan.purpose, perturbation=perturbation)
@@ -135,8 +138,23 @@ class Series:
             return NONE
         return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
+    def _pinned(self, perturbation: Perturbation, pins: tuple[str, ...]) -> Perturbation:
+        """What the run gets besides, with that of its pins: what is pinned is not perturbed."""
+        if not pins:
+            return perturbation
+        from samebits.determinism.pins import combine
+
+        request = self.request
+        plan = combine(pins, request.control, {**os.environ, **request.environment})
+        variables = {**perturbation.environment, **plan.environment}
+        fixed = perturbation.fixed_layout or plan.fixed_layout
+        return replace(perturbation, environment=variables, fixed_layout=fixed)
+
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs.
+
+        `settings.pins` are the pins that both have beside the request's.
+        """
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
         following = replace(settings, reference="" if settings.capture else first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))

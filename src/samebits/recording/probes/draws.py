@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.recording.probes.draw_functions import (
     entropy,
     global_draw,
-    leave_no_line,
     now,
     reseeding,
     user_fact,
