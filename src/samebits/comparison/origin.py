@@ -42,7 +42,12 @@ if TYPE_CHECKING:
 _MOST_POINTS = 100_000
 
 
-def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins:
+def find_origins(
+    a: Record,
+    b: Record,
+    excused: Collection[str] = (),
+    explained: Collection[tuple[str, str, int]] = (),
+) -> Origins:
     """Find where the first difference between two op-level records came in.
 
     From each state tensor, read and save that differs in the first step with a difference, the operations
@@ -53,6 +58,8 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
         a: the first record.
         b: the second.
         excused: names of state tensors that are left out.
+        explained: cause, file and line of origins that are known already: draws of that cause at that line
+            are no evidence for others.
     """
     found = survey_runs(a, b, excused, to_first=True)
     reads = _read_points(a, b, found)
@@ -67,11 +74,9 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
-    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found))
-    explained = tuple(map(drawn.explain, _ordered(findings)))
-    return Origins(
-        explained, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
-    )
+    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
+    shown = tuple(map(drawn.explain, _ordered(findings)))
+    return Origins(shown, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete)
 
 
 class Walk:

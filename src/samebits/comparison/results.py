@@ -81,6 +81,7 @@ class Finding:
         outputs: the same of the outputs or values.
         events: `seq` of the event in each run; None where the run has no such event.
         positions: which tensors of the event differ.
+        entered: which tensors that the event read hold a value from outside torch.
         other_site: the line of the event of the other run, when it is another one.
         other_op: op of the event of the other run, when it is another one.
     """
@@ -102,6 +103,7 @@ class Finding:
     outputs: tuple[str, ...] = ()
     events: tuple[int | None, int | None] = (None, None)
     positions: tuple[int, ...] = ()
+    entered: tuple[int, ...] = ()
     other_site: Site | None = None
     other_op: str | None = None
 

@@ -6,29 +6,9 @@ import dataclasses
 import json
 
 from samebits.determinism.control import Control
+from samebits.recording.substitution import Substitution
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CaptureSpec:
-    """Which event's output tensors are kept whole.
-
-    Args:
-        step: step of the event.
-        kind: kind of the event.
-        op: op of the event.
-        file: file of its site, empty for none.
-        line: line of its site.
-        occurrence: how many events of the same description come before it in that step.
-    """
-
-    step: int
-    kind: str
-    op: str
-    file: str
-    line: int
-    occurrence: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,7 +22,7 @@ class RecordingSettings:
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
         excused: names of state tensors that are left out of that comparison.
-        capture: the event whose output tensors are kept, if any.
+        substitution: whose tensors are kept, or replaced by those that another run kept, if any.
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
@@ -57,7 +37,7 @@ class RecordingSettings:
     max_steps: int | None = None
     reference: str = ""
     excused: tuple[str, ...] = ()
-    capture: CaptureSpec | None = None
+    substitution: Substitution | None = None
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False
@@ -73,8 +53,8 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
-        if fields["capture"] is not None:
-            fields["capture"] = CaptureSpec(**fields["capture"])
+        if fields["substitution"] is not None:
+            fields["substitution"] = Substitution.from_dict(fields["substitution"])
         if fields["control"] is not None:
             fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)
