@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origins
     from samebits.verification.localise import Localisation
     from samebits.verification.series import Pair, Series
-    from samebits.verification.tools import OpenRecord, Tools
+    from samebits.verification.tools import Tools
 
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
@@ -107,16 +107,15 @@ class _Rounds:
         """The findings of a pair that are not known yet, nor a mere consequence."""
         if not self.findings:
             return list(origins.findings)
-        with self._tools.open_record(pair.first.record) as record:
-            return [
-                found
-                for found in origins.findings
-                if not (_unplaced(pair) and found.entry in _WAYS) and not self._is_known(record, found)
-            ]
+        return [
+            found
+            for found in origins.findings
+            if not (_unplaced(pair) and found.entry in _WAYS) and not self._is_known(pair, found)
+        ]
 
-    def _is_known(self, record: OpenRecord, found: Finding) -> bool:
+    def _is_known(self, pair: Pair, found: Finding) -> bool:
         places = {rule.where for rule in self._rules}
-        rules = rules_for(record, found)
+        rules = self._rules_for(pair, found)
         if rules and all(rule.where in places for rule in rules):
             return True
         return any(_is_of(found, known) for known in self.findings)
@@ -128,12 +127,16 @@ class _Rounds:
             first = self.findings[0]
             where = f"{place(first.site)} ({first.op})"
             line = (f"seen once run 1's value was put in place of run 2's at {where}",)
-        with self._tools.open_record(pair.first.record) as record:
-            for found in fresh:
-                rules = rules_for(record, found)
-                self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
-                self._rules += rules
-                self.findings.append(replace(found, evidence=(*found.evidence, *line)))
+        for found in fresh:
+            rules = self._rules_for(pair, found)
+            self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
+            self._rules += rules
+            self.findings.append(replace(found, evidence=(*found.evidence, *line)))
+
+    def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
+        open_record = self._tools.open_record
+        with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
+            return rules_for(a, b, found)
 
     def _first_round(self) -> tuple[Pair, Origins | None]:
         """A race may hide in one pair, and there are the values of the first origin to show."""

@@ -22,11 +22,12 @@ _VALUES = ("batch", "loss", "read", "save")
 _PARTS = {"kernel": "out", "argument": "out", "uninitialized": "out", "outside": "out", "rng": "state"}
 
 
-def rules_for(record: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
+def rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
     """By which rules the values of an origin are kept in one run and put in place in another.
 
     Args:
-        record: of the run that the finding speaks of first.
+        a: record of the first run of the pair that showed it.
+        b: of the second.
         finding: the origin.
 
     Returns:
@@ -36,19 +37,20 @@ def rules_for(record: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
     seq = finding.events[0]
     if seq is None or finding.events[1] is None or finding.entry == "control-flow":
         return ()
-    event = record.event(seq)
+    event = a.event(seq)
     rule = _rule(event)
-    if event.kind in _VALUES:
-        return (replace(rule, part="value", place=event.kind == finding.entry == "batch"),)
-    if event.kind == "rng":
-        draw = _draw_after(record, event)
+    if finding.kind in _VALUES:
+        return (replace(rule, part="value", place=finding.kind == finding.entry == "batch"),)
+    if finding.kind == "rng":
+        draw = _draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
         return (replace(rule, part="state"), *shown)
-    if event.kind != "op":
+    if finding.kind != "op":
         return ()
     if finding.entry == "outside" and finding.entered:
         return (replace(rule, part="in", positions=finding.entered),)
-    return (replace(rule, part=_PARTS.get(finding.entry, "out"), place=finding.entry in _PARTS),)
+    backward = _backward_rules(a, b, event) if finding.entry == "argument" else ()
+    return (replace(rule, part=_PARTS.get(finding.entry, "out"), place=finding.entry in _PARTS), *backward)
 
 
 def measured(tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range) -> Finding:
@@ -63,7 +65,7 @@ def measured(tools: Tools, pair: Pair, substitution: Substitution, finding: Find
     """
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
         kept, own = KeptEvents(a, substitution), KeptEvents(b, substitution)
-        for number in reversed(rules):  # of a seeding: first the draw after it
+        for number in sorted(rules, key=lambda number: substitution.rules[number].part != "draw"):
             theirs = own.first(number)
             if theirs is None:
                 continue
@@ -79,6 +81,21 @@ def measured(tools: Tools, pair: Pair, substitution: Substitution, finding: Find
 
 def _rule(event: Event) -> Rule:
     return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site))
+
+
+def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
+    """Rules for the backward ops to which autograd hands on an argument that differs, such as a factor."""
+    ours, theirs = (_backward_arguments(record, event) for record in (a, b))
+    return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
+
+
+def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
+    """The arguments of the backward ops of an event's line, in its step."""
+    found: dict[Rule, list[str]] = {}
+    for other in record.events(("op",), event.step, event.step):
+        if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
+            found.setdefault(_rule(other), []).append(other.arguments)
+    return found
 
 
 def _draw_after(record: OpenRecord, seeding: Event) -> Event | None:
