@@ -25,7 +25,7 @@ from samebits.comparison.ops import (
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
-from samebits.comparison.results import Origins
+from samebits.comparison.results import LATE, Origins
 from samebits.comparison.results import place as site_text
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
@@ -76,7 +76,13 @@ def find_origins(
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
     shown = tuple(map(drawn.explain, _ordered(findings)))
-    return Origins(shown, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete)
+    return Origins(
+        shown,
+        tuple(unread),
+        tuple(_unread_notes(unread) + walk.notes),
+        complete=walk.complete,
+        behind=tuple(walk.behind),
+    )
 
 
 class Walk:
@@ -100,6 +106,7 @@ class Walk:
         self._explained: list[Finding] = []
         self.notes: list[str] = []
         self.complete = True
+        self.behind: list[Finding] = []
 
     def run(self, starts: Iterable[Point]) -> None:
         """Visit everything that the starts lead to."""
@@ -116,9 +123,10 @@ class Walk:
     def findings(self) -> list[Finding]:
         """The origins found."""
         if self._found:
+            self.behind = self._explained
             for late in self._explained:
                 where = site_text(late.site)
-                note = f"a value that differs entered at {where}, after a read or draw that differs"
+                note = f"{LATE} {where}, after a read or draw that differs"
                 self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained

@@ -22,6 +22,9 @@ _SHORT = {
 _LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
+LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
+
+
 @dataclass(frozen=True)
 class Difference:
     """How far two tensors of one dtype and shape are apart.
@@ -147,12 +150,15 @@ class Origins:
             are to be excused.
         notes: remarks on these, and on what the search could not reach.
         complete: False when the search met its bound before it had followed every difference.
+        behind: places where a value that differs entered after a read or a draw that differs: it may come
+            from that, or be an origin of its own.
     """
 
     findings: tuple[Finding, ...] = ()
     unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = True
+    behind: tuple[Finding, ...] = ()
 
 
 def generator_words(source: str) -> str:

@@ -9,12 +9,14 @@ from samebits.comparison.results import place
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, spot
 from samebits.verification.localise import origins_of
+from samebits.verification.series import Pair, Plan
 from samebits.verification.substitutes import measured, rules_for
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origins
     from samebits.verification.localise import Localisation
-    from samebits.verification.series import Pair, Series
+    from samebits.verification.results import ScriptRun
+    from samebits.verification.series import Series
     from samebits.verification.tools import Tools
 
 MOST_ROUNDS = 4
@@ -82,6 +84,9 @@ class _Rounds:
         self._search = search
         self._rules: list[Rule] = []
         self._own: list[range] = []  # numbers of the rules of each finding
+        self._keeper: ScriptRun | None = None
+        self._kept: tuple[Rule, ...] = ()
+        self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[str] = []
         self.pairs: list[Pair] = []
@@ -94,6 +99,7 @@ class _Rounds:
                 return
             n_rules = len(self._rules)
             self._add(pair, self._fresh(pair, origins))
+            self._behind = tuple(rule for late in origins.behind for rule in self._rules_for(pair, late))
             new = self._rules[n_rules:]
             replaceable = any(rule.place for rule in new)
             if not replaceable and (number > 1 or not new):
@@ -149,9 +155,9 @@ class _Rounds:
 
     def _round(self) -> tuple[Pair, Origins | None]:
         """One pair with all rules so far."""
-        number = len(self.pairs) + 1
         substitution = Substitution(tuple(self._rules), first_step=self._search.found.first_op_step)
-        pair = self._pair(number, substitution)
+        first = self._kept_by(substitution)
+        pair = Pair(first, self._given(replace(substitution, source=first.record)))
         self.pairs.append(pair)
         self._take_notes(pair)
         if pair.first.info is None or pair.second.info is None:
@@ -162,16 +168,40 @@ class _Rounds:
         ]
         return pair, origins_of(pair, self._tools, self._search.excused, self._explained())
 
-    def _pair(self, number: int, substitution: Substitution) -> Pair:
+    def _kept_by(self, substitution: Substitution) -> ScriptRun:
+        """A run that kept the values: an earlier one if it kept all that are wanted.
+
+        It also keeps what may turn out to be an origin in the next round.
+        """
+        if self._keeper is not None and set(substitution.rules) <= set(self._kept):
+            return self._keeper
+        self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
+        name, words = f"values-{len(self.pairs) + 1}a", "keeping the values of the origins"
+        self._keeper = self._series.run(Plan(name, words, settings, "capture"))
+        return self._keeper
+
+    def _given(self, substitution: Substitution) -> ScriptRun:
+        """A run that is given them; it goes to the end where they are only compared."""
+        stops = any(rule.place for rule in substitution.rules)
+        settings = replace(
+            self._settings(),
+            substitution=substitution,
+            reference=substitution.source if stops else "",
+        )
+        number = len(self.pairs) + 1
+        words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
+        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._search.role))
+
+    def _settings(self) -> RecordingSettings:
         found = self._search.found
         info = found.pair.first.info if found.pair is not None else None
-        settings = RecordingSettings(
-            record="", level="op" if info is None else info.level, first_op_step=found.first_op_step,
-            max_steps=self._last_step(), excused=self._search.excused, substitution=substitution,
-        )  # fmt: skip
-        words = "with run 1's values in place" + (f", attempt {number}" if number > 1 else "")
-        return self._series.pair(
-            f"values-{number}", words, settings, purpose="capture", role=self._search.role
+        return RecordingSettings(
+            record="",
+            level="op" if info is None else info.level,
+            first_op_step=found.first_op_step,
+            max_steps=self._last_step(),
+            excused=self._search.excused,
         )
 
     def _last_step(self) -> int | None:

@@ -105,20 +105,9 @@ class Series:
         return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs.
-
-        With a substitution the first keeps values, and the second gets them; where it gets none, because they
-        are only compared, it does not stop.
-        """
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
-        following, substitution = replace(settings, reference=first.record), settings.substitution
-        if substitution is not None:
-            stops = any(rule.place for rule in substitution.rules)
-            following = replace(
-                following,
-                reference=first.record if stops else "",
-                substitution=replace(substitution, source=first.record),
-            )
+        following = replace(settings, reference=first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))
         return Pair(first, second)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import Comparison
+from samebits.comparison.results import LATE, Comparison
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
 from samebits.verification.further import Search, all_origins
@@ -150,7 +150,9 @@ class _Verifier:
         if comparison.several_threads:  # another run makes the operation at a step of another number
             return comparison
         found = all_origins(self.series, self.tools, search)
-        return replace(comparison, findings=found.findings, notes=(*comparison.notes, *found.notes))
+        # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+        notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
+        return replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
     def _result(self, comparison: Comparison) -> Verification:
         seconds = time.monotonic() - self._started

@@ -65,7 +65,8 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     if not recordable(values):
         return
     site = recorder.sites.find(frame)
-    turns = [] if recorder.substituter is None else recorder.substituter.turns("batch", "DataLoader", site)
+    substituter = recorder.substituter
+    turns = [] if substituter is None else substituter.turns("batch", "DataLoader", site)
     for turn in turns:
         turn.replace(dict(enumerate(values)))
     layout, digests = recorder.look("value", tuple([name for name, _ in tensors]), values)
@@ -74,8 +75,8 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
         layout = recorder.writer.layout((*infos, TensorInfo("value", "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
     seq = recorder.event("batch", "DataLoader", site, layout, digests, values)
-    for turn in turns:
-        turn.recorded(seq)
+    if substituter is not None:
+        substituter.recorded(seq, turns)
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

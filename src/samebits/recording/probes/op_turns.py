@@ -87,8 +87,8 @@ class OpTurns:
 
     def recorded(self, seq: int) -> None:
         """The event has a number."""
-        for turn in self._turns:
-            turn.recorded(seq)
+        if self._turns:
+            self._turns[0].owner.recorded(seq, self._turns)
 
     def _give_inputs(self, turn: Turn, inputs: list[Any]) -> None:
         chosen = {i: inputs[i] for i in turn.rule.positions if i < len(inputs)}

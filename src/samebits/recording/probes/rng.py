@@ -124,8 +124,8 @@ class RngProbe:
                         site = recorder.sites.find(frame)
                         turns = self._seeded(text, site)
                         seq = recorder.remark("rng", "seed", site, f"{text}({given}){chosen}")
-                        for turn in turns:
-                            turn.recorded(seq)
+                        if turns:
+                            turns[0].owner.recorded(seq, turns)
             return result
 
         self._patches.set(owner, name, seed)

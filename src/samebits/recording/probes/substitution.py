@@ -103,8 +103,11 @@ class Substituter:
             self._room = self._room - size if self._room >= size else -1
             return self._room >= 0
 
-    def store(self, seq: int, contents: Mapping[int, bytes]) -> None:
-        """Write kept tensors to the record."""
+    def recorded(self, seq: int, turns: Sequence[Turn]) -> None:
+        """An event has a number: write what was kept of it, each tensor once."""
+        contents: dict[int, bytes] = {}
+        for turn in turns:
+            contents.update(turn.contents)
         for position, data in contents.items():
             self._recorder.writer.capture(seq, position, data)
 
@@ -130,9 +133,10 @@ class Substituter:
     ) -> None:
         if kind in self._kinds:
             with self._recorder.recording("a kept value"):
-                for turn in self.turns(kind, op, site):
+                turns = self.turns(kind, op, site)
+                for turn in turns:
                     turn.exchange(dict(tensors))
-                    turn.recorded(seq)
+                self.recorded(seq, turns)
 
 
 class Turn:
@@ -142,6 +146,9 @@ class Turn:
         owner: the run's substituter.
         number: of the rule.
         kept: the event of the other run whose values are put in place; None for none.
+
+    Attributes:
+        contents: what is kept of the event, as safetensors files, by position.
     """
 
     def __init__(self, owner: Substituter, number: int, kept: Kept | None) -> None:
@@ -149,7 +156,7 @@ class Turn:
         self.rule_number = number
         self.rule: Rule = owner.rules[number]
         self._kept = kept
-        self._contents: dict[int, bytes] = {}
+        self.contents: dict[int, bytes] = {}
 
     @property
     def keeps(self) -> bool:
@@ -168,7 +175,7 @@ class Turn:
         if not self.owner.fits_in(sum(map(len, found.values()))):
             self.owner.count(self.rule_number, "cut")
             return
-        self._contents.update(found)
+        self.contents.update(found)
 
     def show(self, tensors: Mapping[int, Any]) -> None:
         """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
@@ -198,10 +205,6 @@ class Turn:
         """Keep tensors, or write to them what the other run kept of them."""
         for position, contents in self.exchange(tensors).items():
             put(tensors[position], contents)
-
-    def recorded(self, seq: int) -> None:
-        """The event has a number: write what was kept."""
-        self.owner.store(seq, self._contents)
 
     def _wanted(self, tensors: Mapping[int, Any]) -> dict[int, Any]:
         if self._kept is None:
