@@ -12,7 +12,7 @@ from samebits.comparison.keys import site_key
 from samebits.comparison.results import place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from samebits.comparison.lookup import EventCache, Lookup
     from samebits.comparison.results import Finding
@@ -35,12 +35,20 @@ class DrawEvidence:
         lookup: the records.
         found: how they differ.
         last_steps: of each run, none behind it is looked at.
+        explained: cause, file and line of draws that are left out.
     """
 
-    def __init__(self, lookup: Lookup, found: Survey, last_steps: tuple[int, int]) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        found: Survey,
+        last_steps: tuple[int, int],
+        explained: Collection[tuple[str, str, int]] = (),
+    ) -> None:
         self._lookup = lookup
         self._found = found
         self._last_steps = last_steps
+        self._explained = frozenset(explained)
 
     def explain(self, finding: Finding) -> Finding:
         """The finding with the draws that differed before it, and with their cause and site if that is clear.
@@ -65,7 +73,8 @@ class DrawEvidence:
     @cached_property
     def _pairs(self) -> list[DrawPair]:
         records = self._lookup.a.record, self._lookup.b.record
-        return differing_draws(records, self._found.first_span, self._last_steps)
+        pairs = differing_draws(records, self._found.first_span, self._last_steps)
+        return [pair for pair in pairs if (pair.cause, *_line(pair.a)) not in self._explained]
 
     @cached_property
     def _harmless(self) -> set[object]:
@@ -150,6 +159,10 @@ def _eligible(finding: Finding) -> bool:
     if finding.entry == "order":
         return finding.cause in ("unknown", "race")
     return finding.cause == "unknown" and finding.entry in (*_ENTRIES, "rng")
+
+
+def _line(event: Event) -> tuple[str, int]:
+    return ("", 0) if event.site is None else (event.site.file, event.site.line)
 
 
 def _source(pair: DrawPair) -> object:

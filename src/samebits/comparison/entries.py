@@ -77,7 +77,8 @@ def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> 
         " process"
     )
     equal = False if info.role == "in" else None
-    return finding(a, b, "outside", inputs_equal=equal, evidence=(line, *more))
+    found = finding(a, b, "outside", inputs_equal=equal, evidence=(line, *more))
+    return replace(found, entered=(point.position_a,)) if info.role == "in" else found
 
 
 def batch(a: Event, b: Event) -> Finding:

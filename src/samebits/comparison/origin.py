@@ -25,7 +25,7 @@ from samebits.comparison.ops import (
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
-from samebits.comparison.results import Origins
+from samebits.comparison.results import LATE, Origins
 from samebits.comparison.results import place as site_text
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
@@ -42,7 +42,12 @@ if TYPE_CHECKING:
 _MOST_POINTS = 100_000
 
 
-def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins:
+def find_origins(
+    a: Record,
+    b: Record,
+    excused: Collection[str] = (),
+    explained: Collection[tuple[str, str, int]] = (),
+) -> Origins:
     """Find where the first difference between two op-level records came in.
 
     From each state tensor, read and save that differs in the first step with a difference, the operations
@@ -53,6 +58,8 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
         a: the first record.
         b: the second.
         excused: names of state tensors that are left out.
+        explained: cause, file and line of origins that are known already: draws of that cause at that line
+            are no evidence for others.
     """
     found = survey_runs(a, b, excused, to_first=True)
     reads = _read_points(a, b, found)
@@ -67,10 +74,14 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
-    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found))
-    explained = _consequences_last(map(drawn.explain, _ordered(findings)))
+    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
+    shown = _consequences_last(map(drawn.explain, _ordered(findings)))
     return Origins(
-        explained, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
+        shown,
+        tuple(unread),
+        tuple(_unread_notes(unread) + walk.notes),
+        complete=walk.complete,
+        behind=tuple(walk.behind),
     )
 
 
@@ -95,6 +106,7 @@ class Walk:
         self._explained: list[Finding] = []
         self.notes: list[str] = []
         self.complete = True
+        self.behind: list[Finding] = []
 
     def run(self, starts: Iterable[Point]) -> None:
         """Visit everything that the starts lead to."""
@@ -111,9 +123,10 @@ class Walk:
     def findings(self) -> list[Finding]:
         """The origins found."""
         if self._found:
+            self.behind = self._explained
             for late in self._explained:
                 where = site_text(late.site)
-                note = f"a value that differs entered at {where}, after a read or draw that differs"
+                note = f"{LATE} {where}, after a read or draw that differs"
                 self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained

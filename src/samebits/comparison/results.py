@@ -22,6 +22,9 @@ _SHORT = {
 _LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
+LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
+
+
 @dataclass(frozen=True)
 class Difference:
     """How far two tensors of one dtype and shape are apart.
@@ -81,6 +84,7 @@ class Finding:
         outputs: the same of the outputs or values.
         events: `seq` of the event in each run; None where the run has no such event.
         positions: which tensors of the event differ.
+        entered: which tensors that the event read hold a value from outside torch.
         other_site: the line of the event of the other run, when it is another one.
         other_op: op of the event of the other run, when it is another one.
     """
@@ -102,6 +106,7 @@ class Finding:
     outputs: tuple[str, ...] = ()
     events: tuple[int | None, int | None] = (None, None)
     positions: tuple[int, ...] = ()
+    entered: tuple[int, ...] = ()
     other_site: Site | None = None
     other_op: str | None = None
 
@@ -145,12 +150,15 @@ class Origins:
             are to be excused.
         notes: remarks on these, and on what the search could not reach.
         complete: False when the search met its bound before it had followed every difference.
+        behind: places where a value that differs entered after a read or a draw that differs: it may come
+            from that, or be an origin of its own.
     """
 
     findings: tuple[Finding, ...] = ()
     unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     complete: bool = True
+    behind: tuple[Finding, ...] = ()
 
 
 def generator_words(source: str) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from samebits.recording.probes.substitution import Substituter
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.store import RecordWriter
 
@@ -72,6 +73,7 @@ class Recorder:
         self.has_optimizer = False
         self.has_backward = False
         self.compile_asked = False
+        self.substituter: Substituter | None = None
         self.links: Callable[[int, bytes, bool], bytes] | None = None
         self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
         self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
@@ -204,13 +206,14 @@ class Recorder:
             listener(seq, kind, op, site, list(enumerate(tensors)))
         return seq
 
-    def remark(self, kind: str, op: str, frame: FrameType | None, arguments: str) -> None:
-        """Record an event that has no tensors, such as a seeding."""
-        text = self.writer.text
+    def remark(self, kind: str, op: str, site: int | None, arguments: str) -> int:
+        """Record an event that has no tensors, such as a seeding, and give its number."""
+        text, seq = self.writer.text, self.next_seq()
         self.writer.add(
-            (self.next_seq(), _KIND_CODE[kind], self.step, text(op), self.sites.find(frame), None,
-             self._empty, self.thread(), text(arguments), self.writer.layout(()), b"", b"")
+            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
+             text(arguments), self.writer.layout(()), b"", b"")
         )  # fmt: skip
+        return seq
 
     def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
         """Record a value that was taken from outside torch.

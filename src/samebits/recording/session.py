@@ -160,6 +160,8 @@ class RecordingSession:
             notes.append("torch.compile was switched off to record ops: this run is eager")
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
+        if self._probes is not None:
+            notes += self._probes.notes()
         return (*notes, *self.recorder.failures.notes())
 
 

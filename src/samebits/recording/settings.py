@@ -6,29 +6,9 @@ import dataclasses
 import json
 
 from samebits.determinism.control import Control
+from samebits.recording.substitution import Substitution
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class CaptureSpec:
-    """Which event's output tensors are kept whole.
-
-    Args:
-        step: step of the event.
-        kind: kind of the event.
-        op: op of the event.
-        file: file of its site, empty for none.
-        line: line of its site.
-        occurrence: how many events of the same description come before it in that step.
-    """
-
-    step: int
-    kind: str
-    op: str
-    file: str
-    line: int
-    occurrence: int = 0
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -42,9 +22,9 @@ class RecordingSettings:
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
         excused: names of state tensors that are left out of that comparison.
-        capture: the event whose output tensors are kept, if any.
         keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
         keep_from_step: from which step on.
+        substitution: whose tensors are kept, or replaced by those that another run kept, if any.
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
@@ -61,9 +41,9 @@ class RecordingSettings:
     max_steps: int | None = None
     reference: str = ""
     excused: tuple[str, ...] = ()
-    capture: CaptureSpec | None = None
     keep_bytes: int = 0
     keep_from_step: int = 0
+    substitution: Substitution | None = None
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False
@@ -81,8 +61,8 @@ class RecordingSettings:
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
         fields["pins"] = tuple(fields["pins"])
-        if fields["capture"] is not None:
-            fields["capture"] = CaptureSpec(**fields["capture"])
+        if fields["substitution"] is not None:
+            fields["substitution"] = Substitution.from_dict(fields["substitution"])
         if fields["control"] is not None:
             fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)

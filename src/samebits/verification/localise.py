@@ -29,6 +29,7 @@ class Localisation:
         origins: where the difference came in.
         pairs: how many pairs were run.
         first_op_step: from which step operations were recorded in `pair`.
+        max_steps: after how many steps its runs were to end; None for at their ends.
         failure: why the script could not be run with every operation recorded (from its start, where there
             is a `pair`); empty if it could.
     """
@@ -37,6 +38,7 @@ class Localisation:
     origins: Origins | None
     pairs: int
     first_op_step: int = 0
+    max_steps: int | None = None
     failure: str = ""
 
 
@@ -73,7 +75,7 @@ def localise(
         pair = series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
         origins = origins_of(pair, tools, excused)
         if origins is not None:
-            found = Localisation(pair, origins, attempt, start)
+            found = Localisation(pair, origins, attempt, start, last)
             if start == 0 or not came_before(origins):
                 return found
             start = 0
@@ -93,15 +95,27 @@ def failed(pair: Pair) -> str:
     return next((info.failure or info.status for info in infos if info and info.status in _FAILED), "")
 
 
-def origins_of(pair: Pair, tools: Tools, excused: tuple[str, ...] = ()) -> Origins | None:
-    """Where the differences of an op-level pair came in; None when there are none, or a record is missing."""
+def origins_of(
+    pair: Pair,
+    tools: Tools,
+    excused: tuple[str, ...] = (),
+    explained: tuple[tuple[str, str, int], ...] = (),
+) -> Origins | None:
+    """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
+
+    Args:
+        pair: the runs.
+        tools: compare them.
+        excused: names of state tensors that are left out.
+        explained: see `find_origins`.
+    """
     if pair.first.info is None or pair.second.info is None:
         return None
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
         comparison = tools.judge(a, b, excused)
         if comparison.verdict != "different":
             return None
-        return tools.find_origins(a, b, excused)
+        return tools.find_origins(a, b, excused, explained)
 
 
 def came_before(origins: Origins) -> bool:

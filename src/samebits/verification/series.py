@@ -156,7 +156,7 @@ class Series:
         `settings.pins` are the pins that both have beside the request's.
         """
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
-        following = replace(settings, reference="" if settings.capture else first.record)
+        following = replace(settings, reference=first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))
         return Pair(first, second)
 

@@ -42,6 +42,10 @@ class OpenRecord(Protocol):
         """Contents of the tensors of an event, by position."""
         ...
 
+    def captured(self) -> frozenset[int]:
+        """The events of which tensors were captured."""
+        ...
+
 
 class Judge(Protocol):
     """**Protocol:** `samebits.comparison.judge`."""
@@ -54,7 +58,13 @@ class Judge(Protocol):
 class FindOrigins(Protocol):
     """**Protocol:** `samebits.comparison.find_origins`."""
 
-    def __call__(self, a: Record, b: Record, excused: Collection[str] = ()) -> Origins:
+    def __call__(
+        self,
+        a: Record,
+        b: Record,
+        excused: Collection[str] = (),
+        explained: Collection[tuple[str, str, int]] = (),
+    ) -> Origins:
         """Where differences came in."""
         ...
 

@@ -8,9 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import Comparison
+from samebits.comparison.results import LATE, Comparison
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
+from samebits.verification.further import Search, all_origins
 from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.perturbation import STRESS_WORDS
@@ -18,7 +19,6 @@ from samebits.verification.place import check_target
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
 from samebits.verification.tools import Counted, Tools
-from samebits.verification.values import Measurement, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -116,12 +116,12 @@ class _Verifier:
         found = self._localised(comparison, pair, role, ())
         origins = found.origins
         if origins is None or not origins.unread or origins.findings:
-            return self._measured(with_origins(comparison, found), found, role)
+            return self._all(with_origins(comparison, found), Search(found, role))
         comparison, pair = self._without(origins, pair, role)
         if comparison.verdict != "different":
             return comparison
         found = self._localised(comparison, pair, role, origins.unread)
-        return self._measured(with_origins(comparison, found), found, role)
+        return self._all(with_origins(comparison, found), Search(found, role, origins.unread))
 
     def _localised(
         self, comparison: Comparison, pair: Pair, role: int, excused: tuple[str, ...]
@@ -143,19 +143,20 @@ class _Verifier:
         notes = (*judged.notes, *(note for note in origins.notes if note not in judged.notes))
         return replace(judged, notes=notes), pair
 
-    def _measured(self, comparison: Comparison, found: Localisation, role: int) -> Comparison:
-        """The comparison with the first finding's values fetched."""
-        if found.pair is None or found.origins is None or not found.origins.findings:
+    def _all(self, comparison: Comparison, search: Search) -> Comparison:
+        """The comparison with all origins, and by how much the values there differ."""
+        origins = search.found.origins
+        if search.found.pair is None or origins is None or not origins.findings:
             return comparison
         kept = tuple(with_kept_values(each, self.tools, found.pair) for each in comparison.findings)
         comparison = replace(comparison, findings=kept)
         # Where several threads make steps, another run makes the operation at a step of another number.
         if kept[0].difference is not None or comparison.several_threads:
             return comparison
-        wanted = Measurement(kept[0], found.pair, found.first_op_step, role)
-        first, note = measure(self.series, self.tools, wanted)
-        notes = (*comparison.notes, note) if note else comparison.notes
-        return replace(comparison, findings=(first, *comparison.findings[1:]), notes=notes)
+        found = all_origins(self.series, self.tools, search)
+        # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+        notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
+        return replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
     def _result(self, comparison: Comparison) -> Verification:
         seconds = time.monotonic() - self._started

@@ -54,6 +54,10 @@ class FakeRecord:
         """What the run captured."""
         return {0: self._captured} if self._captured else {}
 
+    def captured(self) -> frozenset[int]:
+        """Which events have captured tensors."""
+        return frozenset({7} if self._captured else ())
+
 
 @dataclass
 class World:
@@ -75,6 +79,7 @@ class World:
     made: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
+    explained: list = field(default_factory=list)
 
     def tools(self) -> Tools:
         """The functions that verification uses."""
@@ -106,8 +111,9 @@ class World:
         list(a.events(("step", "read")))
         return self.verdicts.get(b.name, IDENTICAL)
 
-    def find_origins(self, a, b, excused=()) -> Origins:
+    def find_origins(self, a, b, excused=(), explained=()) -> Origins:
         """The scripted origins."""
+        self.explained.append(explained)
         return self.origins[b.name]
 
     @property

@@ -73,7 +73,7 @@ def test_steps_limit_every_run(tmp_path):
 def test_a_difference_is_localised_and_measured(tmp_path):
     """Step-level pair, op-level pair, capture pair: the finding has its difference."""
     world = World(
-        verdicts={"run-2": different(7), "op-1b": different(7)},
+        verdicts={"run-2": different(4), "op-1b": different(4)},
         origins={"op-1b": Origins((finding(),))},
         captured={"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)},
     )
@@ -81,13 +81,13 @@ def test_a_difference_is_localised_and_measured(tmp_path):
     result = run(world, tmp_path)
 
     assert world.names == ["run-1", "run-2", "op-1a", "op-1b", "values-1a", "values-1b"]
-    assert (world.settings("op-1a").first_op_step, world.settings("op-1a").max_steps) == (5, 8)
+    assert (world.settings("op-1a").first_op_step, world.settings("op-1a").max_steps) == (2, 5)
     assert world.settings("op-1b").reference == str(tmp_path / "op-1a.sbr")
-    assert (
-        world.settings("values-1a").capture.step,
-        world.settings("values-1a").capture.op,
-        world.settings("values-1a").capture.line,
-    ) == (2, "aten::randn.default", 3)
+    kept, given = world.settings("values-1a"), world.settings("values-1b")
+    (rule,) = kept.substitution.rules
+    assert (rule.kind, rule.op, rule.line, rule.part) == ("op", "aten::randn.default", 3, "state")
+    assert (kept.substitution.source, given.substitution.source) == ("", kept.record)
+    assert (kept.first_op_step, kept.max_steps, given.reference) == (2, 5, kept.record)
     difference = result.comparison.findings[0].difference
     assert (difference.elements, difference.total, difference.max_abs) == (1, 2, 0.5)
 

@@ -11,7 +11,6 @@ from samebits.recording.events import END
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
-from samebits.recording.probes.capture import CaptureProbe
 from samebits.recording.probes.compiled import CompileProbe
 from samebits.recording.probes.keep import KeepProbe
 from samebits.recording.probes.memory import memory_map
@@ -23,6 +22,7 @@ from samebits.recording.probes.reads import ReadProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
 from samebits.recording.probes.state import StateTracker
+from samebits.recording.probes.substitution import Substituter
 from samebits.recording.probes.threads import ThreadProbe
 
 if TYPE_CHECKING:
@@ -55,10 +55,12 @@ class ProbeSet:
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
-        if recorder.settings.capture is not None:
-            self._probes.append(CaptureProbe(recorder, recorder.settings.capture))
         if recorder.settings.keep_bytes:
             self._probes.append(KeepProbe(recorder))
+        self._substituter: Substituter | None = None
+        if recorder.settings.substitution is not None:
+            self._substituter = Substituter(recorder, recorder.settings.substitution)
+            self._probes.insert(0, self._substituter)
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
@@ -76,6 +78,10 @@ class ProbeSet:
         """Take all away, last first."""
         for probe in reversed(self._probes):
             probe.remove()
+
+    def notes(self) -> list[str]:
+        """What the user should know of how it was recorded."""
+        return [] if self._substituter is None else self._substituter.notes()
 
     def watch_numpy(self, numpy: Any) -> None:
         """Watch NumPy too, once it is imported."""

@@ -64,12 +64,19 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     values = [tensor for _, tensor in tensors]
     if not recordable(values):
         return
+    site = recorder.sites.find(frame)
+    substituter = recorder.substituter
+    turns = [] if substituter is None else substituter.turns("batch", "DataLoader", site)
+    for turn in turns:
+        turn.replace(dict(enumerate(values)))
     layout, digests = recorder.look("value", tuple([name for name, _ in tensors]), values)
     if plain:
         infos = tuple(describe("value", name, tensor) for name, tensor in tensors)
         layout = recorder.writer.layout((*infos, TensorInfo("value", "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
-    recorder.event("batch", "DataLoader", recorder.sites.find(frame), layout, digests, values)
+    seq = recorder.event("batch", "DataLoader", site, layout, digests, values)
+    if substituter is not None:
+        substituter.recorded(seq, turns)
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.probes.capture import as_file
+from samebits.recording.probes.tensor_files import to_file
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ class KeepProbe:
     def remove(self) -> None:
         """Watch nothing, and write what was kept."""
         self._recorder.on_tensors.remove(self.see)
-        files = [(seq, position, as_file(tensor)) for seq, position, tensor in self._kept]
+        files = [(seq, position, to_file(tensor)) for seq, position, tensor in self._kept]
         self._kept.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from samebits.recording.probes.arguments import (
     written_tensors,
 )
 from samebits.recording.probes.op_specs import OpSpec, spec_of
+from samebits.recording.probes.op_turns import OpTurns
 from samebits.recording.recorder import describe
 from samebits.torch_private import (
     current_node,
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.memory import Memory
     from samebits.recording.probes.module_paths import ModulePaths
+    from samebits.recording.probes.substitution import Substituter
     from samebits.recording.recorder import Recorder
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
@@ -83,10 +86,15 @@ class OpProbe:
         self._tensor: Any = None
         self._mode_class: type[Any] | None = None
         self._mode: Any = None
+        self._substituter: Substituter | None = None
+        self._substituted: frozenset[str] = frozenset()
 
     def install(self, torch: Any) -> None:
         """Watch the ops of this thread."""
         self._torch, self._tensor = torch, torch.Tensor
+        self._substituter = self._recorder.substituter
+        if self._substituter is not None:
+            self._substituted = self._substituter.ops
         self._mode_class = _mode_class(self)
         self._mode = self._mode_class()
         self._mode.__enter__()
@@ -127,8 +135,10 @@ class OpProbe:
         flatten_arguments(args, inputs, others)
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
+        turns, source, state = None, "", b""
         try:
-            source, state = self._generator(kwargs, inputs) if spec.random else ("", b"")
+            if spec.random or spec.text in self._substituted:
+                turns, source, state = self._prepare(spec, thread, op, (args, kwargs), inputs)
             before = observe(inputs) if spec.writes else None
             described = inputs if before is None else self._described_before(spec, before[1], inputs)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
@@ -136,20 +146,21 @@ class OpProbe:
             return op(*args, **kwargs)
         outcome = op(*args, **kwargs)
         try:
+            if turns is not None:
+                outcome = turns.after(outcome, len(inputs) + spec.random)
             if before is not None:
                 outputs = written_tensors(spec, outcome, args, kwargs)
                 seen = _seen_around(spec, described, outputs, before, state)
             else:
-                if type(outcome) is self._tensor:
-                    outputs = [outcome]
-                else:
-                    outputs = flatten_outputs(outcome)
-                    if any(type(out) is not self._tensor and is_virtual(out) for out in outputs):
-                        return outcome
+                returned = self._returned(outcome)
+                if returned is None:
+                    return outcome
+                outputs = returned
                 seen = _seen_after(spec, inputs, outputs, state)
                 if not outputs and outcome is not None:
                     others.append(("->", outcome))
-            self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
+            seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
+            self._store(turns, seq)
         except Exception as error:  # noqa: BLE001 - nor one after it
             recorder.failures.add("an operation", error)
         return outcome
@@ -160,7 +171,38 @@ class OpProbe:
         self._specs[id(op)] = (spec, op)
         return spec
 
-    def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> None:
+    @staticmethod
+    def _store(turns: OpTurns | None, seq: int) -> None:
+        if turns is not None:
+            turns.recorded(seq)
+
+    def _returned(self, outcome: Any) -> list[Any] | None:
+        """The tensors that an op returned; None where one has no contents."""
+        if type(outcome) is self._tensor:
+            return [outcome]
+        outputs = flatten_outputs(outcome)
+        if any(type(out) is not self._tensor and is_virtual(out) for out in outputs):
+            return None
+        return outputs
+
+    def _prepare(
+        self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
+    ) -> tuple[OpTurns | None, str, bytes]:
+        """What a substitution does around an op, its RNG source and the digest of that one's state."""
+        source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
+        turns = None
+        if self._substituter is not None and spec.text in self._substituted:
+            site, forward_site = self._recorder.sites.find(sys._getframe(3)), None
+            node = self._node() if self._backward.running else None
+            if node is not None:
+                forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
+            found = self._substituter.turns("op", spec.text, site, forward_site)
+            listed = functools.partial(written_tensors, spec)
+            turns = OpTurns(found, op, listed, arguments, self._recorder.quietly)
+            turns.before(inputs, generator)
+        return turns, source, _state_digest(generator) if spec.random else b""
+
+    def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> int:
         recorder = self._recorder
         writer = recorder.writer
         inputs, outputs, digests, kinds, bases_in, bases_out = seen
@@ -186,6 +228,7 @@ class OpProbe:
         if recorder.on_tensors:
             for listener in recorder.on_tensors:
                 listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
+        return seq
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
         # Before the op: it may give a tensor another shape.
@@ -201,14 +244,14 @@ class OpProbe:
         infos += [describe("out", "", tensor) for tensor in outputs]
         return self._recorder.writer.layout(tuple(infos))
 
-    def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, bytes]:
-        """The RNG source that an op draws from, and the digest of its state."""
+    def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:
+        """The RNG source that an op draws from, and its generator; None where that is not known."""
         generator, source = kwargs.get("generator"), GIVEN
         if generator is None:
             device = self._torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
             generator = _default_generator(self._torch, device)
             source = "torch" if device.type == "cpu" else str(getattr(generator, "device", device))
-        return source, digest_many([generator.get_state()]) if generator is not None else bytes(16)
+        return source, generator
 
 
 def _seen_around(
@@ -236,6 +279,10 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
     return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
+
+
+def _state_digest(generator: Any) -> bytes:
+    return digest_many([generator.get_state()]) if generator is not None else bytes(16)
 
 
 def _default_generator(torch: Any, device: Any) -> Any:

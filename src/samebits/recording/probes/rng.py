@@ -15,6 +15,7 @@ from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
+    from samebits.recording.probes.substitution import Turn
     from samebits.recording.recorder import Recorder
 
 
@@ -89,6 +90,24 @@ class RngProbe:
             found = self._layouts[names] = self._recorder.writer.layout(infos)
         return found
 
+    def _seeded(self, call: str, site: int | None) -> list[Turn]:
+        """Keep the states that a seeding left, or put those of another run in place."""
+        substituter = self._recorder.substituter
+        if substituter is None or not call.startswith("torch."):
+            return []
+        turns = substituter.turns("rng", "seed", site)
+        substituter.seeded |= bool(turns)
+        for turn in turns:
+            devices = self._torch.cuda.get_rng_state_all() if self._torch.cuda.is_initialized() else []
+            states = dict(enumerate([self._torch.get_rng_state(), *devices]))
+            for position, state in turn.exchange(states, show=False).items():
+                if position:
+                    self._torch.cuda.set_rng_state(state, position - 1)
+                else:
+                    substituter.seeded_from = states[0]
+                    self._torch.set_rng_state(state)
+        return turns
+
     def _watch(self, owner: Any, name: str, text: str) -> None:
         recorder, original = self._recorder, getattr(owner, name)
 
@@ -102,7 +121,11 @@ class RngProbe:
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
                         # torch.seed() chooses the seed itself and returns it
                         chosen = f" -> {result}" if text == "torch.seed" else ""
-                        recorder.remark("rng", "seed", frame, f"{text}({given}){chosen}")
+                        site = recorder.sites.find(frame)
+                        turns = self._seeded(text, site)
+                        seq = recorder.remark("rng", "seed", site, f"{text}({given}){chosen}")
+                        if turns:
+                            turns[0].owner.recorded(seq, turns)
             return result
 
         self._patches.set(owner, name, seed)

@@ -47,6 +47,7 @@ class RecordReader:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._snapshot = Snapshot(self.path)
+        self._captures: dict[int, list[int]] | None = None
         try:
             with self._damage():
                 self._connection = self._snapshot.connect()
@@ -117,16 +118,28 @@ class RecordReader:
             slug="record-no-event",
         )
 
+    def captured(self) -> frozenset[int]:
+        """Return the events of which tensors were captured.
+
+        Raises:
+            SamebitsError: `record-damaged`.
+        """
+        with self._damage():
+            return frozenset(self._capture_rows())
+
     def captures(self, seq: int) -> dict[int, bytes]:
         """Return the captured tensors of an event, as safetensors files, by position in its layout.
 
         Raises:
             SamebitsError: `record-damaged`.
         """
-        query = "SELECT position, checksum, data FROM capture WHERE seq = ? ORDER BY id"
+        query = "SELECT position, checksum, data FROM capture WHERE id = ?"
         parts: dict[int, list[bytes]] = {}
         with self._damage():
-            for position, checksum, data in self._query(query, (seq,)):
+            rows = chain.from_iterable(
+                self._query(query, (row,)) for row in self._capture_rows().get(seq, ())
+            )
+            for position, checksum, data in rows:
                 if type(position) is not int or type(data) is not bytes:
                     raise Damage(f"a capture of event {seq} has a value of the wrong type")
                 if schema.checksum(data) != checksum:
@@ -155,6 +168,17 @@ class RecordReader:
     def _query(self, statement: str, values: tuple[int, ...] = ()) -> Iterator[tuple[object, ...]]:
         self._budget.reset()
         return iter(self._connection.execute(statement, values))
+
+    def _capture_rows(self) -> dict[int, list[int]]:
+        """The rows of table `capture` by event: looking for them by event would read the whole table."""
+        if self._captures is None:
+            found: dict[int, list[int]] = {}
+            for row, seq in self._query("SELECT id, seq FROM capture ORDER BY id"):
+                if type(row) is not int or type(seq) is not int:
+                    raise Damage("a capture belongs to no event")
+                found.setdefault(seq, []).append(row)
+            self._captures = found
+        return self._captures
 
     def _unpacked(self, first: int, last: int) -> Iterator[Unpacked]:
         """Yield events in order of seq: threads may have written them slightly out of it."""

@@ -1,0 +1,242 @@
+"""Keeps the values of chosen events, or puts in place those that another run kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.probes.tensor_files import fits, from_file, put, to_file
+from samebits.recording.store import RecordReader
+from samebits.recording.substitution import NO_ROOM, NOT_PLACED, KeptEvents, Matcher, spot
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from samebits.recording.events import Event
+    from samebits.recording.recorder import Recorder
+    from samebits.recording.substitution import Kept, Rule, Substitution
+
+
+_OWN_PROBES = ("op", "batch", "rng")  # their probes ask before they record: the rest is only compared
+
+
+class Substituter:
+    """One run's share in a substitution.
+
+    Args:
+        recorder: whose events are watched.
+        substitution: what is kept or put in place.
+
+    Attributes:
+        ops: names of the ops that rules speak of.
+        seeded_from: the state that the last replaced seeding had left the CPU generator in.
+
+    Raises:
+        SamebitsError: the record that kept the values cannot be read.
+    """
+
+    def __init__(self, recorder: Recorder, substitution: Substitution) -> None:
+        self._recorder = recorder
+        self.rules = substitution.rules
+        self._matcher = Matcher(substitution)
+        self._reader = RecordReader(substitution.source) if substitution.source else None
+        self._kept = KeptEvents(self._reader, substitution) if self._reader is not None else None
+        self._room = self._most_bytes = substitution.most_bytes
+        self._turn = threading.Lock()
+        self._tally: Counter[tuple[int, str]] = Counter()
+        self.shown: set[int] = set()
+        self.seeded_from: Any = None
+        self.seeded = False
+        self.ops = frozenset(rule.op for rule in self.rules if rule.kind == "op")
+        self._kinds = frozenset(rule.kind for rule in self.rules if rule.kind not in _OWN_PROBES)
+
+    @property
+    def keeps(self) -> bool:
+        """Whether this run keeps values; else it gets some."""
+        return self._kept is None
+
+    def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
+        """Take part in what the other probes record."""
+        self._recorder.substituter = self
+        if self._kinds:
+            self._recorder.on_tensors.append(self._see)
+
+    def remove(self) -> None:
+        """Take no part."""
+        self._recorder.substituter = None
+        if self._kinds:
+            self._recorder.on_tensors.remove(self._see)
+        if self._reader is not None:
+            self._reader.close()
+
+    def turns(self, kind: str, op: str, site: int | None, forward_site: int | None = None) -> list[Turn]:
+        """What is to be done at an event that is about to be recorded: one turn for each rule."""
+        sites = self._recorder.sites
+        where = (kind, op, spot(sites.known(site)), spot(sites.known(forward_site)))
+        main = threading.current_thread() is threading.main_thread()
+        thread = "" if main else threading.current_thread().name
+        with self._turn:
+            matched = self._matcher.match(where, thread, self._recorder.step)
+        return [
+            Turn(self, number, self._kept.get(number, thread, count) if self._kept else None)
+            for number, count in matched
+        ]
+
+    def digest(self, tensor: Any) -> bytes:
+        """Of a tensor, not recorded."""
+        with self._recorder.quietly:
+            return self._recorder.digest_many([tensor])
+
+    def load(self, kept: Kept) -> Mapping[int, bytes]:
+        """What the other run kept of an event."""
+        return {} if self._kept is None else self._kept.tensors(kept)
+
+    def count(self, rule: int, what: str) -> None:
+        """Note what came of an event: `placed`, `missing`, `misfit` or `cut`."""
+        with self._turn:
+            self._tally[rule, what] += 1
+
+    def fits_in(self, size: int) -> bool:
+        """Whether so many bytes more may be kept; once they may not, nothing more is."""
+        with self._turn:
+            self._room = self._room - size if self._room >= size else -1
+            return self._room >= 0
+
+    def recorded(self, seq: int, turns: Sequence[Turn]) -> None:
+        """An event has a number: write what was kept of it, each tensor once."""
+        contents: dict[int, bytes] = {}
+        for turn in turns:
+            contents.update(turn.contents)
+        for position, data in contents.items():
+            self._recorder.writer.capture(seq, position, data)
+
+    def notes(self) -> list[str]:
+        """What the user should know of it."""
+        lines = []
+        cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
+        if cut:
+            room = f"{self._most_bytes >> 20} MB are full: {cut} further event(s) at the origins"
+            lines.append(f"{NO_ROOM}, {room}")
+        for number, rule in enumerate(self.rules):
+            placed, missing, misfit = (self._tally[number, w] for w in ("placed", "missing", "misfit"))
+            if missing or misfit:
+                lines.append(
+                    f"{NOT_PLACED} at {missing + misfit} of"
+                    f" {placed + missing + misfit} events of {rule.op} at {rule.file}:{rule.line}:"
+                    f" {_why(missing, misfit)}"
+                )
+        return lines
+
+    def _see(
+        self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
+    ) -> None:
+        if kind in self._kinds:
+            with self._recorder.recording("a kept value"):
+                turns = self.turns(kind, op, site)
+                for turn in turns:
+                    turn.exchange(dict(tensors))
+                self.recorded(seq, turns)
+
+
+class Turn:
+    """What is done at one event by one rule.
+
+    Args:
+        owner: the run's substituter.
+        number: of the rule.
+        kept: the event of the other run whose values are put in place; None for none.
+
+    Attributes:
+        contents: what is kept of the event, as safetensors files, by position.
+    """
+
+    def __init__(self, owner: Substituter, number: int, kept: Kept | None) -> None:
+        self.owner = owner
+        self.rule_number = number
+        self.rule: Rule = owner.rules[number]
+        self._kept = kept
+        self.contents: dict[int, bytes] = {}
+
+    @property
+    def keeps(self) -> bool:
+        """Whether values are only kept."""
+        return self.owner.keeps
+
+    @property
+    def measures(self) -> bool:
+        """Whether what this event gave by itself is still wanted, to tell by how much the runs differ."""
+        return self.rule_number not in self.owner.shown
+
+    def keep(self, tensors: Mapping[int, Any]) -> None:
+        """Keep tensors by position."""
+        files = {position: to_file(tensor) for position, tensor in tensors.items()}
+        found = {position: data for position, data in files.items() if data is not None}
+        if not self.owner.fits_in(sum(map(len, found.values()))):
+            self.owner.count(self.rule_number, "cut")
+            return
+        self.contents.update(found)
+
+    def show(self, tensors: Mapping[int, Any]) -> None:
+        """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
+        if self.measures:
+            self.owner.shown.add(self.rule_number)
+            self.keep(tensors)
+
+    def exchange(self, tensors: Mapping[int, Any], *, show: bool = True) -> dict[int, Any]:
+        """Keep tensors, or have them replaced.
+
+        Args:
+            tensors: by position in the event.
+            show: keep this run's own values if they are the first of the rule that differ.
+
+        Returns:
+            the contents that are to be put in place, by position; only of tensors that differ.
+        """
+        if self.owner.keeps:
+            self.keep(tensors)
+            return {}
+        wanted = self._wanted(tensors)
+        if wanted and show:
+            self.show(tensors)
+        return wanted if self.rule.place else {}
+
+    def replace(self, tensors: Mapping[int, Any]) -> None:
+        """Keep tensors, or write to them what the other run kept of them."""
+        for position, contents in self.exchange(tensors).items():
+            put(tensors[position], contents)
+
+    def _wanted(self, tensors: Mapping[int, Any]) -> dict[int, Any]:
+        if self._kept is None:
+            self.owner.count(self.rule_number, "missing")
+            return {}
+        event, files = self._kept.event, None
+        found: dict[int, Any] = {}
+        misfit = False
+        for position, tensor in tensors.items():
+            if self.owner.digest(tensor) == _digest(event, position):
+                continue
+            files = self.owner.load(self._kept) if files is None else files
+            contents = from_file(files[position]) if position in files else None
+            if contents is None or not fits(tensor, contents):
+                misfit = True
+            elif not self._is_equal_state(tensor, contents):
+                found[position] = contents
+        self.owner.count(self.rule_number, "misfit" if misfit else "placed")
+        return found
+
+    def _is_equal_state(self, tensor: Any, contents: Any) -> bool:
+        """A seeding has no digests on record: its states themselves are compared."""
+        return self.rule.kind == "rng" and bool((tensor == contents).all())
+
+
+def _digest(event: Event, position: int) -> bytes:
+    return event.digests[position] if position < len(event.digests) else b""
+
+
+def _why(missing: int, misfit: int) -> str:
+    reasons = ["run 1 had no such event, or did not keep it"] if missing else []
+    reasons += (
+        ["they had another shape or dtype, or no contents of a kind that can be kept"] if misfit else []
+    )
+    return "; ".join(reasons)

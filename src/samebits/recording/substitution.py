@@ -1,0 +1,187 @@
+"""Which values of one run another run is to be given: rules, and what a record kept for them."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from samebits.hooks.frames import Site
+    from samebits.recording.events import Event
+
+MOST_BYTES = 256 << 20
+NOT_PLACED = "run 1's value could not be put in place"  # so begins a note
+NO_ROOM = "no more values could be kept"
+Place = tuple[str, str, tuple[str, int], tuple[str, int]]
+"""Kind, op, file and line, file and line of the forward."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Events of one place in the script, whose values are kept in one run and put in place in another.
+
+    Args:
+        kind: kind of the events.
+        op: op of the events.
+        file: file of their site, empty for none.
+        line: line of their site.
+        forward_file: for backward ops, file of the line whose forward made them.
+        forward_line: that line.
+        part: what is kept: `out` (what an op gave or wrote), `in` (what it read, at `positions`), `state`
+            (that of the generator that it drew from, or that was seeded), `value` (the tensors of any other
+            event), or `draw` (only to be compared: what the op draws after a seeding).
+        positions: which tensors of the event are meant by `in`.
+        place: whether values are put in place; else they are only kept, in both runs.
+    """
+
+    kind: str
+    op: str
+    file: str = ""
+    line: int = 0
+    forward_file: str = ""
+    forward_line: int = 0
+    part: str = "out"
+    positions: tuple[int, ...] = ()
+    place: bool = True
+
+    @property
+    def where(self) -> Place:
+        """What its events have in common."""
+        return self.kind, self.op, (self.file, self.line), (self.forward_file, self.forward_line)
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """What a run keeps, or gets.
+
+    Args:
+        rules: at which events.
+        source: the record that kept values; empty in the run that is to keep them.
+        first_step: events of earlier steps are left alone; seedings are not.
+        most_bytes: no more is kept.
+    """
+
+    rules: tuple[Rule, ...]
+    source: str = ""
+    first_step: int = 0
+    most_bytes: int = MOST_BYTES
+
+    @classmethod
+    def from_dict(cls, fields: dict[str, Any]) -> Substitution:
+        """Read what `dataclasses.asdict` gave, by way of JSON."""
+        rules = [Rule(**{**rule, "positions": tuple(rule["positions"])}) for rule in fields["rules"]]
+        return cls(**{**fields, "rules": tuple(rules)})
+
+
+class Matcher:
+    """Counts the events that rules speak of, each thread's for itself.
+
+    Args:
+        substitution: the rules.
+    """
+
+    def __init__(self, substitution: Substitution) -> None:
+        self._first_step = substitution.first_step
+        self._rules: dict[Place, list[int]] = defaultdict(list)
+        for number, rule in enumerate(substitution.rules):
+            self._rules[rule.where].append(number)
+        self._counts: dict[tuple[int, str], int] = defaultdict(int)
+
+    def match(self, where: Place, thread: str, step: int) -> list[tuple[int, int]]:
+        """The rules that an event falls under, and how many events did so before it in its thread."""
+        if step < self._first_step and where[0] != "rng":
+            return []
+        found = []
+        for number in self._rules.get(where, ()):
+            found.append((number, self._counts[number, thread]))
+            self._counts[number, thread] += 1
+        return found
+
+
+class KeptRecord(Protocol):
+    """**Protocol:** a record that kept tensors: `RecordReader`."""
+
+    def events(
+        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+    ) -> Iterator[Event]:
+        """Events in order."""
+        ...
+
+    def captures(self, seq: int) -> dict[int, bytes]:
+        """Kept tensors of an event, by position."""
+        ...
+
+    def captured(self) -> frozenset[int]:
+        """The events of which tensors were kept."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An event of which tensors were kept.
+
+    Args:
+        event: the event.
+        rule: number of the rule that it falls under.
+        count: how many events of its thread did so before it.
+    """
+
+    event: Event
+    rule: int
+    count: int
+
+
+class KeptEvents:
+    """The events of a record of which tensors were kept, by rule, thread and order.
+
+    Args:
+        record: the record.
+        substitution: the rules by which they were kept.
+    """
+
+    def __init__(self, record: KeptRecord, substitution: Substitution) -> None:
+        self._record = record
+        self._turn = threading.Lock()  # a record is read by one thread at a time
+        self._found: dict[tuple[int, str, int], Kept] = {}
+        self._by_rule: dict[int, list[Kept]] = defaultdict(list)
+        kinds = tuple({rule.kind for rule in substitution.rules})
+        self._search(kinds, Matcher(substitution))
+
+    def get(self, rule: int, thread: str, count: int) -> Kept | None:
+        """The event with that place in its thread; None if nothing was kept of it."""
+        return self._found.get((rule, thread, count))
+
+    def first(self, rule: int) -> Kept | None:
+        """The first event of a rule."""
+        return next(iter(self._by_rule.get(rule, ())), None)
+
+    def tensors(self, kept: Kept) -> dict[int, bytes]:
+        """What was kept of an event, as safetensors files, by position."""
+        with self._turn:
+            return self._record.captures(kept.event.seq)
+
+    def _search(self, kinds: tuple[str, ...], matcher: Matcher) -> None:
+        wanted = self._record.captured()
+        last = max(wanted, default=-1)
+        for event in self._record.events(kinds) if kinds and wanted else ():
+            if event.seq > last:
+                break
+            for rule, count in matcher.match(where_of(event), event.thread, event.step):
+                if event.seq in wanted:
+                    kept = Kept(event, rule, count)
+                    self._found[rule, event.thread, count] = kept
+                    self._by_rule[rule].append(kept)
+
+
+def where_of(event: Event) -> Place:
+    """The place of an event, as rules name it."""
+    return event.kind, event.op, spot(event.site), spot(event.forward_site)
+
+
+def spot(site: Site | None) -> tuple[str, int]:
+    """File and line of a site; empty and 0 for none."""
+    return ("", 0) if site is None else (site.file, site.line)
