@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
     from samebits.hooks.frames import Site
 
 SCHEMA = 1
@@ -60,7 +60,21 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "difference": _difference(finding.difference),
         "cause": finding.cause,
         "evidence": list(finding.evidence),
-        "remedy": None if remedy is None else {"text": remedy.text, "confirmed": remedy.confirmed},
+        "sources": [
+            {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in finding.sources
+        ],
+        "remedy": None if remedy is None else _remedy(remedy),
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "text": remedy.text,
+        "confirmed": remedy.confirmed,
+        "pairs": remedy.pairs,
+        "controls": list(remedy.controls),
+        "before": remedy.before or None,
+        "after": remedy.after or None,
     }
 
 
