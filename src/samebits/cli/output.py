@@ -24,7 +24,7 @@ def print_result(result: Verification, *, as_json: bool) -> int:
         the exit status that goes with the verdict.
     """
     if as_json:
-        write(json_report.render(result.comparison), sys.stdout)
+        write(json_report.render(result.comparison, result.fix), sys.stdout)
     else:
         write(text_report.render(result, style_of(sys.stdout), os.getcwd()), sys.stdout)
     return _STATUS[result.comparison.verdict]

@@ -49,6 +49,8 @@ class RecordingSettings:
         control: what seeds and switches the run is to have; None controls nothing.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
             for none.
+        overlay: real path of a source file and path of the file whose text is run instead, for each file
+            that a patch under trial changes (see `overlay.Overlay`).
     """
 
     record: str
@@ -63,6 +65,7 @@ class RecordingSettings:
     overwrite: bool = False
     control: Control | None = None
     values: str = ""
+    overlay: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -73,6 +76,7 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
+        fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])
         if fields["capture"] is not None:
             fields["capture"] = CaptureSpec(**fields["capture"])
         if fields["control"] is not None:

@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Difference, Finding, Remedy
     from samebits.hooks.frames import Site
+    from samebits.verification.fix_results import Fix
 
 SCHEMA = 1
 
 
-def render(comparison: Comparison) -> str:
-    """The object; the first finding is the first origin."""
+def render(comparison: Comparison, fix: Fix | None = None) -> str:
+    """The object; the first finding is the first origin.
+
+    Args:
+        comparison: the verdict.
+        fix: the patch, where one was asked for; the object then has a key more.
+    """
+    more = {} if fix is None else {"fix": _fix(fix)}
     return _text(
         {
             "schema": SCHEMA,
@@ -24,6 +31,7 @@ def render(comparison: Comparison) -> str:
             "findings": [_finding(finding) for finding in comparison.findings],
             "notes": list(comparison.notes),
             "final_digest": list(comparison.final_digest),
+            **more,
         }
     )
 
@@ -75,6 +83,19 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
         "controls": list(remedy.controls),
         "before": remedy.before or None,
         "after": remedy.after or None,
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "diff": fix.diff.decode(errors="replace") or None,
+        "diff_file": fix.diff_file or None,
+        "changes": list(fix.patch.why) if fix.patch is not None else [],
+        "confirmed": fix.confirmed,
+        "pairs": fix.pairs,
+        "still": fix.still or None,
+        "refusals": list(fix.refusals),
+        "applied": fix.applied,
     }
 
 

@@ -6,11 +6,12 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from samebits.report.fix import fix_lines
 from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
     from samebits.hooks.frames import Site
     from samebits.verification.results import Verification
 
@@ -44,6 +45,7 @@ def render(result: Verification, style: Style, folder: str) -> str:
     if comparison.findings:
         lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder)]
         lines += _others(comparison.findings[1:], style, folder)
+    lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
     lines += _notes(comparison, style, folder)
     lines += _runs(result, style, folder)
     return "\n".join(lines)
@@ -131,9 +133,17 @@ def _rows(finding: Finding, other: int) -> list[tuple[str, str]]:
     rows.append(("cause", cause))
     rows += [("", f"- {line}") for line in finding.evidence]
     if finding.remedy is not None:
-        state = {True: " (tried: identical)", False: " (tried: still different)", None: ""}
-        rows.append(("remedy", finding.remedy.text + state[finding.remedy.confirmed]))
+        rows += _remedy_rows(finding.remedy)
     return [(label, text) for label, text in rows if text]
+
+
+def _remedy_rows(remedy: Remedy) -> list[tuple[str, str]]:
+    """What to change, and the user's line before and after."""
+    pairs = f"{_count(remedy.pairs, 'pair')} of runs" if remedy.pairs else "runs"
+    state = {True: f" (tried: {pairs} identical)", False: " (tried: still different)", None: ""}
+    rows = [("remedy", remedy.text + state[remedy.confirmed])]
+    rows += [("before", remedy.before)] if remedy.before else []
+    return rows + ([("after", remedy.after)] if remedy.after else [])
 
 
 def _inputs(finding: Finding) -> str:
@@ -224,6 +234,7 @@ def _run_counts(result: Verification) -> str:
         "localise": "to find the operation",
         "excuse": "without memory that nothing read",
         "capture": "to fetch the values",
+        "fix": "to try a patch",
     }
     if not result.seconds:
         return ""

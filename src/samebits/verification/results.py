@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison
     from samebits.recording.events import RunInfo
+    from samebits.verification.fix_results import Fix
 
 
 @dataclass(frozen=True)
@@ -15,7 +16,8 @@ class ScriptRun:
     """One run of the script that samebits made.
 
     Args:
-        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise` or `capture`.
+        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise`, `capture` or `fix`
+            (with a patch that is tried).
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.
@@ -41,6 +43,7 @@ class Verification:
         runs: every run of the script that was made, in order.
         seconds: of all of it; 0 when the records were there already.
         n_values: how many tensors of the first run were compared with another's.
+        fix: the patch that was looked for, where it was asked for.
     """
 
     comparison: Comparison
@@ -48,6 +51,7 @@ class Verification:
     runs: tuple[ScriptRun, ...]
     seconds: float
     n_values: int = 0
+    fix: Fix | None = None
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

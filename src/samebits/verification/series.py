@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
@@ -70,6 +71,19 @@ class Series:
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
         self._script = Script(request.target, request.output, request.environment)
+        self._overlay: tuple[tuple[str, str], ...] = ()
+        self._prefix = ""
+
+    def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
+        """The same series, with other text run in the place of some files.
+
+        Args:
+            overlay: see `RecordingSettings`.
+            prefix: of the names of its records, which are those of a patch under trial.
+        """
+        other = copy.copy(self)
+        other._overlay, other._prefix = overlay, prefix
+        return other
 
     def check_folder(self) -> None:
         """Refuse a folder that holds the records of another verification, or cannot hold any.
@@ -88,14 +102,16 @@ class Series:
         self._announce(plan.words)
         settings = replace(
             plan.settings,
-            record=str(self.request.folder / f"{plan.name}{SUFFIX}"),
+            record=str(self.request.folder / f"{self._prefix}{plan.name}{SUFFIX}"),
+            overlay=self._overlay,
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
         )
         perturbation = self._perturbation(plan.role)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
-        run = self._run_script(self._script, settings, purpose=plan.purpose, perturbation=perturbation)
+        purpose = "fix" if self._overlay else plan.purpose
+        run = self._run_script(self._script, settings, purpose=purpose, perturbation=perturbation)
         self.runs.append(run)
         return run
 

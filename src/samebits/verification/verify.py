@@ -9,20 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.comparison.results import Comparison
+from samebits.diagnosis.remedies import with_remedies
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
+from samebits.verification.fix import find_fix
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
 from samebits.verification.tools import Counted, Tools
+from samebits.verification.user_files import read_project
 from samebits.verification.values import Measurement, measure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from samebits.comparison.results import Origins
+    from samebits.verification.fix_results import Fix
     from samebits.verification.request import VerifyRequest
 
 
@@ -68,7 +72,22 @@ class _Verifier:
                 break
         if comparison.verdict == "different" and self.request.localise:
             comparison = self._explained(comparison, pair, role)
-        return self._result(comparison)
+        return self._result(*self._remedied(comparison))
+
+    def _remedied(self, comparison: Comparison) -> tuple[Comparison, Fix | None]:
+        """The comparison with remedies, and the patch if one was asked for."""
+        if comparison.verdict != "different":
+            return comparison, None
+        project = read_project(self.request.target, comparison.findings)
+        comparison = with_remedies(comparison, project)
+        if not self.request.fix:
+            return comparison, None
+        fix = find_fix(self.series, self.tools, comparison)
+        first, *others = comparison.findings or (None,)
+        if first is not None:
+            others = [finding for finding in others if finding is not None]
+            comparison = replace(comparison, findings=(replace(first, remedy=fix.remedy(first)), *others))
+        return comparison, fix
 
     def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:
         """One of the runs that are compared."""
@@ -153,7 +172,7 @@ class _Verifier:
         notes = (*comparison.notes, note) if note else comparison.notes
         return replace(comparison, findings=(first, *comparison.findings[1:]), notes=notes)
 
-    def _result(self, comparison: Comparison) -> Verification:
+    def _result(self, comparison: Comparison, fix: Fix | None = None) -> Verification:
         seconds = time.monotonic() - self._started
         comparison = replace(comparison, notes=self._notes(comparison))
         target = self.request.target
@@ -164,6 +183,7 @@ class _Verifier:
             tuple(self.series.runs),
             seconds,
             sum(self._n_values.values()),
+            fix,
         )
 
     def _notes(self, comparison: Comparison) -> tuple[str, ...]:

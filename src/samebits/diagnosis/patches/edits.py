@@ -103,7 +103,8 @@ def changed_line(before: SourceFile, after: SourceFile) -> tuple[str, str]:
         if tag == "replace":
             return old[i1].strip(), new[j1].strip()
         if tag == "insert" and added == ("", ""):
-            added = ("", next((line.strip() for line in new[j1:j2] if line.strip()), ""))
+            lines = [line.strip() for line in new[j1:j2] if line.strip()]
+            added = ("", next((line for line in lines if not line.startswith("import ")), added[1]))
         if tag == "delete" and added == ("", ""):
             added = (next((line.strip() for line in old[i1:i2] if line.strip()), ""), "")
     return added

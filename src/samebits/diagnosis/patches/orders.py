@@ -76,7 +76,7 @@ def listings(spot: Spot) -> Iterator[Change | Refusal]:
     for call in spot.calls():
         name = spot.syntax.name(call.func)
         above = spot.syntax.parent(call)
-        if isinstance(above, ast.Call) and spot.syntax.name(above.func) in ("builtins.sorted", "builtins.len"):
+        if _is_put_in_order(spot, call):
             continue
         if name in ("os.scandir", "os.walk", "os.fwalk") and isinstance(above, ast.withitem):
             yield Refusal("sort the entries where they are taken from the scan", call.lineno)
@@ -84,6 +84,16 @@ def listings(spot: Spot) -> Iterator[Change | Refusal]:
             yield spot.wrap(call, "sorted(", _ENTRY_NAME, why)
         elif name in _LISTINGS or name == "os.walk" or _is_path_listing(spot, call):
             yield spot.wrap(call, "sorted(", ")", why)
+
+
+def _is_put_in_order(spot: Spot, call: ast.Call) -> bool:
+    """Whether a listing is sorted or only counted, also through `sorted(f(x) for x in listing)`."""
+    for above in spot.syntax.ancestors(call):
+        if isinstance(above, ast.Call):
+            return spot.syntax.name(above.func) in ("builtins.sorted", "builtins.len", "builtins.set")
+        if not isinstance(above, ast.comprehension | ast.GeneratorExp | ast.ListComp):
+            return False
+    return False
 
 
 def _is_path_listing(spot: Spot, call: ast.Call) -> bool:
@@ -105,7 +115,7 @@ def completion(spot: Spot) -> Iterator[Change | Refusal]:
         elif name == _COMPLETED and len(call.args) == 1 and not call.keywords:
             yield _as_given(spot, call, why)
         elif name == _COMPLETED:
-            yield Refusal("`as_completed` with a time limit: which results come is up to the clock", call.lineno)
+            yield Refusal("`as_completed` with a time limit: the clock decides what comes", call.lineno)
         elif name in ("concurrent.futures.wait", "asyncio.wait", "asyncio.as_completed"):
             yield Refusal("the set of what is done has no order: go through your own list", call.lineno)
 

@@ -170,7 +170,8 @@ def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None
         for change in _compatible(changes):
             edits.setdefault(path, []).extend(change.edits)
             why.append(f"{os.path.basename(path)}:{change.line}: {change.why}" if change.line else change.why)
-            needs += [need for need in change.needs if not need.startswith("import:")]
+            own = path == sources.project.script
+            needs += [need for need in change.needs if own or not need.startswith("import:")]
             edits[path] += _imports(sources, path, change)
     _add_head(sources, draft, (needs, edits, why), refusals)
     files = [_patched(sources, path, some) for path, some in edits.items() if some]
@@ -188,7 +189,7 @@ def _add_head(
     needs, edits, why = parts
     script = sources.project.script
     syntax = sources.syntax(script)
-    if not needs:
+    if all(need.startswith("import:") for need in needs):
         return
     if syntax is None:
         refusals.append(sources.refusal(script) or "there is no script to put seeds into")
@@ -198,7 +199,8 @@ def _add_head(
         refusals.append(edit)
     elif edit is not None:
         edits.setdefault(script, []).append(edit)
-        seeded = ", ".join(need.partition(":")[2] for need in dict.fromkeys(needs) if need.startswith("seed:"))
+        libraries = [need.partition(":")[2] for need in dict.fromkeys(needs) if need.startswith("seed:")]
+        seeded = ", ".join(libraries)
         why += [f"{os.path.basename(script)}: a seed for {seeded}"] if seeded else []
 
 

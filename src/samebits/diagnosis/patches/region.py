@@ -6,7 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches.source_file import refusal_of_contents, refusal_of_path
-from samebits.diagnosis.patches.syntax import FUNCTIONS, Syntax
+from samebits.diagnosis.patches.syntax import FUNCTIONS, Syntax, parameters
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -122,7 +122,7 @@ def _behind(sources: Sources, syntax: Syntax, statement: ast.stmt) -> Iterator[P
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
             yield from _behind_name(sources, syntax, node)
         elif isinstance(node, ast.Attribute):
-            yield from _behind_attribute(sources, syntax, node)
+            yield from _behind_attribute(sources, node)
 
 
 def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[Place]:
@@ -131,7 +131,7 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[P
         yield from _imported(sources, syntax, imported)
         return
     function = syntax.function(name)
-    if function is not None and any(a.arg == name.id for a in _parameters(function)):
+    if function is not None and any(a.arg == name.id for a in parameters(function)):
         yield from _callers(sources, function)
     for node in syntax.nodes:
         if isinstance(node, _DEFINITIONS) and node.name == name.id:
@@ -143,7 +143,7 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[P
                 yield syntax, other
 
 
-def _behind_attribute(sources: Sources, syntax: Syntax, wanted: ast.Attribute) -> Iterator[Place]:
+def _behind_attribute(sources: Sources, wanted: ast.Attribute) -> Iterator[Place]:
     for other in sources.all():
         for node in other.nodes:
             if isinstance(node, _DEFINITIONS) and node.name == wanted.attr:
@@ -176,11 +176,6 @@ def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[Place]:
             statement = other.statement(node)
             if statement is not None:
                 yield other, statement
-
-
-def _parameters(function: ast.AST) -> list[ast.arg]:
-    arguments = getattr(function, "args", None)
-    return [] if arguments is None else [node for node in ast.walk(arguments) if isinstance(node, ast.arg)]
 
 
 def _callers(sources: Sources, function: ast.AST) -> Iterator[Place]:

@@ -51,7 +51,7 @@ def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: 
     Args:
         sources: the project.
         syntax: the script.
-        needs: such as `seed:torch` and `deterministic:`.
+        needs: such as `seed:torch` and `deterministic:`; `import:random` for what another change imports.
         early: before the first import of a module of the project, which draws while it is imported.
 
     Returns:
@@ -60,10 +60,10 @@ def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: 
     prefix = _prefix(syntax)
     if early:
         prefix = _before_own(sources, syntax, prefix)
-    lines = _lines(syntax, set(needs), prefix)
+    lines = sorted(_lines(syntax, set(needs), prefix), key=lambda line: not line.startswith("import "))
     if not lines:
         return None
-    imports = [s for s in prefix if _imports(syntax, s) or _is_docstring(s)]
+    imports = [s for s in prefix if _imports(s) or _is_docstring(s)]
     if not imports:
         at = _first_line(syntax)
         return Edit(at, at, "\n".join(lines) + "\n\n")
@@ -73,7 +73,9 @@ def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: 
     at = syntax.line_start(last + 1)
     ended = syntax.raw[:at].endswith((b"\n", b"\r"))
     followed = bool(syntax.line_text(last + 1).strip()) if at < len(syntax.raw) else False
-    text = ("" if ended else "\n") + "\n" + "\n".join(lines) + "\n" + ("\n" if followed else "")
+    n_imports = sum(line.startswith("import ") for line in lines)
+    new_imports, others = "".join(f"{line}\n" for line in lines[:n_imports]), "\n".join(lines[n_imports:])
+    text = ("" if ended else "\n") + new_imports + "\n" + others + "\n" + ("\n" if followed else "")
     return Edit(at, at, text)
 
 
@@ -82,23 +84,24 @@ def _lines(syntax: Syntax, needs: set[str], prefix: list[ast.stmt]) -> list[str]
     seeded = {SEEDERS[n] for n, call in present.items() if n in SEEDERS and _is_constant(call)}
     wanted = [library for library in ("random", "numpy", "torch") if f"seed:{library}" in needs]
     wanted = [library for library in wanted if library not in seeded]
-    names = {library: name for library in wanted if (name := _known_at(syntax, prefix, library))}
+    names = {library: name for library in wanted if (name := _known_at(prefix, library))}
+    names |= {library: library for library in wanted if f"import:{library}" in needs and library not in names}
     lines = seed_block(wanted, names, usual_seed(syntax)) if wanted else []
     if "deterministic:" in needs and "torch.use_deterministic_algorithms" not in present:
-        torch = _known_at(syntax, prefix, "torch")
+        torch = _known_at(prefix, "torch")
         if b"cuda" in syntax.raw and b"CUBLAS_WORKSPACE_CONFIG" not in syntax.raw:
-            lines += ([] if _known_at(syntax, prefix, "os") else ["import os"]) + list(_CUDA)
+            lines += ([] if _known_at(prefix, "os") else ["import os"]) + list(_CUDA)
         if not torch and "import torch" not in lines:
             lines.append("import torch")
         lines.append(f"{torch or 'torch'}.use_deterministic_algorithms(True)")
     if "threads:" in needs and "torch.set_num_threads" not in present:
-        torch = _known_at(syntax, prefix, "torch")
+        torch = _known_at(prefix, "torch")
         lines += [] if torch else ["import torch"]
         lines.append(f"{torch or 'torch'}.set_num_threads(1)")
     return lines
 
 
-def _known_at(syntax: Syntax, prefix: list[ast.stmt], module: str) -> str:
+def _known_at(prefix: list[ast.stmt], module: str) -> str:
     """How a module is called behind the prefix; empty if it is not imported by then."""
     for statement in prefix:
         for node in ast.walk(statement):
@@ -129,10 +132,10 @@ def _prefix(syntax: Syntax) -> list[ast.stmt]:
     """The statements up to the last of the first imports."""
     found: list[ast.stmt] = []
     for statement in syntax.tree.body:
-        if not (_imports(syntax, statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
+        if not (_imports(statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
             break
         found.append(statement)
-    while found and not (_imports(syntax, found[-1]) or _is_docstring(found[-1])):
+    while found and not (_imports(found[-1]) or _is_docstring(found[-1])):
         found.pop()
     return found
 
@@ -147,9 +150,9 @@ def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> lis
     return prefix
 
 
-def _imports(syntax: Syntax, statement: ast.stmt) -> bool:
+def _imports(statement: ast.stmt) -> bool:
     if isinstance(statement, ast.If | ast.Try):
-        return all(_imports(syntax, inner) or _is_plain(inner) for inner in statement.body)
+        return all(_imports(inner) or _is_plain(inner) for inner in statement.body)
     return isinstance(statement, ast.Import | ast.ImportFrom)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from samebits.diagnosis.patches.edits import Change
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of, literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from samebits.diagnosis.patches.edits import Change
     from samebits.diagnosis.patches.rule import Spot
 
 _NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -29,10 +29,13 @@ _SEEDING = {
 _SEEDING_METHODS = ("manual_seed", "seed")
 # What gives another value in each run; a seed made of it is the same.
 CHANGING = (
-    "time.", "datetime.", "os.urandom", "os.getpid", "os.getppid", "uuid.", "secrets.", "socket.", "builtins.id",
-    "builtins.hash", "numpy.random.SeedSequence", "os.getloadavg", "os.times", "psutil.", "random.SystemRandom",
+    "time.", "datetime.", "os.urandom", "os.getpid", "os.getppid", "uuid.", "secrets.", "socket.",
+    "builtins.id", "builtins.hash", "numpy.random.SeedSequence", "os.getloadavg", "os.times", "psutil.",
+    "random.SystemRandom",
 )  # fmt: skip
-_PURE = ("builtins.", "time.", "datetime.", "os.", "uuid.", "secrets.", "sys.", "math.", "hashlib.", "socket.")
+_PURE = (
+    "builtins.", "time.", "datetime.", "os.", "uuid.", "secrets.", "sys.", "math.", "hashlib.", "socket.",
+)  # fmt: skip
 _SEED_CAUSES = causes(
     "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order id-order "
     "hash-order race thread-count"
@@ -96,7 +99,8 @@ def fresh_seed(spot: Spot) -> Iterator[Change | Refusal]:
             elif given is not None and literal_value(given) is None:
                 yield spot.replace(given, str(spot.seed), f"a number for {name}()")
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "seed" and not call.args:
-            if name in ("torch.seed", "torch.random.seed") or _is_generator(spot, call.func.value):
+            is_torch = name in ("torch.seed", "torch.random.seed")
+            if is_torch or _is_generator(spot, call.func.value):
                 yield _numbered(spot, call, call.func)
 
 
@@ -105,17 +109,19 @@ def _numbered(spot: Spot, call: ast.Call, function: ast.Attribute) -> Change:
     owner = spot.syntax.source(function.value)
     number = f"{owner}.initial_seed() + 1" if spot.syntax.repeats(call) else str(spot.seed)
     text = f"{owner}.manual_seed({number})"
-    return spot.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which takes another each time")
+    return spot.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random")
 
 
 def _is_generator(spot: Spot, node: ast.expr) -> bool:
     """Whether the file gives that name or attribute a `torch.Generator`."""
     text = spot.syntax.source(node)
-    for other in spot.syntax.nodes:
-        if isinstance(other, ast.Assign) and "Generator(" in spot.syntax.source(other.value):
-            if any(spot.syntax.source(target) == text for target in other.targets):
-                return True
-    return "generator" in text.lower()
+    made = (
+        other.targets
+        for other in spot.syntax.nodes
+        if isinstance(other, ast.Assign) and "Generator(" in spot.syntax.source(other.value)
+    )
+    given = {spot.syntax.source(target) for targets in made for target in targets}
+    return text in given or "generator" in text.lower()
 
 
 def changing_seed(spot: Spot) -> Iterator[Change | Refusal]:
@@ -178,7 +184,8 @@ def _becomes_seed(spot: Spot, target: ast.expr) -> bool:
 def _only_of_this(spot: Spot, whole: ast.expr) -> bool:
     """Whether an expression holds nothing that tells one use from another, such as a worker's number."""
     names = (node for node in ast.walk(whole) if isinstance(node, ast.Name))
-    return all(n.id == "self" or spot.syntax.name(n).startswith(_PURE) or n.id in _modules(spot) for n in names)
+    modules = {"self", *_modules(spot)}
+    return all(n.id in modules or spot.syntax.name(n).startswith(_PURE) for n in names)
 
 
 def _modules(spot: Spot) -> set[str]:
@@ -218,5 +225,3 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
     calls = {"random": "{}.seed({})", "numpy": "{}.random.seed({})", "torch": "{}.manual_seed({})"}
     lines = [f"import {library}" for library in libraries if library not in names]
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
-
-

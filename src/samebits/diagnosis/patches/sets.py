@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches.edits import Change, Edit
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes
-from samebits.diagnosis.patches.syntax import COMPREHENSIONS
+from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from samebits.diagnosis.patches.rule import Spot
     from samebits.diagnosis.patches.syntax import Syntax
@@ -29,6 +29,7 @@ _TAKERS = {f"builtins.{name}" for name in _ORDERED} | {
 _ORDERLESS = {
     f"builtins.{name}" for name in ("sorted", "set", "frozenset", "any", "all", "len", "min", "max", "sum")
 } - {"builtins.sum"}
+_ANNOTATIONS = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet")
 _DEPTH = 6
 
 
@@ -39,15 +40,25 @@ def iterated_sets(spot: Spot) -> Iterator[Change | Refusal]:
             if is_set(spot.syntax, taken) and not _does_not_matter(spot.syntax, node):
                 yield from _ordered(spot, taken)
         if isinstance(node, ast.Call) and _pops_set(spot.syntax, node):
-            yield Refusal("`pop` of a set takes any element: which one it should be is yours to say", node.lineno)
+            yield Refusal("`pop` of a set takes any element: say which one it should be", node.lineno)
 
 
 def _ordered(spot: Spot, taken: ast.expr) -> Iterator[Change | Refusal]:
     if spot.cause != "id-order":
-        yield spot.wrap(taken, "sorted(", ")", "a set is taken in sorted order, not in that of the hashes")
+        yield _sorted(spot, taken)
         return
     change = _insertion_order(spot, taken) or _named(spot, taken)
     yield change or Refusal("objects without an order of their own: keep them in a list", taken.lineno)
+
+
+def _sorted(spot: Spot, taken: ast.expr) -> Change:
+    """`sorted(...)` around a set, or in the place of the `list` around it."""
+    why = "a set is taken in sorted order, not in that of the hashes"
+    above = spot.syntax.parent(taken)
+    alone = isinstance(above, ast.Call) and above.args == [taken] and not above.keywords
+    if alone and isinstance(above, ast.Call) and spot.syntax.name(above.func) == "builtins.list":
+        return spot.replace(above.func, "sorted", why)
+    return spot.wrap(taken, "sorted(", ")", why)
 
 
 def _insertion_order(spot: Spot, node: ast.expr) -> Change | None:
@@ -126,19 +137,18 @@ def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
     """Whether an expression is known to be a set."""
     if node is None or depth > _DEPTH:
         return False
-    if isinstance(node, ast.Set | ast.SetComp):
-        return True
     if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
         return is_set(syntax, node.left, depth + 1) or _are_keys(syntax, node.left)
-    if isinstance(node, ast.IfExp):
-        return is_set(syntax, node.body, depth + 1) or is_set(syntax, node.orelse, depth + 1)
     if isinstance(node, ast.Call):
         return _gives_set(syntax, node, depth)
-    if isinstance(node, ast.Name):
-        return any(is_set(syntax, value, depth + 1) for value in _values(syntax, node))
-    if isinstance(node, ast.Attribute):
-        return any(is_set(syntax, value, depth + 1) for value in _attribute_values(syntax, node.attr))
-    return False
+    given: Iterable[ast.AST | None] = ()
+    if isinstance(node, ast.IfExp):
+        given = (node.body, node.orelse)
+    elif isinstance(node, ast.Name):
+        given = _values(syntax, node)
+    elif isinstance(node, ast.Attribute):
+        given = _attribute_values(syntax, node.attr)
+    return isinstance(node, ast.Set | ast.SetComp) or any(is_set(syntax, v, depth + 1) for v in given)
 
 
 def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
@@ -159,8 +169,7 @@ def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
 
 def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
     """Whether an expression is the keys of a dict, whose union with something is a set."""
-    is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    return is_call and syntax.name(node.func).endswith((".keys", ".items"))  # type: ignore[attr-defined]
+    return isinstance(node, ast.Call) and syntax.name(node.func).endswith((".keys", ".items"))
 
 
 def _values(syntax: Syntax, name: ast.Name) -> Iterator[ast.AST | None]:
@@ -177,8 +186,8 @@ def _values(syntax: Syntax, name: ast.Name) -> Iterator[ast.AST | None]:
                 yield ast.Set(elts=[]) if _says_set(syntax, node.annotation) else node.value
         elif isinstance(node, ast.NamedExpr) and node.target.id == name.id:
             yield node.value
-    for argument in ast.walk(getattr(function, "args", ast.arguments())) if function else ():
-        if isinstance(argument, ast.arg) and argument.arg == name.id and _says_set(syntax, argument.annotation):
+    for argument in parameters(function):
+        if argument.arg == name.id and _says_set(syntax, argument.annotation):
             yield ast.Set(elts=[])
 
 
@@ -203,7 +212,7 @@ def _attribute_values(syntax: Syntax, attribute: str) -> Iterator[ast.AST | None
 
 def _says_set(syntax: Syntax, annotation: ast.expr | None) -> bool:
     text = "" if annotation is None else syntax.source(annotation).strip("\"'")
-    return text.partition("[")[0].rpartition(".")[2] in ("set", "frozenset", "Set", "FrozenSet", "AbstractSet")
+    return text.partition("[")[0].rpartition(".")[2] in _ANNOTATIONS
 
 
 def _taken(syntax: Syntax, node: ast.AST) -> Iterator[ast.expr]:
@@ -231,8 +240,9 @@ def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
 
 
 def _pops_set(syntax: Syntax, call: ast.Call) -> bool:
-    pops = isinstance(call.func, ast.Attribute) and call.func.attr == "pop" and not call.args
-    return pops and is_set(syntax, call.func.value)  # type: ignore[attr-defined]
+    if not isinstance(call.func, ast.Attribute) or call.args:
+        return False
+    return call.func.attr == "pop" and is_set(syntax, call.func.value)
 
 
 RULES = (Rule(causes("hash-order id-order"), iterated_sets, anywhere=True),)

@@ -52,12 +52,13 @@ class Syntax:
         """A line, without its end."""
         return self.raw[self.line_start(line) : self.line_start(line + 1)].decode().rstrip("\r\n")
 
-    def span(self, node: ast.expr | ast.stmt | ast.keyword) -> tuple[int, int]:
+    def span(self, node: ast.AST) -> tuple[int, int]:
         """Where a node begins and ends; parentheses around it are not part of it."""
-        start = self.line_start(node.lineno) + node.col_offset
-        return start, self.line_start(node.end_lineno or node.lineno) + (node.end_col_offset or 0)
+        place: ast.expr = node  # type: ignore[assignment]  # statements and keywords have places too
+        start = self.line_start(place.lineno) + place.col_offset
+        return start, self.line_start(place.end_lineno or place.lineno) + (place.end_col_offset or 0)
 
-    def source(self, node: ast.expr | ast.stmt | ast.keyword) -> str:
+    def source(self, node: ast.AST) -> str:
         """Its text."""
         start, end = self.span(node)
         return self.raw[start:end].decode()
@@ -84,7 +85,7 @@ class Syntax:
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
 
     def repeats(self, node: ast.AST) -> bool:
-        """Whether a node may run more than once in a run: in a loop, or in a function that is no `__init__`."""
+        """Whether a node may run more than once: in a loop, or in a function that is no `__init__`."""
         for above in self.ancestors(node):
             if isinstance(above, LOOPS):
                 return True
@@ -167,6 +168,12 @@ class Syntax:
             for alias in node.names:
                 if alias.name == full and alias.asname:
                     return alias.asname
-                if not alias.asname and (alias.name == full or full in (alias.name.partition(".")[0],)):
+                if not alias.asname and (alias.name == full or full == alias.name.partition(".")[0]):
                     return full
         return ""
+
+
+def parameters(function: ast.AST | None) -> list[ast.arg]:
+    """The parameters of a function."""
+    arguments = getattr(function, "args", None)
+    return [node for node in ast.walk(arguments) if isinstance(node, ast.arg)] if arguments else []

@@ -24,7 +24,7 @@ _TENSOR_TYPES = {
     "torch.HalfTensor": "float16", "torch.LongTensor": "int64", "torch.IntTensor": "int32",
 }  # fmt: skip
 _LOADER = "torch.utils.data.DataLoader"
-# With `num_workers=0` DataLoader raises a ValueError for each of these (torch/utils/data/dataloader.py, 2.13.0).
+# With `num_workers=0` DataLoader raises a ValueError for each of these (torch/utils/data/dataloader.py).
 _ONLY_WITH_WORKERS = ("multiprocessing_context", "prefetch_factor", "persistent_workers", "timeout")
 _WHY_ZEROS = "memory that is written, in place of what was left in it"
 
@@ -48,7 +48,7 @@ def uninitialized(spot: Spot) -> Iterator[Change | Refusal]:
 
 def _zeros(spot: Spot, call: ast.Call, name: str) -> Change | Refusal:
     if not isinstance(call.func, ast.Attribute):
-        return Refusal(f"`{spot.syntax.source(call.func)}` is imported by its name: use `zeros`", call.lineno)
+        return Refusal(f"`{spot.syntax.source(call.func)}` is imported by name: use `zeros`", call.lineno)
     if keyword_of(call, "memory_format") is not None and not name.endswith("_like"):
         return Refusal("`empty` with a memory format: fill the tensor after it was made", call.lineno)
     end = spot.syntax.span(call.func)[1]
@@ -80,17 +80,27 @@ def kernels(spot: Spot) -> Iterator[Change | Refusal]:
 def threads(spot: Spot) -> Iterator[Change | Refusal]:
     """A number of threads that changes becomes one that does not."""
     for call in spot.calls():
-        if spot.syntax.name(call.func) in ("torch.set_num_threads", "torch.set_num_interop_threads"):
-            if call.args and not isinstance(literal_value(call.args[0]), int):
-                yield spot.replace(call.args[0], "1", "a fixed number of threads")
+        sets = spot.syntax.name(call.func) in ("torch.set_num_threads", "torch.set_num_interop_threads")
+        if sets and call.args and not isinstance(literal_value(call.args[0]), int):
+            yield spot.replace(call.args[0], "1", "a fixed number of threads")
+
+
+def one_thread(spot: Spot) -> Iterator[Change | Refusal]:
+    """A number of threads, where the script sets none."""
+    if not any(
+        isinstance(node, ast.Call) and spot.syntax.name(node.func) == "torch.set_num_threads"
+        for node in spot.syntax.nodes
+    ):
+        yield Change((), "a fixed number of threads", 0, ("threads:",))
 
 
 def benchmarks(spot: Spot) -> Iterator[Change | Refusal]:
     """`cudnn.benchmark = True` chooses kernels by their time."""
     for node in spot.syntax.nodes:
-        if isinstance(node, ast.Assign) and literal_value(node.value) is True:
-            if any(spot.syntax.name(target) == "torch.backends.cudnn.benchmark" for target in node.targets):
-                yield spot.replace(node.value, "False", "no choice of kernels by their time")
+        if not isinstance(node, ast.Assign) or literal_value(node.value) is not True:
+            continue
+        if any(spot.syntax.name(target) == "torch.backends.cudnn.benchmark" for target in node.targets):
+            yield spot.replace(node.value, "False", "no choice of kernels by their time")
 
 
 def loaders(spot: Spot) -> Iterator[Change | Refusal]:
@@ -127,7 +137,7 @@ def without_workers(spot: Spot) -> Iterator[Change | Refusal]:
 
 def _removed(spot: Spot, call: ast.Call, keyword: ast.keyword) -> Edit:
     """A keyword argument taken away, with the comma before it."""
-    everything = sorted([*call.args, *call.keywords], key=lambda node: spot.syntax.span(node))
+    everything = sorted([*call.args, *call.keywords], key=spot.syntax.span)
     index = everything.index(keyword)
     return Edit(spot.syntax.span(everything[index - 1])[1], spot.syntax.span(keyword)[1], "")
 
@@ -140,6 +150,7 @@ RULES = (
     Rule(causes("worker-order race"), loaders),
 )
 LAST_RESORT = (
+    Rule(causes("thread-count"), one_thread, on_sight=False),
     Rule(causes("unseeded-torch unseeded-numpy unseeded-python"), loader_generator, on_sight=False),
     Rule(causes("worker-order race"), without_workers, on_sight=False),
 )

@@ -87,9 +87,10 @@ def _is_duration(spot: Spot, call: ast.Call) -> bool:
     """Whether a time, or the name that holds it, is subtracted or compared."""
     if _compared(spot, call):
         return True
-    above = spot.syntax.parent(call)
-    targets = above.targets if isinstance(above, ast.Assign) else []
-    names = {spot.syntax.source(target) for target in targets}
+    statement = spot.syntax.statement(call)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    kinds = (ast.Name, ast.Attribute)
+    names = {spot.syntax.source(n) for t in targets for n in ast.walk(t) if isinstance(n, kinds)} - {"self"}
     kept = (node for node in spot.syntax.nodes if isinstance(node, ast.Name | ast.Attribute))
     return any(spot.syntax.source(node) in names and _compared(spot, node) for node in kept)
 
@@ -112,7 +113,7 @@ def process(spot: Spot) -> Iterator[Change | Refusal]:
         if name in _PROCESS:
             yield spot.replace(call, _PROCESS[name], f"a constant in place of {name}()")
         elif name.startswith(("psutil.", "resource.", "shutil.disk_usage", "os.getloadavg")):
-            yield Refusal("what the machine has free or how busy it is: use a number of your own", call.lineno)
+            yield Refusal("how busy or large the machine is: use a number of your own", call.lineno)
 
 
 def fastest(spot: Spot) -> Iterator[Change | Refusal]:
