@@ -22,6 +22,7 @@ ROOMS = (
     "determinism",
     "recording",
     "comparison",
+    "diagnosis",
     "verification",
     "doctor",
     "cost",

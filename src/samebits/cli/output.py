@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 _STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
 
 
-def print_result(result: Verification, *, as_json: bool) -> int:
+def print_result(result: Verification, *, as_json: bool, verbose: bool = False) -> int:
     """Print the report on stdout.
 
     Returns:
         the exit status that goes with the verdict.
     """
     if as_json:
-        write(json_report.render(result.comparison), sys.stdout)
+        write(json_report.render(result.comparison, result.fix), sys.stdout)
     else:
-        write(text_report.render(result, style_of(sys.stdout), os.getcwd()), sys.stdout)
+        text = text_report.render(result, style_of(sys.stdout), os.getcwd(), verbose=verbose)
+        write(text, sys.stdout)
     return _STATUS[result.comparison.verdict]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,8 +13,10 @@ from samebits.cli.output import print_result
 from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
-from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.cli.script_parser import ScriptParser, seconds, whole_number
+from samebits.errors import SamebitsError
 from samebits.verification import VerifyRequest, verify
+from samebits.verification.apply import apply, write_diff
 from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
 
 if TYPE_CHECKING:
@@ -34,6 +37,7 @@ class VerifyCommand:
       samebits verify --steps 20 -m mypackage.train
       samebits verify --runs 5 --stress train.py    # what differs only rarely
       samebits verify --seed 3 train.py             # is it repeatable once samebits controls it?
+      samebits verify --fix train.py                # and a patch, tried by more runs
       samebits verify --json train.py > verdict.json
     """
 
@@ -71,6 +75,24 @@ class VerifyCommand:
             help="on a difference, do not run again to find the operation",
         )
         parser.add_argument(
+            "--fix",
+            action="store_true",
+            help="on a difference, look for a change of your source that takes it away, try it on a copy, "
+            "and print it as a diff",
+        )
+        parser.add_argument(
+            "--apply",
+            action="store_true",
+            help="with --fix: write the change to your files if it was confirmed",
+        )
+        parser.add_argument(
+            "--budget",
+            type=seconds,
+            metavar="SECONDS",
+            help="time for explaining a difference (default: a minute, or 15 times the first run if longer)",
+        )
+        parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
+        parser.add_argument(
             "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"
         )
         parser.add_argument(
@@ -80,6 +102,9 @@ class VerifyCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""
+        if options.apply and not options.fix:
+            message = "--apply writes the change that --fix looks for; give both"
+            raise SamebitsError(message, slug="apply-without-fix")
         live = wants_progress(options)
         control = control_of(options)
         request = VerifyRequest(
@@ -96,9 +121,16 @@ class VerifyCommand:
             control=control,
             environment=control_variables(control),
             pins=pins_of(options),
+            fix=options.fix,
+            budget=options.budget,
         )
         result = verify(request, announce=Phases(sys.stderr) if live else None)
-        return print_result(result, as_json=options.json)
+        if result.fix is not None:
+            fix = write_diff(result.fix, request.folder)
+            if options.apply and fix.confirmed:
+                fix = apply(fix)
+            result = replace(result, fix=fix)
+        return print_result(result, as_json=options.json, verbose=options.verbose)
 
 
 def _folder(options: argparse.Namespace) -> Path:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.draws import differing_seeds, seeds_before
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import place
+from samebits.comparison.results import Source, place
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -67,7 +67,12 @@ class DrawEvidence:
         if target is None or not before:
             return finding
         lines, claims = self._claims(finding, target, before)
-        finding = replace(finding, evidence=(*finding.evidence, *lines, *_lines(before, claims)))
+        named = _named(before, claims)
+        finding = replace(
+            finding,
+            evidence=(*finding.evidence, *lines, *_lines(named)),
+            sources=tuple(Source(pair.a.op, pair.a.site, pair.cause) for pair in named[:_SHOWN]),
+        )
         return _claimed(finding, claims)
 
     @cached_property
@@ -173,12 +178,15 @@ def _same_line(drawn: Event, finding: Finding) -> bool:
     return finding.site is not None and site_key(drawn.site) == site_key(finding.site)
 
 
-def _lines(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[str]:
-    """One line for each source and place: first those that can have mattered, the latest first."""
+def _named(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[DrawPair]:
+    """One draw of each source and place: first those that can have mattered, the latest first."""
     chosen: dict[object, DrawPair] = {}
     for pair in [*reversed(claims), *reversed(list(before))]:
         chosen.setdefault(_source(pair), pair)
-    listed = list(chosen.values())
+    return list(chosen.values())
+
+
+def _lines(listed: list[DrawPair]) -> list[str]:
     more = [f"{len(listed) - _SHOWN} other sources gave other values too"] if len(listed) > _SHOWN else []
     return [pair.line() for pair in listed[:_SHOWN]] + more
 
@@ -193,4 +201,5 @@ def _claimed(finding: Finding, claims: list[DrawPair]) -> Finding:
     if len(sources) != 1 or last.a.site is None or _same_line(last.a, finding):
         return found
     entered = f"it entered at {place(finding.site)} ({finding.op})"
-    return replace(found, site=last.a.site, other_site=None, evidence=(*found.evidence, entered))
+    evidence = (*found.evidence, entered)
+    return replace(found, site=last.a.site, entered_site=finding.site, other_site=None, evidence=evidence)

@@ -54,10 +54,33 @@ class Remedy:
     Args:
         text: what to change.
         confirmed: whether a pair of runs with it was identical; None when not tried.
+        controls: names of the pins of `samebits run` that do the same without a change of the code.
+        before: the user's line; empty where no change of one line can be shown.
+        after: that line with the change.
+        pairs: how many pairs of runs with it were identical.
     """
 
     text: str
     confirmed: bool | None = None
+    controls: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+    pairs: int = 0
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where a value from outside torch came from that was another in each run.
+
+    Args:
+        op: what gave it, as in `draw` events, such as `time.time`.
+        site: the line that took it.
+        cause: the cause that it would be.
+    """
+
+    op: str
+    site: Site | None
+    cause: str
 
 
 @dataclass(frozen=True)
@@ -87,6 +110,9 @@ class Finding:
         entered: which tensors that the event read hold a value from outside torch.
         other_site: the line of the event of the other run, when it is another one.
         other_op: op of the event of the other run, when it is another one.
+        sources: the draws that the evidence names, those first that can have mattered.
+        entered_site: where the value became part of a tensor, when `site` is the line that took it.
+        confirmed_by: which pairs of runs with something pinned were identical, in words.
     """
 
     kind: str
@@ -109,6 +135,9 @@ class Finding:
     entered: tuple[int, ...] = ()
     other_site: Site | None = None
     other_op: str | None = None
+    entered_site: Site | None = None
+    confirmed_by: str = ""
+    sources: tuple[Source, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ import time
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.clock import StepClock
 from samebits.recording.controlled import ControlledRun
+from samebits.recording.overlay import Overlay
 from samebits.recording.runner import RunResult, Target, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -42,6 +43,8 @@ def main(arguments: list[str]) -> int:
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     controlled = _begin(session, settings)
+    overlay = Overlay(settings.overlay)
+    overlay.install()
     results: list[RunResult] = []
     closed: list[bool] = []
     process = os.getpid()
@@ -56,7 +59,7 @@ def main(arguments: list[str]) -> int:
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
     atexit.register(close)
     try:
-        results.append(run_target(target_of(arguments)))
+        results.append(run_target(target_of(arguments), overlay))
     except SamebitsError as error:
         results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
         raise

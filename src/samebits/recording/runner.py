@@ -49,6 +49,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.abc import Loader
 
+    from samebits.recording.overlay import Overlay
+
 _INTERRUPTED = 130
 
 
@@ -90,10 +92,14 @@ class RunResult:
     stopped: bool = False
 
 
-def run_target(target: Target) -> RunResult:
+def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
     """Run a target in this process as `python target` would; see the module's text for what runs when.
 
     `sys.path` must not hold an entry for a script yet.
+
+    Args:
+        target: what is run.
+        overlay: other text for the script; what it imports is the business of `Overlay.install`.
 
     Raises:
         SamebitsError: there is nothing to run; `script-missing`, `script-unreadable`, `script-no-main`
@@ -102,7 +108,7 @@ def run_target(target: Target) -> RunResult:
     check_target(target.script)
     main = _new_main()
     by_runpy = target.script is None or find_importer(script_path(target.script)) is not None
-    start = _prepared_module(target) if by_runpy else _prepared_script(target, main)
+    start = _prepared_module(target) if by_runpy else _prepared_script(target, main, overlay)
     replaced = sys.modules["__main__"]  # kept alive: it is the code that called us
     _forget_shadowed(replaced)
     sys.modules["__main__"] = main
@@ -172,9 +178,9 @@ def _prepared_module(target: Target) -> Callable[[], None]:
     return lambda: runpy._run_module_as_main("__main__", False)  # type: ignore[attr-defined]
 
 
-def _prepared_script(target: Target, main: ModuleType) -> Callable[[], None]:
+def _prepared_script(target: Target, main: ModuleType, overlay: Overlay | None) -> Callable[[], None]:
     path = script_path(str(target.script))
-    data = read_script(path)
+    data = (overlay.read(path) if overlay is not None else None) or read_script(path)
     compiled = is_compiled(path, data)
     namespace = vars(main)
     namespace["__file__"] = path

@@ -33,6 +33,8 @@ class RecordingSettings:
             for none.
         pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
             address layout are for who starts the run to give.
+        overlay: real path of a source file and path of the file whose text is run instead, for each file
+            that a patch under trial changes (see `overlay.Overlay`).
     """
 
     record: str
@@ -50,6 +52,7 @@ class RecordingSettings:
     control: Control | None = None
     values: str = ""
     pins: tuple[str, ...] = ()
+    overlay: tuple[tuple[str, str], ...] = ()
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -63,6 +66,7 @@ class RecordingSettings:
         fields["pins"] = tuple(fields["pins"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
+        fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])
         if fields["control"] is not None:
             fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)

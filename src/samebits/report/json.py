@@ -7,14 +7,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
     from samebits.hooks.frames import Site
+    from samebits.verification.fix_results import Fix
 
 SCHEMA = 1
 
 
-def render(comparison: Comparison) -> str:
-    """The object; the first finding is the first origin."""
+def render(comparison: Comparison, fix: Fix | None = None) -> str:
+    """The object; the first finding is the first origin.
+
+    Args:
+        comparison: the verdict.
+        fix: the patch, where one was asked for; the object then has a key more.
+    """
+    more = {} if fix is None else {"fix": _fix(fix)}
     return _text(
         {
             "schema": SCHEMA,
@@ -24,6 +31,7 @@ def render(comparison: Comparison) -> str:
             "findings": [_finding(finding) for finding in comparison.findings],
             "notes": list(comparison.notes),
             "final_digest": list(comparison.final_digest),
+            **more,
         }
     )
 
@@ -60,7 +68,36 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "difference": _difference(finding.difference),
         "cause": finding.cause,
         "evidence": list(finding.evidence),
-        "remedy": None if remedy is None else {"text": remedy.text, "confirmed": remedy.confirmed},
+        "confirmed_by": finding.confirmed_by,
+        "entered_site": _site(finding.entered_site),
+        "sources": [
+            {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in finding.sources
+        ],
+        "remedy": None if remedy is None else _remedy(remedy),
+    }
+
+
+def _remedy(remedy: Remedy) -> dict[str, Any]:
+    return {
+        "text": remedy.text,
+        "confirmed": remedy.confirmed,
+        "pairs": remedy.pairs,
+        "controls": list(remedy.controls),
+        "before": remedy.before or None,
+        "after": remedy.after or None,
+    }
+
+
+def _fix(fix: Fix) -> dict[str, Any]:
+    return {
+        "diff": fix.diff.decode(errors="replace") or None,
+        "diff_file": fix.diff_file or None,
+        "changes": list(fix.patch.why) if fix.patch is not None else [],
+        "confirmed": fix.confirmed,
+        "pairs": fix.pairs,
+        "still": fix.still or None,
+        "refusals": list(fix.refusals),
+        "applied": fix.applied,
     }
 
 

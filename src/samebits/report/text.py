@@ -6,17 +6,20 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from samebits.diagnosis.sentences import why
+from samebits.report.fix import fix_lines
 from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
     from samebits.hooks.frames import Site
     from samebits.verification.results import Verification
 
 _LABEL = 16  # columns before the text of a row
 _MOST_FINDINGS = 4
 _MOST_NAMES = 4
+_MOST_NOTES = 4
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _KIND_WORDS = {
     "batch": "a batch of the DataLoader",
@@ -31,21 +34,24 @@ _KIND_WORDS = {
 }
 
 
-def render(result: Verification, style: Style, folder: str) -> str:
+def render(result: Verification, style: Style, folder: str, *, verbose: bool = False) -> str:
     """The whole report.
 
     Args:
         result: what was found.
         style: colour and width.
         folder: paths are shown relative to it.
+        verbose: also what went in, and all evidence.
     """
     comparison = result.comparison
     lines = [*_verdict(result, style)]
     if comparison.findings:
-        lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder)]
+        lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder, verbose=verbose)]
         lines += _others(comparison.findings[1:], style, folder)
-    lines += _notes(comparison, style, folder)
+    lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
+    lines += _notes(comparison, style, folder, verbose=verbose)
     lines += _runs(result, style, folder)
+    lines += _each_run(result, folder) if verbose else []
     return "\n".join(lines)
 
 
@@ -77,18 +83,24 @@ def _not_judged(result: Verification) -> str:
     return result.comparison.reason or "no reason was given"
 
 
-def _first(finding: Finding, other: int, style: Style, folder: str) -> list[str]:
+def _first(finding: Finding, other: int, style: Style, folder: str, *, verbose: bool) -> list[str]:
     """The first origin; `other` is the number of the run that differs from run 1."""
     title = "first difference"
     lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     lines += _quoted("", finding.site, style, folder)
-    if finding.forward_site is not None and finding.forward_site != finding.site:
-        lines += _quoted("backward of", finding.forward_site, style, folder)
-    if finding.other_site is not None and finding.other_site != finding.site:
-        lines += _quoted(f"in run {other} at", finding.other_site, style, folder)
+    shown = [finding.site]
+    for label, site in (
+        ("entered at", finding.entered_site),
+        ("backward of", finding.forward_site),
+        (f"in run {other} at", finding.other_site),
+    ):
+        if site is not None and site not in shown:
+            lines += _quoted(label, site, style, folder)
+            shown.append(site)
     lines.append("")
-    for label, text in _rows(finding, other):
+    rows = _rows(finding, other, everything=verbose or finding.cause == "unknown")
+    for label, text in rows:
         lines += _row(label, text.replace(folder + os.sep, ""), style)
     return lines
 
@@ -120,20 +132,30 @@ def _quoted(label: str, site: Site | None, style: Style, folder: str) -> list[st
     return lines
 
 
-def _rows(finding: Finding, other: int) -> list[tuple[str, str]]:
+def _rows(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
     out = "first draw" if finding.kind == "rng" else "what came out"
-    rows = [("what went in", _inputs(finding)), (out, _outputs(finding))]
+    rows = [("what went in", _inputs(finding))] if everything else []
+    rows.append((out, _outputs(finding)))
     if finding.difference is not None and finding.difference.values is not None:
         rows.append(("", _values(finding.difference, other)))
     if finding.other_op and finding.other_op != finding.op:
         rows.append((f"in run {other}", f"{finding.other_op} instead"))
     cause = finding.cause if finding.cause != "unknown" else "not known yet"
     rows.append(("cause", cause))
-    rows += [("", f"- {line}") for line in finding.evidence]
+    rows.append(("why", why(finding)))
+    rows += [("", f"- {line}") for line in finding.evidence if everything]
     if finding.remedy is not None:
-        state = {True: " (tried: identical)", False: " (tried: still different)", None: ""}
-        rows.append(("remedy", finding.remedy.text + state[finding.remedy.confirmed]))
+        rows += _remedy_rows(finding.remedy)
     return [(label, text) for label, text in rows if text]
+
+
+def _remedy_rows(remedy: Remedy) -> list[tuple[str, str]]:
+    """What to change, and the user's line before and after."""
+    pairs = f"{_count(remedy.pairs, 'pair')} of runs" if remedy.pairs else "runs"
+    state = {True: f" (tried: {pairs} identical)", False: " (tried: still different)", None: ""}
+    rows = [("remedy", remedy.text + state[remedy.confirmed])]
+    rows += [("before", remedy.before)] if remedy.before else []
+    return rows + ([("after", remedy.after)] if remedy.after else [])
 
 
 def _inputs(finding: Finding) -> str:
@@ -194,13 +216,15 @@ def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[st
     return lines
 
 
-def _notes(comparison: Comparison, style: Style, folder: str) -> list[str]:
+def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) -> list[str]:
     if not comparison.notes:
         return []
-    lines = [""]
-    for note in comparison.notes:
+    lines, most = [""], None if verbose else _MOST_NOTES
+    for note in comparison.notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
         lines += style.wrap(f"note: {text}", hanging=6)
+    if not verbose and len(comparison.notes) > _MOST_NOTES:
+        lines.append(f"and {len(comparison.notes) - _MOST_NOTES} more notes (--verbose)")
     return lines
 
 
@@ -218,12 +242,21 @@ def _runs(result: Verification, style: Style, folder: str) -> list[str]:
     return lines if len(lines) > 1 else []
 
 
+def _each_run(result: Verification, folder: str) -> list[str]:
+    rows = [
+        f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}" for run in result.runs
+    ]
+    return ["", *rows]
+
+
 def _run_counts(result: Verification) -> str:
     words = {
         "compare": "to compare",
         "localise": "to find the operation",
         "excuse": "without memory that nothing read",
-        "capture": "to fetch the values",
+        "capture": "to go on with equal values",
+        "intervene": "with something pinned",
+        "fix": "to try a patch",
     }
     if not result.seconds:
         return ""

@@ -31,6 +31,8 @@ class VerifyRequest:
         control: seeds and switches of every run; None leaves the script as it is.
         environment: variables that every run has beside the user's own.
         pins: names of the pins that every run has (docs/pins.md).
+        fix: on a difference, look for a patch and try it.
+        budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 
     target: Target
@@ -46,3 +48,5 @@ class VerifyRequest:
     control: Control | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
+    fix: bool = False
+    budget: float | None = None

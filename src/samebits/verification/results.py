@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison
     from samebits.recording.events import RunInfo
+    from samebits.verification.fix_results import Fix
 
 
 @dataclass(frozen=True)
@@ -15,8 +16,9 @@ class ScriptRun:
     """One run of the script that samebits made.
 
     Args:
-        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise` or `capture`
-            (values kept, or put in place, at the origins).
+        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise`, `capture` (values
+            kept, or put in place, at the origins), `intervene` (something pinned) or `fix` (with a patch that
+            is tried).
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.
@@ -44,6 +46,7 @@ class Verification:
         runs: every run of the script that was made, in order.
         seconds: of all of it; 0 when the records were there already.
         n_values: how many tensors of the first run were compared with another's.
+        fix: the patch that was looked for, where it was asked for.
     """
 
     comparison: Comparison
@@ -51,6 +54,7 @@ class Verification:
     runs: tuple[ScriptRun, ...]
     seconds: float
     n_values: int = 0
+    fix: Fix | None = None
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import time
 from dataclasses import dataclass, replace
@@ -87,6 +88,19 @@ class Series:
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
         self._script = Script(request.target, request.output, request.environment, StandardInput())
+        self._overlay: tuple[tuple[str, str], ...] = ()
+        self._prefix = ""
+
+    def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
+        """The same series, with other text run in the place of some files.
+
+        Args:
+            overlay: see `RecordingSettings`.
+            prefix: of the names of its records, which are those of a patch under trial.
+        """
+        other = copy.copy(self)
+        other._overlay, other._prefix = overlay, prefix
+        return other
 
     def check_folder(self) -> None:
         """Refuse a folder that holds the records of another verification, or cannot hold any.
@@ -110,7 +124,8 @@ class Series:
         self._announce(plan.words)
         settings = replace(
             plan.settings,
-            record=str(self.request.folder / f"{plan.name}{SUFFIX}"),
+            record=str(self.request.folder / f"{self._prefix}{plan.name}{SUFFIX}"),
+            overlay=self._overlay,
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
@@ -118,8 +133,10 @@ class Series:
         )
         perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
-        script = replace(self._script, limit_s=_least(left, plan.limit_s))
-        run = self._run_script(script, settings, purpose=plan.purpose, perturbation=perturbation)
+        output = self._script.output if plan.purpose == "compare" else "nothing"
+        script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
+        purpose = "fix" if self._overlay else plan.purpose
+        run = self._run_script(script, settings, purpose=purpose, perturbation=perturbation)
         self.runs.append(run)
         if run.timed_out:
             self._seconds_left()

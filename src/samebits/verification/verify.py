@@ -8,22 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import LATE, Comparison
+from samebits.comparison.results import Comparison
+from samebits.diagnosis.attribution import remedied
+from samebits.diagnosis.remedies import with_remedies
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.further import Search, all_origins
-from samebits.verification.kept import with_kept_values
-from samebits.verification.localise import Localisation, localise, origins_of, with_origins
+from samebits.verification.explain import Explainer, Explanation
+from samebits.verification.fix import find_fix
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
 from samebits.verification.tools import Counted, Tools
+from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 
     from samebits.comparison.results import Origins
+    from samebits.verification.fix_results import Fix
     from samebits.verification.request import VerifyRequest
 
 
@@ -67,9 +70,30 @@ class _Verifier:
             comparison = self._judged(pair)
             if comparison.verdict != "identical":
                 break
+        explanation = Explanation(comparison)
         if comparison.verdict == "different" and self.request.localise:
-            comparison = self._explained(comparison, pair, role)
-        return self._result(comparison)
+            explainer = Explainer(self.series, self.tools, role, self._without)
+            explanation = explainer.explain(comparison, pair)
+        return self._result(*self._remedied(explanation))
+
+    def _remedied(self, explanation: Explanation) -> tuple[Comparison, Fix | None]:
+        """The comparison with remedies, and the patch if one was asked for."""
+        comparison, confirmed = explanation.comparison, explanation.confirmed
+        if comparison.verdict != "different":
+            return comparison, None
+        project = read_project(self.request.target, comparison.findings)
+        comparison = with_remedies(comparison, project)
+        if confirmed is not None:
+            findings = tuple(remedied(finding, confirmed) for finding in comparison.findings)
+            comparison = replace(comparison, findings=findings)
+        if not self.request.fix:
+            return comparison, None
+        fix = find_fix(self.series, self.tools, comparison)
+        first, *others = comparison.findings or (None,)
+        if first is not None:
+            others = [finding for finding in others if finding is not None]
+            comparison = replace(comparison, findings=(replace(first, remedy=fix.remedy(first)), *others))
+        return comparison, fix
 
     def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:
         """One of the runs that are compared."""
@@ -111,27 +135,6 @@ class _Verifier:
         note = fitness.exit_note(runs, target)
         return replace(comparison, notes=(*comparison.notes, note)) if note else comparison
 
-    def _explained(self, comparison: Comparison, pair: Pair, role: int) -> Comparison:
-        """The comparison with the origin of the difference, if that can be found."""
-        found = self._localised(comparison, pair, role, ())
-        origins = found.origins
-        if origins is None or not origins.unread or origins.findings:
-            return self._all(with_origins(comparison, found), Search(found, role))
-        comparison, pair = self._without(origins, pair, role)
-        if comparison.verdict != "different":
-            return comparison
-        found = self._localised(comparison, pair, role, origins.unread)
-        return self._all(with_origins(comparison, found), Search(found, role, origins.unread))
-
-    def _localised(
-        self, comparison: Comparison, pair: Pair, role: int, excused: tuple[str, ...]
-    ) -> Localisation:
-        if self.request.level == "op":  # the pair that was compared has it all
-            origins = origins_of(pair, self.tools, excused)
-            if origins is not None:
-                return Localisation(pair, origins, 0)
-        return localise(self.series, self.tools, comparison, role, excused)
-
     def _without(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:
         """The verdict without state that differs only in memory that nothing wrote and nothing read.
 
@@ -143,22 +146,7 @@ class _Verifier:
         notes = (*judged.notes, *(note for note in origins.notes if note not in judged.notes))
         return replace(judged, notes=notes), pair
 
-    def _all(self, comparison: Comparison, search: Search) -> Comparison:
-        """The comparison with all origins, and by how much the values there differ."""
-        origins = search.found.origins
-        if search.found.pair is None or origins is None or not origins.findings:
-            return comparison
-        kept = tuple(with_kept_values(each, self.tools, found.pair) for each in comparison.findings)
-        comparison = replace(comparison, findings=kept)
-        # Where several threads make steps, another run makes the operation at a step of another number.
-        if kept[0].difference is not None or comparison.several_threads:
-            return comparison
-        found = all_origins(self.series, self.tools, search)
-        # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
-        notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
-        return replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
-
-    def _result(self, comparison: Comparison) -> Verification:
+    def _result(self, comparison: Comparison, fix: Fix | None = None) -> Verification:
         seconds = time.monotonic() - self._started
         comparison = replace(comparison, notes=self._notes(comparison))
         target = self.request.target
@@ -169,6 +157,7 @@ class _Verifier:
             tuple(self.series.runs),
             seconds,
             sum(self._n_values.values()),
+            fix,
         )
 
     def _notes(self, comparison: Comparison) -> tuple[str, ...]:

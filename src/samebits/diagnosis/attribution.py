@@ -1,0 +1,99 @@
+"""What a set of pins that made runs identical says of the findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits.determinism.pins import pin_named
+from samebits.diagnosis.candidates import cause_of_pins
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.comparison.results import Finding
+    from samebits.diagnosis.search import Pins, SearchResult
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Pairs of runs with pins.
+
+    Args:
+        pins: their names.
+        identical: how many pairs were identical.
+        pairs: how many were made.
+    """
+
+    pins: Pins
+    identical: int
+    pairs: int
+
+    @property
+    def certain(self) -> bool:
+        """Whether no pair differed."""
+        return self.identical == self.pairs > 0
+
+    def line(self) -> str:
+        """As a line of evidence."""
+        pairs = f"{self.identical} of {self.pairs} pair" + ("" if self.pairs == 1 else "s")
+        return f"{words_of(self.pins)}, {pairs} of runs {'was' if self.pairs == 1 else 'were'} identical"
+
+
+def words_of(pins: Pins) -> str:
+    """Pins in words: `with the hash seed fixed and with the clock frozen`."""
+    return " and ".join(pin_named(name).words for name in pins)
+
+
+def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
+    """The findings with what the pins show: evidence, the cause where it was open or is another, remedies.
+
+    Each pin speaks for the findings that have one of its causes; if there are none, for the first whose cause
+    is open, else for the first. A cause that the draw log suggested gives way only where one pin alone
+    made the runs identical.
+
+    Args:
+        findings: the origins, the first one first.
+        confirmed: the smallest set of pins with which runs were identical.
+    """
+    listed = list(findings)
+    if not confirmed.certain:
+        return tuple(listed)
+    for name in confirmed.pins:
+        causes = pin_named(name).causes
+        for at in _spoken_for(listed, causes, alone=len(confirmed.pins) == 1):
+            cause = cause_of_pins(listed[at], causes)
+            listed[at] = replace(listed[at], cause=cause, confirmed_by=confirmed.line())
+    return tuple(listed)
+
+
+def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
+    """The finding whose remedy the pins have tried, with what came of it."""
+    remedy = finding.remedy
+    if remedy is None or remedy.confirmed is not None or not confirmed.certain:
+        return finding
+    if not set(remedy.controls) & set(confirmed.pins):
+        return finding
+    return replace(finding, remedy=replace(remedy, confirmed=True, pairs=confirmed.pairs))
+
+
+def failed_line(result: SearchResult) -> str:
+    """What to say where no set of pins made the runs identical."""
+    alone = [trial for trial in result.trials if trial.outcome == "different"]
+    if not alone:
+        return ""
+    tried = list(dict.fromkeys(pin for trial in alone for pin in trial.pins))
+    listed = ", ".join(tried[:_SHOWN]) + (f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else "")
+    return f"the runs still differed with these pinned: {listed} (`samebits verify --pin`)"
+
+
+def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool) -> list[int]:
+    numbered = list(enumerate(findings))
+    fitting = [at for at, finding in numbered if finding.cause in causes]
+    if fitting:
+        return fitting
+    unknown = [at for at, finding in numbered if finding.cause == "unknown"]
+    return unknown[:1] or ([0] if alone and findings else [])
+
+
+_SHOWN = 6

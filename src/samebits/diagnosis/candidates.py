@@ -1,0 +1,111 @@
+"""Which pins may make runs identical, by what is known of where they part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.diagnosis.remedy_table import row_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.comparison.results import Finding
+    from samebits.diagnosis.search import Pins
+
+# The likeliest first.
+ORDER = (
+    "seed-torch", "seed-numpy", "seed-python", "hash-seed", "clock", "entropy", "listing", "threads",
+    "deterministic", "completion", "layout", "serial-threads", "workers", "fill", "process", "file-times",
+    "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning", "seed-libraries",
+)  # fmt: skip
+_BY_CAUSE: dict[str, tuple[Pins, ...]] = {
+    "unseeded-torch": (("seed-torch",),),
+    "unseeded-numpy": (("seed-numpy",),),
+    "unseeded-python": (("seed-python",),),
+    "os-entropy": (("entropy",),),
+    "wall-clock": (("clock",),),
+    "hash-order": (("hash-seed",),),
+    "id-order": (("layout",),),
+    "nondeterministic-kernel": (("deterministic",), ("threads",)),
+    "race": (("completion",), ("serial-threads",), ("threads",)),
+    "worker-order": (("workers",), ("completion",)),
+    "uninitialized": (("fill",),),
+    "environment": (("process",), ("listing",), ("file-times",), ("memory-load",), ("inodes",), ("ports",)),
+    "thread-count": (("threads",), ("thread-calls",)),
+    "autotuning": (("autotuning",), ("clock",), ("eager",)),
+}
+# What no draw shows: hashes and addresses.
+_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",))
+# Where a difference came in without a known cause.
+_BY_ENTRY: dict[str, tuple[Pins, ...]] = {
+    "kernel": (("deterministic",), ("threads",)),
+    "rng": (("seed-torch",),),
+    "uninitialized": (("fill",),),
+    "order": (("hash-seed",), ("layout",), ("completion",), ("serial-threads",)),
+    "argument": _UNSEEN,
+    "outside": _UNSEEN,
+    "control-flow": _UNSEEN,
+    "batch": (*_UNSEEN, ("workers",)),
+}
+_SHARED_BY_ENTRY = {"nondeterministic-kernel": "kernel", "uninitialized": "uninitialized"}
+
+
+def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
+    """Sets of pins that the evidence suggests, the likeliest first.
+
+    Where several findings have causes, the first set holds a pin for each.
+
+    Args:
+        findings: the origins, the first one first.
+    """
+    found = list(findings)
+    choices = [_choices(finding) for finding in found]
+    together = _merged(sets[0] for sets in choices if sets)
+    alone = choices[0] if choices else ()
+    return tuple(dict.fromkeys([together, *alone] if together else alone))
+
+
+def every_pin(possible: Iterable[str], first: Iterable[Pins] = ()) -> Pins:
+    """All pins that are possible, those of likely sets first.
+
+    Args:
+        possible: names of the pins that can be used here.
+        first: likely sets.
+    """
+    allowed = set(possible)
+    ordered = dict.fromkeys([pin for pins in first for pin in pins] + list(ORDER) + sorted(allowed))
+    return tuple(pin for pin in ordered if pin in allowed)
+
+
+def cause_of_pins(finding: Finding, causes: Iterable[str]) -> str:
+    """The cause that is shown by a pin that made the runs identical.
+
+    Args:
+        finding: the origin.
+        causes: the causes that the pin is evidence for, the likeliest first.
+    """
+    listed = list(causes)
+    if finding.cause in listed:
+        return finding.cause
+    fitting = [cause for cause in listed if _SHARED_BY_ENTRY.get(cause, finding.entry) == finding.entry]
+    return (fitting or listed or ["unknown"])[0]
+
+
+def _choices(finding: Finding) -> tuple[Pins, ...]:
+    """Sets of pins for one finding: of the sources that differed, of its cause, of its entry."""
+    sources = [(source.cause, source.op) for source in finding.sources]
+    ranked = sorted(sources, key=lambda source: source[0] != finding.cause)
+    by_source = [_of_row(cause, op) for cause, op in ranked]
+    by_cause = [pins for cause, _ in ranked for pins in _BY_CAUSE.get(cause, ())]
+    known = _BY_CAUSE.get(finding.cause, ())
+    sets = (*by_source, *known, *by_cause, *_BY_ENTRY.get(finding.entry, ()))
+    return tuple(dict.fromkeys(pins for pins in sets if pins))
+
+
+def _of_row(cause: str, op: str) -> Pins:
+    row = row_for(cause, op)
+    return () if row is None else row.controls
+
+
+def _merged(sets: Iterable[Pins]) -> Pins:
+    return tuple(dict.fromkeys(pin for pins in sets for pin in pins))

@@ -1,0 +1,242 @@
+"""Which patches may take the origins of a difference away, the smallest and likeliest first."""
+
+from __future__ import annotations
+
+import ast
+import os
+from dataclasses import dataclass, field
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
+from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
+from samebits.diagnosis.patches.rule import Refusal, Spot
+from samebits.diagnosis.patches.script_head import head_edit, import_edit, library_of, usual_seed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from samebits.comparison.results import Finding
+    from samebits.diagnosis.patches.edits import Change
+    from samebits.diagnosis.patches.region import Lines
+    from samebits.diagnosis.patches.rule import Rule
+    from samebits.diagnosis.patches.source_file import Project, SourceFile
+    from samebits.hooks.frames import Site
+
+RULES = (*sets.RULES, *orders.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
+_FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
+_NO_CHANGE = {
+    "race": "threads or processes share something: which of them may go first is yours to say",
+    "worker-order": "workers share something: give each its own part of the data",
+    "environment": "a fact of the machine reached the numbers: use a number of your own",
+    "wall-clock": "a time reached the numbers: a fixed number of steps or samples has to come from you",
+    "unknown": "the cause is not known, and nothing on the lines that lead there is suspicious by itself",
+}
+_NOTHING = "no change could be made that is sure to be the right one"
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """What can be done about some findings.
+
+    Args:
+        patches: ways to do it, to be tried in this order.
+        refusals: why places were left alone, one line each.
+    """
+
+    patches: tuple[Patch, ...]
+    refusals: tuple[str, ...]
+
+
+@dataclass
+class _Draft:
+    """Changes that are collected for one patch."""
+
+    changes: dict[str, list[Change]] = field(default_factory=dict)
+    script: list[str] = field(default_factory=list)
+    early: bool = False
+
+    def merged(self, other: _Draft | None) -> _Draft:
+        """This one and another."""
+        if other is None:
+            return self
+        paths = [*self.changes, *(path for path in other.changes if path not in self.changes)]
+        both = {path: [*self.changes.get(path, ()), *other.changes.get(path, ())] for path in paths}
+        return _Draft(both, [*self.script, *other.script], self.early or other.early)
+
+
+def propose(findings: Iterable[Finding], project: Project) -> Proposal:
+    """The patches that may take the origins away.
+
+    Args:
+        findings: the origins.
+        project: the files of the user.
+    """
+    sources = Sources(project)
+    refusals: list[str] = []
+    drafts = [list(_drafts(sources, finding, refusals)) for finding in findings]
+    patches: dict[tuple[bytes, ...], Patch] = {}
+    for column in zip_longest(*drafts):
+        together = _Draft()
+        for row, draft in enumerate(column):
+            together = together.merged(draft or (drafts[row][-1] if drafts[row] else None))
+        patch = _patch(sources, together, refusals)
+        if patch is not None:
+            patches.setdefault(tuple(file.after.data for file in patch.files), patch)
+    return Proposal(tuple(patches.values()), tuple(dict.fromkeys(refusals)))
+
+
+def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
+    """The ways to take one origin away."""
+    causes = {finding.cause, *(source.cause for source in finding.sources)}
+    sites = _sites(finding)
+    refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
+    told, n_before, empty = refusals, len(refusals), True
+    for draft in _ways(sources, finding, (causes, sites), told):
+        if draft.changes or draft.script:
+            empty = False
+            yield draft
+    if empty and len(refusals) == n_before:
+        refusals.append(_NO_CHANGE.get(finding.cause, _NOTHING))
+
+
+def _ways(
+    sources: Sources, finding: Finding, what: tuple[set[str], list[Site]], refusals: list[str]
+) -> Iterator[_Draft]:
+    causes, sites = what
+    block = _seed_needs(finding)
+    early = any(site.function == "<module>" and site.file != sources.project.script for site in sites)
+    near = _changes(sources, causes, named_lines(sources, sites), refusals)
+    yield _Draft(near, block if _global_draw(finding) else [], early)
+    yield _Draft({}, block, early)
+    behind = _changes(sources, causes, lines_behind(sources, sites), refusals)
+    yield _Draft(behind, [], early)
+    yield _Draft(_changes(sources, causes, all_lines(sources), [], only="anywhere"), [], early)
+    last = _changes(sources, causes, all_lines(sources), [], only="last")
+    yield _Draft(last, block, early)
+
+
+def _sites(finding: Finding) -> list[Site]:
+    given = [source.site for source in finding.sources]
+    given += [finding.site, finding.other_site, finding.forward_site]
+    return list(dict.fromkeys(site for site in given if site is not None))
+
+
+def _seed_needs(finding: Finding) -> list[str]:
+    libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.sources)]
+    return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
+
+
+def _global_draw(finding: Finding) -> bool:
+    """Whether a global generator was drawn from, and not only a new one made without a seed."""
+    drawn = [source for source in finding.sources if library_of(source.cause)]
+    return any(not source.op.startswith(_FRESH) for source in drawn) if drawn else False
+
+
+def _changes(
+    sources: Sources, causes: set[str], lines: Lines, refusals: list[str], only: str = ""
+) -> dict[str, list[Change]]:
+    """What the rules propose on some lines."""
+    script = sources.syntax(sources.project.script)
+    seed = usual_seed(script)
+    found: dict[str, list[Change]] = {}
+    for path, numbers in lines.items():
+        syntax = sources.syntax(path)
+        for cause in sorted(causes) if syntax is not None else ():
+            spot = Spot(syntax, frozenset(numbers), cause, seed) if syntax is not None else None
+            for rule in _rules(cause, only) if spot is not None else ():
+                for change in rule.find(spot) if spot is not None else ():
+                    if isinstance(change, Refusal):
+                        refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+                    else:
+                        found.setdefault(path, []).append(change)
+    return found
+
+
+def _rules(cause: str, only: str) -> Iterator[Rule]:
+    for rule in torch_calls.LAST_RESORT if only == "last" else RULES:
+        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and not only)
+        if fits and (only != "anywhere" or rule.anywhere):
+            yield rule
+
+
+def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None:
+    """The patch of a draft; None where it changes nothing, or what it gives is no Python any more."""
+    edits: dict[str, list[Edit]] = {}
+    why: list[str] = []
+    needs = list(draft.script)
+    for path, changes in draft.changes.items():
+        for change in _compatible(changes):
+            edits.setdefault(path, []).extend(change.edits)
+            why.append(f"{os.path.basename(path)}:{change.line}: {change.why}" if change.line else change.why)
+            own = path == sources.project.script
+            needs += [need for need in change.needs if own or not need.startswith("import:")]
+            edits[path] += _imports(sources, path, change)
+    _add_head(sources, draft, (needs, edits, why), refusals)
+    files = [_patched(sources, path, some) for path, some in edits.items() if some]
+    kept = [file for file in files if file is not None and file.before != file.after]
+    if not kept or len(kept) != len([some for some in edits.values() if some]):
+        return None
+    return Patch(tuple(kept), tuple(dict.fromkeys(why)), changed_line(kept[0].before, kept[0].after))
+
+
+def _add_head(
+    sources: Sources, draft: _Draft, parts: tuple[list[str], dict[str, list[Edit]], list[str]],
+    refusals: list[str],
+) -> None:  # fmt: skip
+    """The seeds and switches that go into the script."""
+    needs, edits, why = parts
+    script = sources.project.script
+    syntax = sources.syntax(script)
+    if all(need.startswith("import:") for need in needs):
+        return
+    if syntax is None:
+        refusals.append(sources.refusal(script) or "there is no script to put seeds into")
+        return
+    edit = head_edit(sources, syntax, needs, early=draft.early)
+    if isinstance(edit, str):
+        refusals.append(edit)
+    elif edit is not None:
+        edits.setdefault(script, []).append(edit)
+        libraries = [need.partition(":")[2] for need in dict.fromkeys(needs) if need.startswith("seed:")]
+        seeded = ", ".join(libraries)
+        why += [f"{os.path.basename(script)}: a seed for {seeded}"] if seeded else []
+
+
+def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
+    syntax = sources.syntax(path)
+    modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
+    found = [import_edit(syntax, module) for module in modules] if syntax is not None else []
+    return [edit for edit in found if edit is not None]
+
+
+def _compatible(changes: Iterable[Change]) -> Iterator[Change]:
+    """Changes without those that touch text which an earlier one replaces."""
+    taken: list[Edit] = []
+    for change in dict.fromkeys(changes):
+        if not any(_clash(edit, other) for edit in change.edits for other in taken):
+            taken += change.edits
+            yield change
+
+
+def _clash(edit: Edit, other: Edit) -> bool:
+    if edit.start == edit.end and other.start == other.end:
+        return edit == other  # the same thing put around twice
+    return edit.start < other.end and other.start < edit.end
+
+
+def _patched(sources: Sources, path: str, edits: list[Edit]) -> PatchedFile | None:
+    file = sources.project.file(path)
+    if file is None:
+        return None
+    after = spliced(file, edits)
+    return PatchedFile(file, after) if _is_python(after) else None
+
+
+def _is_python(file: SourceFile) -> bool:
+    try:
+        ast.parse(file.text)
+    except SyntaxError:
+        return False
+    return True

@@ -1,0 +1,187 @@
+"""What is put at the head of a script or module: imports, seeds, switches."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from samebits.diagnosis.patches.edits import Edit
+from samebits.diagnosis.patches.rule import literal_value
+from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.diagnosis.patches.region import Sources
+    from samebits.diagnosis.patches.syntax import Syntax
+
+# What stands between imports and sets up what follows.
+_SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
+_LIBRARY = {"unseeded-python": "random", "unseeded-numpy": "numpy", "unseeded-torch": "torch"}
+_CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
+_MOST_SEED = 2**32 - 1
+
+
+def library_of(cause: str) -> str:
+    """The library that a cause says was not seeded; empty for another cause."""
+    return _LIBRARY.get(cause, "")
+
+
+def usual_seed(syntax: Syntax | None) -> int:
+    """The number that a script seeds with already; 0 where it does not."""
+    for node in syntax.nodes if syntax is not None else ():
+        if isinstance(node, ast.Call) and node.args and syntax is not None:
+            value = literal_value(node.args[0])
+            if syntax.name(node.func) in SEEDERS and type(value) is int and 0 <= value <= _MOST_SEED:
+                return value
+    return 0
+
+
+def import_edit(syntax: Syntax, module: str) -> Edit | None:
+    """An import at the top of a file; None where it is there."""
+    if syntax.local_name(module):
+        return None
+    at = _first_line(syntax)
+    return Edit(at, at, f"import {module}\n")
+
+
+def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: bool) -> Edit | str | None:
+    """Seeds and switches after the imports of a script.
+
+    Args:
+        sources: the project.
+        syntax: the script.
+        needs: such as `seed:torch` and `deterministic:`; `import:random` for what another change imports.
+        early: before the first import of a module of the project, which draws while it is imported.
+
+    Returns:
+        None where all of it is there, text where there is no place for it.
+    """
+    prefix = _prefix(syntax)
+    if early:
+        prefix = _before_own(sources, syntax, prefix)
+    lines = sorted(_lines(syntax, set(needs), prefix), key=lambda line: not line.startswith("import "))
+    if not lines:
+        return None
+    imports = [s for s in prefix if _imports(s) or _is_docstring(s)]
+    if not imports:
+        at = _first_line(syntax)
+        return Edit(at, at, "\n".join(lines) + "\n\n")
+    last = imports[-1].end_lineno or imports[-1].lineno
+    if any(s.lineno == last and s is not imports[-1] for s in syntax.tree.body):
+        return f"{syntax.file.path}:{last} holds two statements: there is no line to put seeds after"
+    at = syntax.line_start(last + 1)
+    ended = syntax.raw[:at].endswith((b"\n", b"\r"))
+    followed = bool(syntax.line_text(last + 1).strip()) if at < len(syntax.raw) else False
+    n_imports = sum(line.startswith("import ") for line in lines)
+    new_imports, others = "".join(f"{line}\n" for line in lines[:n_imports]), "\n".join(lines[n_imports:])
+    text = ("" if ended else "\n") + new_imports + "\n" + others + "\n" + ("\n" if followed else "")
+    return Edit(at, at, text)
+
+
+def _lines(syntax: Syntax, needs: set[str], prefix: list[ast.stmt]) -> list[str]:
+    present = {syntax.name(call.func): call for call in _calls_at_head(syntax, prefix)}
+    seeded = {SEEDERS[n] for n, call in present.items() if n in SEEDERS and _is_constant(call)}
+    wanted = [library for library in ("random", "numpy", "torch") if f"seed:{library}" in needs]
+    wanted = [library for library in wanted if library not in seeded]
+    names = {library: name for library in wanted if (name := _known_at(prefix, library))}
+    names |= {library: library for library in wanted if f"import:{library}" in needs and library not in names}
+    lines = seed_block(wanted, names, usual_seed(syntax)) if wanted else []
+    if "deterministic:" in needs and "torch.use_deterministic_algorithms" not in present:
+        torch = _known_at(prefix, "torch")
+        if b"cuda" in syntax.raw and b"CUBLAS_WORKSPACE_CONFIG" not in syntax.raw:
+            lines += ([] if _known_at(prefix, "os") else ["import os"]) + list(_CUDA)
+        if not torch and "import torch" not in lines:
+            lines.append("import torch")
+        lines.append(f"{torch or 'torch'}.use_deterministic_algorithms(True)")
+    if "threads:" in needs and "torch.set_num_threads" not in present:
+        torch = _known_at(prefix, "torch")
+        lines += [] if torch else ["import torch"]
+        lines.append(f"{torch or 'torch'}.set_num_threads(1)")
+    return lines
+
+
+def _known_at(prefix: list[ast.stmt], module: str) -> str:
+    """How a module is called behind the prefix; empty if it is not imported by then."""
+    for statement in prefix:
+        for node in ast.walk(statement):
+            for alias in node.names if isinstance(node, ast.Import) else ():
+                if alias.name == module and alias.asname:
+                    return alias.asname
+                if not alias.asname and alias.name.partition(".")[0] == module:
+                    return module
+    return ""
+
+
+def _calls_at_head(syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.Call]:
+    """Calls that are statements right behind the imports."""
+    calls = []
+    for statement in syntax.tree.body[len(prefix) :]:
+        if not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)):
+            break
+        calls.append(statement.value)
+    inner = (s.value for s in prefix if isinstance(s, ast.Expr))
+    return [*(value for value in inner if isinstance(value, ast.Call)), *calls]
+
+
+def _is_constant(call: ast.Call) -> bool:
+    return bool(call.args) and isinstance(literal_value(call.args[0]), int)
+
+
+def _prefix(syntax: Syntax) -> list[ast.stmt]:
+    """The statements up to the last of the first imports."""
+    found: list[ast.stmt] = []
+    for statement in syntax.tree.body:
+        if not (_imports(statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
+            break
+        found.append(statement)
+    while found and not (_imports(found[-1]) or _is_docstring(found[-1])):
+        found.pop()
+    return found
+
+
+def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:
+    for index, statement in enumerate(prefix):
+        names = [alias.name for alias in getattr(statement, "names", ())]
+        if isinstance(statement, ast.ImportFrom):
+            names = ["." * statement.level + (statement.module or "")]
+        if any(sources.project.module(name, syntax.file.path) for name in names):
+            return prefix[:index]
+    return prefix
+
+
+def _imports(statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.If | ast.Try):
+        return all(_imports(inner) or _is_plain(inner) for inner in statement.body)
+    return isinstance(statement, ast.Import | ast.ImportFrom)
+
+
+def _is_plain(statement: ast.stmt) -> bool:
+    """What stands beside an import in a `try`: a flag, `pass`."""
+    return isinstance(statement, ast.Pass) or (
+        isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Constant)
+    )
+
+
+def _is_docstring(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(literal_value(statement.value), str)
+
+
+def _sets_up(syntax: Syntax, statement: ast.stmt) -> bool:
+    target: ast.expr | None = None
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        target = target.value if isinstance(target, ast.Subscript) else target
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        target = statement.value.func
+    return target is not None and syntax.name(target).startswith((*_SETUP, *SEEDERS))
+
+
+def _first_line(syntax: Syntax) -> int:
+    """Where the first statement behind the docstring and the imports from `__future__` begins."""
+    for statement in syntax.tree.body:
+        future = isinstance(statement, ast.ImportFrom) and statement.module == "__future__"
+        if not (future or _is_docstring(statement)):
+            first = min([statement.lineno, *(d.lineno for d in getattr(statement, "decorator_list", ()))])
+            return syntax.line_start(first)
+    return len(syntax.raw)

@@ -1,0 +1,248 @@
+"""Sets that are iterated: a fixed order instead of that of hashes and addresses."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from samebits.diagnosis.patches.edits import Change, Edit
+from samebits.diagnosis.patches.rule import Refusal, Rule, causes
+from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from samebits.diagnosis.patches.rule import Spot
+    from samebits.diagnosis.patches.syntax import Syntax
+
+_MAKERS = ("builtins.set", "builtins.frozenset")
+_METHODS = ("union", "intersection", "difference", "symmetric_difference")
+_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+_ORDERED = (
+    "list", "tuple", "enumerate", "zip", "map", "filter", "iter", "sum", "reversed", "next", "dict",
+)  # fmt: skip
+_TAKERS = {f"builtins.{name}" for name in _ORDERED} | {
+    "itertools.chain", "itertools.islice", "itertools.product", "itertools.combinations",
+    "itertools.permutations", "itertools.cycle", "functools.reduce", "collections.deque",
+    "collections.OrderedDict", "numpy.fromiter", "torch.utils.data.Subset",
+}  # fmt: skip
+_ORDERLESS = {
+    f"builtins.{name}" for name in ("sorted", "set", "frozenset", "any", "all", "len", "min", "max", "sum")
+} - {"builtins.sum"}
+_ANNOTATIONS = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet")
+_DEPTH = 6
+
+
+def iterated_sets(spot: Spot) -> Iterator[Change | Refusal]:
+    """Each place where the order of a set is taken."""
+    for node in spot.nodes():
+        for taken in _taken(spot.syntax, node):
+            if is_set(spot.syntax, taken) and not _does_not_matter(spot.syntax, node):
+                yield from _ordered(spot, taken)
+        if isinstance(node, ast.Call) and _pops_set(spot.syntax, node):
+            yield Refusal("`pop` of a set takes any element: say which one it should be", node.lineno)
+
+
+def _ordered(spot: Spot, taken: ast.expr) -> Iterator[Change | Refusal]:
+    if spot.cause != "id-order":
+        yield _sorted(spot, taken)
+        return
+    change = _insertion_order(spot, taken) or _named(spot, taken)
+    yield change or Refusal("objects without an order of their own: keep them in a list", taken.lineno)
+
+
+def _sorted(spot: Spot, taken: ast.expr) -> Change:
+    """`sorted(...)` around a set, or in the place of the `list` around it."""
+    why = "a set is taken in sorted order, not in that of the hashes"
+    above = spot.syntax.parent(taken)
+    alone = isinstance(above, ast.Call) and above.args == [taken] and not above.keywords
+    if alone and isinstance(above, ast.Call) and spot.syntax.name(above.func) == "builtins.list":
+        return spot.replace(above.func, "sorted", why)
+    return spot.wrap(taken, "sorted(", ")", why)
+
+
+def _insertion_order(spot: Spot, node: ast.expr) -> Change | None:
+    """`dict.fromkeys(...)` in the place of an expression that makes a set: equal elements once, in order."""
+    why = "elements once each, in the order in which they came, not in that of their addresses"
+    text = _as_dict(spot.syntax, node)
+    return None if text is None else spot.replace(node, text, why)
+
+
+def _as_dict(syntax: Syntax, node: ast.expr) -> str | None:
+    if isinstance(node, ast.SetComp):
+        return f"dict.fromkeys({syntax.source(node)[1:-1].strip()})"
+    if isinstance(node, ast.Set):
+        return f"dict.fromkeys([{syntax.source(node)[1:-1].strip()}])"
+    if isinstance(node, ast.Call) and syntax.name(node.func) == "builtins.set" and not node.keywords:
+        inner = ", ".join(syntax.source(arg) for arg in node.args)
+        return f"dict.fromkeys({inner})" if inner else "{}"
+    return None
+
+
+def _named(spot: Spot, node: ast.expr) -> Change | None:
+    """A set with a name becomes a dict, where all that is done with it works with one."""
+    if not isinstance(node, ast.Name):
+        return None
+    syntax, edits = spot.syntax, []
+    function = syntax.function(node)
+    uses = [n for n in syntax.nodes if isinstance(n, ast.Name) and n.id == node.id]
+    for use in uses:
+        if syntax.function(use) is not function and not _within(syntax, use, function):
+            return None
+        value = _value_given(syntax, use)
+        if value is not None:
+            text = _as_dict(syntax, value)
+            if text is None:
+                return None
+            edits.append(Edit(*syntax.span(value), text))
+        elif not _works_with_dict(syntax, use, edits):
+            return None
+    why = f"{node.id} keeps its elements in the order in which they came, not in that of their addresses"
+    return Change(tuple(edits), why, node.lineno) if edits else None
+
+
+def _within(syntax: Syntax, node: ast.AST, function: ast.AST | None) -> bool:
+    return function is not None and any(above is function for above in syntax.ancestors(node))
+
+
+def _value_given(syntax: Syntax, use: ast.Name) -> ast.expr | None:
+    """What is assigned to a name, or united with it in place."""
+    above = syntax.parent(use)
+    if isinstance(above, ast.Assign) and use in above.targets:
+        return above.value
+    if isinstance(above, ast.AugAssign) and above.target is use and isinstance(above.op, ast.BitOr):
+        return above.value
+    return None
+
+
+def _works_with_dict(syntax: Syntax, use: ast.Name, edits: list[Edit]) -> bool:
+    """Whether a use of a set works with a dict; `.add(x)` becomes an item that is set."""
+    above = syntax.parent(use)
+    if isinstance(above, ast.Compare):
+        return any(isinstance(op, ast.In | ast.NotIn) for op in above.ops)
+    if isinstance(above, ast.comprehension | ast.For):
+        return above.iter is use
+    if isinstance(above, ast.Call) and use in above.args:
+        return syntax.name(above.func) in _TAKERS | _ORDERLESS
+    if isinstance(above, ast.Attribute) and above.attr == "add":
+        call = syntax.parent(above)
+        if isinstance(call, ast.Call) and isinstance(syntax.parent(call), ast.Expr) and len(call.args) == 1:
+            item = f"{use.id}[{syntax.source(call.args[0])}] = None"
+            edits.append(Edit(*syntax.span(call), item))
+            return True
+    return isinstance(above, ast.Starred | ast.UnaryOp | ast.If | ast.While)
+
+
+def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
+    """Whether an expression is known to be a set."""
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
+        return is_set(syntax, node.left, depth + 1) or _are_keys(syntax, node.left)
+    if isinstance(node, ast.Call):
+        return _gives_set(syntax, node, depth)
+    given: Iterable[ast.AST | None] = ()
+    if isinstance(node, ast.IfExp):
+        given = (node.body, node.orelse)
+    elif isinstance(node, ast.Name):
+        given = _values(syntax, node)
+    elif isinstance(node, ast.Attribute):
+        given = _attribute_values(syntax, node.attr)
+    return isinstance(node, ast.Set | ast.SetComp) or any(is_set(syntax, v, depth + 1) for v in given)
+
+
+def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
+    if syntax.name(call.func) in _MAKERS:
+        return True
+    if isinstance(call.func, ast.Attribute) and call.func.attr in (*_METHODS, "copy"):
+        return is_set(syntax, call.func.value, depth + 1)
+    if not isinstance(call.func, ast.Name):
+        return False
+    for node in syntax.nodes:
+        if isinstance(node, ast.FunctionDef) and node.name == call.func.id:
+            if _says_set(syntax, node.returns):
+                return True
+            returned = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
+            return any(is_set(syntax, value, depth + 1) for value in returned)
+    return False
+
+
+def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
+    """Whether an expression is the keys of a dict, whose union with something is a set."""
+    return isinstance(node, ast.Call) and syntax.name(node.func).endswith((".keys", ".items"))
+
+
+def _values(syntax: Syntax, name: ast.Name) -> Iterator[ast.AST | None]:
+    """What a name is given, in the same function or outside of all."""
+    function = syntax.function(name)
+    for node in syntax.nodes:
+        if syntax.function(node) not in (function, None):
+            continue
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from _matched(target, node.value, name.id)
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            if node.target.id == name.id:
+                yield ast.Set(elts=[]) if _says_set(syntax, node.annotation) else node.value
+        elif isinstance(node, ast.NamedExpr) and node.target.id == name.id:
+            yield node.value
+    for argument in parameters(function):
+        if argument.arg == name.id and _says_set(syntax, argument.annotation):
+            yield ast.Set(elts=[])
+
+
+def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    """What of `a, b = set(), set()` a name is given."""
+    if isinstance(target, ast.Name) and target.id == name:
+        yield value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for inner, given in zip(target.elts, value.elts, strict=False):
+            yield from _matched(inner, given, name)
+
+
+def _attribute_values(syntax: Syntax, attribute: str) -> Iterator[ast.AST | None]:
+    for node in syntax.nodes:
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        if isinstance(node, ast.AnnAssign):
+            targets = [node.target]
+        for target in targets:
+            if isinstance(target, ast.Attribute) and target.attr == attribute:
+                yield getattr(node, "value", None)
+
+
+def _says_set(syntax: Syntax, annotation: ast.expr | None) -> bool:
+    text = "" if annotation is None else syntax.source(annotation).strip("\"'")
+    return text.partition("[")[0].rpartition(".")[2] in _ANNOTATIONS
+
+
+def _taken(syntax: Syntax, node: ast.AST) -> Iterator[ast.expr]:
+    """The expressions whose order a node takes."""
+    if isinstance(node, ast.For | ast.AsyncFor):
+        yield node.iter
+    elif isinstance(node, COMPREHENSIONS) and not isinstance(node, ast.SetComp):
+        yield from (generator.iter for generator in node.generators)
+    elif isinstance(node, ast.Starred) and not isinstance(syntax.parent(node), ast.Set):
+        yield node.value
+    elif isinstance(node, ast.Call):
+        joins = isinstance(node.func, ast.Attribute) and node.func.attr in ("join", "extend", "fromkeys")
+        if joins or syntax.name(node.func) in _TAKERS:
+            yield from (arg for arg in node.args if not isinstance(arg, ast.Starred))
+    elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List):
+        yield node.value
+
+
+def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
+    """Whether what takes the order is itself put in order, or into a set, or only counted."""
+    above = syntax.parent(node)
+    if isinstance(above, ast.Starred):
+        above = syntax.parent(above)
+    return isinstance(above, ast.Call) and syntax.name(above.func) in _ORDERLESS
+
+
+def _pops_set(syntax: Syntax, call: ast.Call) -> bool:
+    if not isinstance(call.func, ast.Attribute) or call.args:
+        return False
+    return call.func.attr == "pop" and is_set(syntax, call.func.value)
+
+
+RULES = (Rule(causes("hash-order id-order"), iterated_sets, anywhere=True),)

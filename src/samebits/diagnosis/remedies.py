@@ -1,0 +1,75 @@
+"""The remedy for a finding: what to change, and which controls of `samebits run` do the same."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Remedy, place
+from samebits.determinism.op_advice import ADVICE
+from samebits.diagnosis.patches.propose import propose
+from samebits.diagnosis.remedy_table import row_for
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison, Finding
+    from samebits.diagnosis.patches.source_file import Project
+
+_WORKERS = "worker"
+
+
+def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | None:
+    """What to change so that a difference goes; None where the cause is not known.
+
+    Args:
+        finding: the origin.
+        project: the user's files, to show the change on the user's own line; None leaves it out.
+    """
+    row = row_for(finding.cause, _source(finding), in_worker=_in_worker(finding))
+    if row is None:
+        return None
+    remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
+    patches = propose([finding], project).patches if project is not None else ()
+    if not patches:
+        return remedy
+    before, after = patches[0].first
+    return replace(remedy, before=before, after=after)
+
+
+def with_remedies(comparison: Comparison, project: Project | None = None) -> Comparison:
+    """The comparison with a remedy for each finding that has none yet."""
+    findings = tuple(
+        finding if finding.remedy is not None else replace(finding, remedy=remedy_for(finding, project))
+        for finding in comparison.findings
+    )
+    return replace(comparison, findings=findings)
+
+
+def op_advice(op: str) -> str:
+    """What to use in place of an op that has no deterministic kernel, by its name in torch; else empty."""
+    words = set(re.split(r"[:._]+", op.lower())) - {"aten", "default", "backward", ""}
+    for advice in ADVICE:
+        name = {word for word in re.split(r"[^a-z0-9]+|_", advice.pattern.lower()) if word}
+        if words and words <= name:
+            return advice.instead
+    return ""
+
+
+def _source(finding: Finding) -> str:
+    """What gave the evidence: the first draw of the finding's cause, else the op."""
+    drawn = (source.op for source in finding.sources if source.cause == finding.cause)
+    return next(drawn, finding.op or "")
+
+
+def _in_worker(finding: Finding) -> bool:
+    return finding.kind == "batch" and any(_WORKERS in line for line in finding.evidence)
+
+
+def _with_place(text: str, finding: Finding) -> str:
+    """The sentence, with the line of the source where that is not the finding's own."""
+    drawn = (source for source in finding.sources if source.cause == finding.cause)
+    source = next(drawn, None)
+    if source is None or source.site is None or source.site == finding.site:
+        extra = op_advice(finding.op or "") if finding.cause == "nondeterministic-kernel" else ""
+        return f"{text}; or instead of the op: {extra}" if extra else text
+    return f"{text} ({source.op} at {place(source.site)})"

@@ -1,0 +1,65 @@
+"""Which pins make the runs identical, and what that says of the findings."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.determinism.pins import PINS, why_not
+from samebits.diagnosis.attribution import Confirmation, attributed, failed_line
+from samebits.diagnosis.candidates import every_pin, likely_pins
+from samebits.diagnosis.search import search
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison
+    from samebits.diagnosis.search import Outcome, Pins
+    from samebits.verification.interventions import Interventions
+
+# What two runs may have in common by chance: then one pair says little.
+_FEW_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
+_MANY_PAIRS = 3
+
+
+class Diagnosis:
+    """Tries pins, the likely ones first, until the runs are identical.
+
+    Args:
+        interventions: makes the runs.
+        pinned: names of the pins that every run has already.
+    """
+
+    def __init__(self, interventions: Interventions, pinned: Pins = ()) -> None:
+        self._interventions = interventions
+        self._possible = tuple(pin.name for pin in PINS if pin.name not in pinned and not why_not(pin))
+        self._tried: dict[frozenset[str], Outcome] = {}
+        self.confirmed: Confirmation | None = None
+
+    def settle(self, comparison: Comparison, *, all_pins: bool) -> Comparison:
+        """The comparison with what pins show of its findings.
+
+        Args:
+            comparison: with its findings.
+            all_pins: try those too that nothing suggests.
+        """
+        likely = [pins for pins in likely_pins(comparison.findings) if set(pins) <= set(self._possible)]
+        every = every_pin(self._possible, likely) if all_pins else ()
+        result = search(likely, every, self._test)
+        if result.pins is None:
+            line = failed_line(result) if all_pins else ""
+            return replace(comparison, notes=(*comparison.notes, line)) if line else comparison
+        more = self._pairs(comparison, result.pins) - 1
+        identical = self._interventions.repeat(result.pins, more)
+        self.confirmed = Confirmation(result.pins, identical + 1, more + 1)
+        return replace(comparison, findings=attributed(comparison.findings, self.confirmed))
+
+    def _test(self, pins: Pins) -> Outcome:
+        known = self._tried.get(frozenset(pins))
+        if known is None:
+            known = self._tried[frozenset(pins)] = self._interventions.test(pins)
+        return known
+
+    @staticmethod
+    def _pairs(comparison: Comparison, pins: Pins) -> int:
+        """How many pairs must agree: one where chance has so many values that two are never alike."""
+        causes = {finding.cause for finding in comparison.findings}
+        return 1 if causes <= _FEW_VALUES and len(pins) == 1 else _MANY_PAIRS

@@ -1,0 +1,154 @@
+"""Why two runs differ: the operation, all origins, the pins that take the difference away."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Protocol
+
+from samebits.comparison.results import LATE
+from samebits.verification.diagnose import Diagnosis
+from samebits.verification.further import Search, all_origins
+from samebits.verification.interventions import Extent, Interventions
+from samebits.verification.kept import with_kept_values
+from samebits.verification.localise import Localisation, localise, origins_of, with_origins
+from samebits.verification.series import BudgetSpent
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison, Origins
+    from samebits.diagnosis.attribution import Confirmation
+    from samebits.verification.series import Pair, Series
+    from samebits.verification.tools import Tools
+
+LEAST_BUDGET_S = 60.0
+BUDGET_RUNS = 15  # so many times the first run, where that is more
+_SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
+_SPARE_STEPS = 3
+_SLOWEST = 3.0  # a run with pins that takes so many times the first one is ended
+_SLACK_S = 20.0
+
+
+class Without(Protocol):
+    """**Protocol:** judges a pair again without memory that nothing wrote and nothing read."""
+
+    def __call__(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:
+        """The verdict without that memory, and the pair that it is about."""
+        ...
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What is known of a difference.
+
+    Args:
+        comparison: with origins, evidence and causes.
+        confirmed: the pins that made the runs identical, if any did.
+    """
+
+    comparison: Comparison
+    confirmed: Confirmation | None = None
+
+
+class Explainer:
+    """Explains one difference, as far as time allows.
+
+    Args:
+        series: makes the runs.
+        tools: compare them.
+        role: which of the compared runs differed from the first.
+        without: judges again without memory that nothing read.
+    """
+
+    def __init__(self, series: Series, tools: Tools, role: int, without: Without) -> None:
+        self._series = series
+        self._tools = tools
+        self._role = role
+        self._without = without
+        self._diagnosis: Diagnosis | None = None
+
+    def explain(self, comparison: Comparison, pair: Pair) -> Explanation:
+        """What is known of a difference when its origins are found, or the time is over.
+
+        Args:
+            comparison: what the step-level pair said.
+            pair: its runs.
+        """
+        budget = self._series.request.budget
+        if budget is None:
+            budget = max(LEAST_BUDGET_S, BUDGET_RUNS * pair.first.seconds)
+        self._series.deadline = time.monotonic() + budget
+        self._comparison = comparison
+        try:
+            self._explain(pair)
+        except BudgetSpent:
+            note = (
+                f"the time for explaining, {budget:.0f} s, was over before the search was: this is what is "
+                "known so far; --budget SECONDS gives it more"
+            )
+            self._comparison = replace(self._comparison, notes=(*self._comparison.notes, note))
+        finally:
+            self._series.deadline = None
+        return Explanation(self._comparison, self._diagnosis.confirmed if self._diagnosis else None)
+
+    def _explain(self, pair: Pair) -> None:
+        excused: tuple[str, ...] = ()
+        found = self._localised(pair, excused)
+        origins = found.origins
+        if origins is not None and origins.unread and not origins.findings:
+            self._comparison, pair = self._without(origins, pair, self._role)
+            if self._comparison.verdict != "different":
+                return
+            excused = origins.unread
+            found = self._localised(pair, excused)
+        self._comparison = with_origins(self._comparison, found)
+        self._measure_kept(found)
+        diagnosis = self._diagnosis = self._begin_diagnosis(pair, excused)
+        self._comparison = diagnosis.settle(self._comparison, all_pins=False)
+        if diagnosis.confirmed is None or self._unmeasured(found):
+            self._find_all(Search(found, self._role, excused))
+        if diagnosis.confirmed is None:
+            self._comparison = diagnosis.settle(self._comparison, all_pins=True)
+
+    def _localised(self, pair: Pair, excused: tuple[str, ...]) -> Localisation:
+        if self._series.request.level == "op":  # the pair that was compared has it all
+            origins = origins_of(pair, self._tools, excused)
+            if origins is not None:
+                return Localisation(pair, origins, 0)
+        return localise(self._series, self._tools, self._comparison, self._role, excused)
+
+    def _measure_kept(self, found: Localisation) -> None:
+        if found.pair is not None and found.origins is not None and found.origins.findings:
+            pair, findings = found.pair, self._comparison.findings
+            kept = tuple(with_kept_values(each, self._tools, pair) for each in findings)
+            self._comparison = replace(self._comparison, findings=kept)
+
+    def _unmeasured(self, found: Localisation) -> bool:
+        """Whether the values of the first origin are still to be fetched."""
+        findings = found.origins.findings if found.origins is not None else ()
+        first = self._comparison.findings[0] if findings else None
+        return first is not None and first.difference is None and None not in first.events
+
+    def _find_all(self, search: Search) -> None:
+        """All origins, and by how much the values there differ."""
+        comparison, origins = self._comparison, search.found.origins
+        if search.found.pair is None or origins is None or not origins.findings:
+            return
+        # Where several threads make steps, another run makes the operation at a step of another number.
+        if comparison.several_threads:
+            return
+        known = replace(search.found, origins=replace(origins, findings=comparison.findings))
+        found = all_origins(self._series, self._tools, replace(search, found=known))
+        # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+        notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
+        self._comparison = replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
+
+    def _begin_diagnosis(self, pair: Pair, excused: tuple[str, ...]) -> Diagnosis:
+        first_step, seconds = self._comparison.first_step, pair.first.seconds
+        bounded = seconds > _SHORT_S and first_step is not None and not self._comparison.several_threads
+        extent = Extent(
+            self._role,
+            max_steps=first_step + _SPARE_STEPS if bounded and first_step is not None else None,
+            excused=excused,
+            limit_s=_SLOWEST * seconds + _SLACK_S,
+        )
+        return Diagnosis(Interventions(self._series, self._tools, extent), self._series.request.pins)

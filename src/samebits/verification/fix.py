@@ -1,0 +1,201 @@
+"""Trying patches: runs with other text in the place of the user's files, which stay as they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Comparison
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, changed_line
+from samebits.diagnosis.patches.propose import propose
+from samebits.recording.settings import RecordingSettings
+from samebits.verification import fitness
+from samebits.verification.fix_results import Fix
+from samebits.verification.localise import localise, with_origins
+from samebits.verification.series import Pair, Plan
+from samebits.verification.user_files import read_project
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.comparison.results import Finding
+    from samebits.diagnosis.patches.source_file import Project
+    from samebits.verification.series import Series
+    from samebits.verification.tools import Tools
+
+    Pairs = tuple[tuple[str, str], ...]
+
+MOST_ROUNDS = 4
+_MOST_TRIED = 6
+# What two runs may have in common by chance: then one pair says little.
+_FEW_BITS = (
+    "race", "nondeterministic-kernel", "hash-order", "id-order", "environment", "worker-order",
+    "thread-count", "autotuning", "uninitialized", "unknown",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What runs with a patch showed: `words` is empty where they were identical."""
+
+    pairs: int
+    words: str
+    comparison: Comparison | None = None
+
+
+def find_fix(series: Series, tools: Tools, comparison: Comparison) -> Fix:
+    """Look for a patch with which the runs are identical.
+
+    Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
+    and the new origin is patched as well, at most `MOST_ROUNDS` times.
+
+    Args:
+        series: makes the runs.
+        tools: compare them.
+        comparison: the difference, with its origins.
+    """
+    project = read_project(series.request.target, comparison.findings)
+    return _Search(series, tools, project).search(comparison)
+
+
+def pairs_needed(findings: Sequence[Finding]) -> int:
+    """How many pairs must be identical: 3 where two runs may agree by chance, else 1."""
+    causes = {finding.cause for finding in findings}
+    causes |= {source.cause for finding in findings for source in finding.sources}
+    return 3 if causes & set(_FEW_BITS) else 1
+
+
+class _Search:
+    """One search for a patch."""
+
+    def __init__(self, series: Series, tools: Tools, project: Project) -> None:
+        self._series, self._tools = series, tools
+        self._original = project
+        self._tried = 0
+        self._refusals: list[str] = []
+        self._why: list[str] = []
+
+    def search(self, comparison: Comparison) -> Fix:
+        project, best, needed = self._original, None, 1
+        findings: Sequence[Finding] = comparison.findings
+        for _ in range(MOST_ROUNDS):
+            needed = max(needed, pairs_needed(findings))
+            step = self._round(project, findings, needed)
+            if step is None:
+                break
+            project, trial = step
+            best = self._fix(project, trial)
+            if not trial.words or trial.comparison is None:
+                break
+            findings = trial.comparison.findings
+        if best is None:
+            return Fix(None, self._original.root, refusals=tuple(dict.fromkeys(self._refusals)))
+        return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
+
+    def _round(
+        self, project: Project, findings: Sequence[Finding], needed: int
+    ) -> tuple[Project, _Trial] | None:
+        """The first patch that helps: with it nothing differs, or the first origin is another one."""
+        proposal = propose(findings, project)
+        self._refusals += proposal.refusals
+        failed: tuple[Project, _Trial] | None = None
+        for patch in proposal.patches:
+            if self._tried >= _MOST_TRIED:
+                break
+            patched = project.replaced(tuple(file.after for file in patch.files))
+            trial = self._try(patched, needed)
+            if not trial.words or _is_another(trial.comparison, findings):
+                self._why += patch.why
+                return patched, trial
+            failed = failed or (patched, replace(trial, comparison=None))
+        if failed is not None and not self._why:
+            self._why += proposal.patches[0].why
+        return failed if project is self._original else None
+
+    def _try(self, project: Project, needed: int) -> _Trial:
+        self._tried += 1
+        series = self._patched_series(project)
+        first = series.run(self._plan(0, needed))
+        for number in range(1, needed + 1):
+            second = series.run(self._plan(number, needed, first.record))
+            found = self._judged(Pair(first, second))
+            if found.verdict == "different":
+                return self._located(project, _Trial(number - 1, "", found))
+            if found.verdict != "identical":
+                return _Trial(number - 1, found.reason or "the runs with it could not be judged")
+        return _Trial(needed, "")
+
+    @staticmethod
+    def _plan(number: int, needed: int, reference: str = "") -> Plan:
+        words = f"trying a patch, run {number + 1} of {needed + 1}"
+        settings = RecordingSettings(record="", reference=reference)
+        return Plan(str(number + 1), words, settings, role=number)
+
+    def _patched_series(self, project: Project) -> Series:
+        return self._series.overlaid(self._written(project), f"fix-{self._tried}-")
+
+    def _judged(self, pair: Pair) -> Comparison:
+        runs, target = (pair.first, pair.second), self._series.request.target
+        reason = fitness.failure(runs, target)
+        if reason or pair.first.info is None or pair.second.info is None:
+            return Comparison("not_judged", f"with it {reason}", 0)
+        with (
+            self._tools.open_record(pair.first.record) as a,
+            self._tools.open_record(pair.second.record) as b,
+        ):
+            comparison = self._tools.judge(a, b)
+            kinds = {event.kind for event in a.events(("step", "loss", "grad", "read", "save"))}
+        doubt = fitness.doubt(runs, kinds, target) if comparison.verdict == "identical" else ""
+        return replace(comparison, verdict="not_judged", reason=doubt) if doubt else comparison
+
+    def _located(self, project: Project, trial: _Trial) -> _Trial:
+        """The trial with the origins of what still differs."""
+        if trial.comparison is None:
+            return trial
+        found = localise(self._patched_series(project), self._tools, trial.comparison, 1)
+        comparison = with_origins(trial.comparison, found)
+        return replace(trial, comparison=comparison, words=_words(comparison))
+
+    def _written(self, project: Project) -> Pairs:
+        """The files of a project that are not as the user has them, written beside the records."""
+        folder = self._series.request.folder / "fix" / str(self._tried)
+        folder.mkdir(parents=True, exist_ok=True)
+        pairs = []
+        for number, file in enumerate(self._changed(project)):
+            path = folder / f"{number}-{os.path.basename(file.after.path)}"
+            path.write_bytes(file.after.data)
+            pairs.append((os.path.realpath(file.after.path), str(path.absolute())))
+        return tuple(pairs)
+
+    def _changed(self, project: Project) -> list[PatchedFile]:
+        pairs = zip(self._original.files, project.files, strict=True)
+        return [PatchedFile(before, after) for before, after in pairs if before.data != after.data]
+
+    def _fix(self, project: Project, trial: _Trial) -> Fix:
+        files = self._changed(project)
+        first = changed_line(files[0].before, files[0].after)
+        patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
+        confirmed = not trial.words
+        return Fix(patch, self._original.root, trial.pairs, confirmed, still=trial.words, tried=self._tried)
+
+
+def _is_another(found: Comparison | None, before: Sequence[Finding]) -> bool:
+    """Whether what differs with a patch is not what differed first before it."""
+    if found is None or not found.findings or not before:
+        return False
+    return _signature(before[0]) not in [_signature(finding) for finding in found.findings]
+
+
+def _signature(finding: Finding) -> object:
+    """What stays of a finding when its line moves."""
+    site = finding.site
+    return finding.kind, finding.op, (site.file, site.function) if site is not None else None, finding.module
+
+
+def _words(comparison: Comparison) -> str:
+    """What still differs, and where."""
+    site = comparison.findings[0].site if comparison.findings else None
+    where = f" at {site.file}:{site.line}" if site is not None else ""
+    step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""
+    return f"still differs{where}{step}"

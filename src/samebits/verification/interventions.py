@@ -1,0 +1,107 @@
+"""Interventions: pairs of runs with one thing pinned, to see whether they part without it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits.recording.settings import RecordingSettings
+from samebits.verification import fitness
+from samebits.verification.series import BudgetSpent, Plan
+
+if TYPE_CHECKING:
+    from samebits.diagnosis.search import Outcome, Pins
+    from samebits.verification.results import ScriptRun
+    from samebits.verification.series import Series
+    from samebits.verification.tools import Tools
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How far runs with pins go, and how they are compared.
+
+    Args:
+        role: which of the compared runs differed from the first; it is the second run of each pair.
+        max_steps: steps after which they are stopped; None lets them go to their end.
+        excused: names of state tensors that are left out.
+        limit_s: seconds after which a run is ended: a pin may make a script wait for ever.
+    """
+
+    role: int
+    max_steps: int | None = None
+    excused: tuple[str, ...] = ()
+    limit_s: float | None = None
+
+
+class Interventions:
+    """Makes runs with pins and compares them; remembers what was made.
+
+    Args:
+        series: makes the runs.
+        tools: compare them.
+        extent: how far they go.
+    """
+
+    def __init__(self, series: Series, tools: Tools, extent: Extent) -> None:
+        self._series = series
+        self._tools = tools
+        self._extent = extent
+        self._first: dict[Pins, ScriptRun] = {}
+        self._made = 0
+
+    def test(self, pins: Pins) -> Outcome:
+        """Run a pair with these pins."""
+        try:
+            self._first[pins] = self._run(pins, "1 of 2")
+            return self._against_first(pins, "2 of 2")
+        except BudgetSpent:
+            return "no time"
+
+    def repeat(self, pins: Pins, pairs: int) -> int:
+        """Compare more runs with the first one that had these pins.
+
+        Args:
+            pins: of which a pair was identical.
+            pairs: how many more.
+
+        Returns:
+            how many were identical before one was not, or time ran out.
+        """
+        done = 0
+        with suppress(BudgetSpent):
+            while done < pairs and self._against_first(pins, f"pair {done + 2}") == "identical":
+                done += 1
+        return done
+
+    def _against_first(self, pins: Pins, words: str) -> Outcome:
+        first = self._first[pins]
+        if first.info is None or first.timed_out:
+            return "failed"
+        second = self._run(pins, words, reference=first.record)
+        if second.timed_out or fitness.failure((first, second), self._series.request.target):
+            return "failed"
+        with self._tools.open_record(first.record) as a, self._tools.open_record(second.record) as b:
+            verdict = self._tools.judge(a, b, self._extent.excused).verdict
+        return "identical" if verdict == "identical" else "different"
+
+    def _run(self, pins: Pins, words: str, reference: str = "") -> ScriptRun:
+        self._made += 1
+        settings = RecordingSettings(
+            record="", reference=reference, max_steps=self._extent.max_steps, excused=self._extent.excused
+        )
+        listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
+        return self._series.run(
+            Plan(
+                f"pinned-{self._made}",
+                f"with {listed} pinned, {words}",
+                settings,
+                "intervene",
+                self._extent.role if reference else 0,
+                self._extent.limit_s,
+                pins,
+            )
+        )
+
+
+_MANY = 4
