@@ -1,0 +1,78 @@
+"""What pins that made runs identical say of the findings, and the sentence about it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from samebits.comparison.results import Finding, Remedy, Source
+from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, remedied
+from samebits.diagnosis.search import SearchResult, Trial
+from samebits.diagnosis.sentences import why
+from samebits.hooks.frames import Site
+
+SITE = Site("/w/data.py", 41, "load")
+BASE = Finding("op", 3, "aten::mul", None, SITE, None, None, entry="argument")
+
+
+def known(cause, **fields):
+    """An origin with that cause."""
+    return replace(BASE, cause=cause, **fields)
+
+
+def test_an_open_cause_is_that_of_the_pin():
+    (found,) = attributed([BASE], Confirmation(("hash-seed",), 3, 3))
+    assert found.cause == "hash-order"
+    assert found.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
+
+
+def test_each_pin_speaks_for_the_findings_with_its_cause():
+    findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
+    first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))
+    assert (first.cause, second.cause, third.cause) == ("wall-clock", "unseeded-numpy", "unknown")
+    assert first.confirmed_by == second.confirmed_by != third.confirmed_by == ""
+
+
+def test_a_pin_alone_outweighs_what_the_draws_suggest():
+    """A clock was read on the line of the origin, but fixing the entropy is what helped."""
+    (found,) = attributed([known("wall-clock")], Confirmation(("entropy",), 1, 1))
+    assert found.cause == "os-entropy"
+
+
+def test_a_pair_that_differed_shows_nothing():
+    assert attributed([BASE], Confirmation(("hash-seed",), 2, 3)) == (BASE,)
+
+
+def test_a_remedy_is_confirmed_by_the_pin_that_does_the_same():
+    finding = known("hash-order", remedy=Remedy("sort it", controls=("hash-seed",)))
+    confirmed = remedied(finding, Confirmation(("hash-seed",), 3, 3)).remedy
+    assert confirmed is not None
+    assert (confirmed.confirmed, confirmed.pairs) == (True, 3)
+    assert remedied(finding, Confirmation(("clock",), 3, 3)) == finding
+
+
+def test_what_was_tried_in_vain_is_listed():
+    trials = (Trial(("clock",), "different"), Trial(("clock", "layout"), "different"))
+    line = failed_line(SearchResult(None, trials))
+    assert "clock, layout" in line
+    assert failed_line(SearchResult(None, (Trial(("clock",), "failed"),))) == ""
+
+
+def test_the_sentence_names_line_reason_and_proof():
+    drawn = Source("numpy.random.rand", SITE, "unseeded-numpy")
+    finding = known("unseeded-numpy", sources=(drawn,))
+    (found,) = attributed([finding], Confirmation(("seed-numpy",), 3, 3))
+    assert why(found) == (
+        "step 3: /w/data.py:41 drew from NumPy's global generator, which nothing seeds; with NumPy's "
+        "generators seeded, 3 of 3 pairs of runs were identical"
+    )
+
+
+def test_sentences_tell_sources_apart():
+    fresh = Source("numpy.random.SeedSequence", SITE, "unseeded-numpy")
+    assert "without a seed of its own" in why(known("unseeded-numpy", sources=(fresh,)))
+    seeded = known("unseeded-torch", kind="rng", op="seed")
+    assert "another seed in each run" in why(seeded)
+    clock = Source("time.time", SITE, "wall-clock")
+    assert "read the clock (time.time)" in why(known("wall-clock", sources=(clock,)))
+    assert "another number" in why(BASE)
+    assert "outside any line" in why(replace(BASE, site=None))

@@ -1,0 +1,67 @@
+"""Which pins are tried for which findings."""
+
+from __future__ import annotations
+
+import pytest
+
+from samebits.comparison.results import Finding, Source
+from samebits.determinism.pins import PINS
+from samebits.diagnosis.candidates import ORDER, cause_of_pins, every_pin, likely_pins
+
+
+def finding(cause="unknown", entry="outside", *sources):
+    """An origin with that cause."""
+    return Finding("op", 0, "aten::add", None, None, None, None, cause=cause, entry=entry, sources=sources)
+
+
+def test_every_pin_of_the_table_has_a_place():
+    """And each cause that a pin is evidence for suggests that pin, or a draw does."""
+    assert set(ORDER) == {pin.name for pin in PINS}
+
+
+@pytest.mark.parametrize("cause", sorted({pin.causes[0] for pin in PINS} - {"unknown", "environment"}))
+def test_a_cause_suggests_its_pin(cause):
+    names = {pin.name for pin in PINS if pin.causes[0] == cause}
+    suggested = {name for pins in likely_pins([finding(cause)]) for name in pins}
+    assert names & suggested
+
+
+def test_the_source_decides_before_the_cause():
+    listed = Source("os.listdir", None, "environment")
+    assert likely_pins([finding("environment", "argument", listed)])[0] == ("listing",)
+    pid = Source("os.getpid", None, "environment")
+    assert likely_pins([finding("environment", "argument", pid)])[0] == ("process",)
+
+
+def test_two_sources_are_tried_one_after_the_other():
+    sources = Source("os.urandom", None, "os-entropy"), Source("os.listdir", None, "environment")
+    sets = likely_pins([finding("unknown", "argument", *sources)])
+    assert ("entropy",) in sets
+    assert ("listing",) in sets
+
+
+def test_without_any_draw_hashes_and_addresses_come_first():
+    assert likely_pins([finding()]) == (("hash-seed",), ("layout",))
+
+
+def test_several_findings_are_pinned_together_first():
+    sets = likely_pins([finding("wall-clock"), finding("unseeded-torch")])
+    assert sets[0] == ("clock", "seed-torch")
+    assert ("clock",) in sets
+
+
+def test_without_findings_nothing_is_likely():
+    assert likely_pins([]) == ()
+
+
+def test_every_pin_begins_with_the_likely_ones_and_keeps_to_the_possible():
+    assert every_pin(("clock", "fill", "layout"), [("fill",)]) == ("fill", "clock", "layout")
+
+
+def test_a_pin_shows_the_cause_that_fits_the_entry():
+    causes = ("thread-count", "nondeterministic-kernel")
+    assert cause_of_pins(finding("unknown", "kernel"), causes) == "thread-count"
+    assert cause_of_pins(finding("nondeterministic-kernel", "kernel"), causes) == "nondeterministic-kernel"
+    assert cause_of_pins(finding("unknown", "argument"), ("nondeterministic-kernel", "thread-count")) == (
+        "thread-count"
+    )
