@@ -75,7 +75,7 @@ def find_origins(
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
-    shown = tuple(map(drawn.explain, _ordered(findings)))
+    shown = _consequences_last(map(drawn.explain, _ordered(findings)))
     return Origins(
         shown,
         tuple(unread),
@@ -385,6 +385,14 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for found in sorted(findings, key=_position):
         by_place.setdefault((found.op, found.site), []).append(found)
     return tuple(_merged(group) for group in by_place.values())
+
+
+def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Where runs did different things, another order of operations in one thread may only follow from it."""
+    listed = list(findings)
+    if any(found.entry == "control-flow" for found in listed):
+        listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")
+    return tuple(listed)
 
 
 def _merged(group: list[Finding]) -> Finding:

@@ -23,12 +23,16 @@ class RecordingSettings:
         reference: another record; stop at the first step boundary whose state differs from it.
         excused: names of state tensors that are left out of that comparison.
         substitution: whose tensors are kept, or replaced by those that another run kept, if any.
+        keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
+        keep_from_step: from which step on.
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
         control: what seeds and switches the run is to have; None controls nothing.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
             for none.
+        pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
+            address layout are for who starts the run to give.
     """
 
     record: str
@@ -38,11 +42,14 @@ class RecordingSettings:
     reference: str = ""
     excused: tuple[str, ...] = ()
     substitution: Substitution | None = None
+    keep_bytes: int = 0
+    keep_from_step: int = 0
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False
     control: Control | None = None
     values: str = ""
+    pins: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -53,6 +60,7 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
+        fields["pins"] = tuple(fields["pins"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         if fields["control"] is not None:

@@ -30,6 +30,7 @@ class VerifyRequest:
         progress: let the runs show a live line.
         control: seeds and switches of every run; None leaves the script as it is.
         environment: variables that every run has beside the user's own.
+        pins: names of the pins that every run has (docs/pins.md).
     """
 
     target: Target
@@ -44,3 +45,4 @@ class VerifyRequest:
     progress: bool = False
     control: Control | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    pins: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from samebits.comparison.results import LATE, Comparison
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
 from samebits.verification.further import Search, all_origins
+from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
@@ -147,8 +148,13 @@ class _Verifier:
         origins = search.found.origins
         if search.found.pair is None or origins is None or not origins.findings:
             return comparison
-        if comparison.several_threads:  # another run makes the operation at a step of another number
+        pair = search.found.pair
+        kept = tuple(with_kept_values(each, self.tools, pair) for each in comparison.findings)
+        comparison = replace(comparison, findings=kept)
+        # Where several threads make steps, another run makes the operation at a step of another number.
+        if comparison.several_threads:
             return comparison
+        search = replace(search, found=replace(search.found, origins=replace(origins, findings=kept)))
         found = all_origins(self.series, self.tools, search)
         # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
         notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))

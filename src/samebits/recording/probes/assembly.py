@@ -12,6 +12,7 @@ from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
 from samebits.recording.probes.compiled import CompileProbe
+from samebits.recording.probes.keep import KeepProbe
 from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.module_paths import ModulePaths
 from samebits.recording.probes.modules import ModuleRegistry
@@ -58,6 +59,8 @@ class ProbeSet:
         if recorder.settings.substitution is not None:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
             self._probes.insert(0, self._substituter)
+        if recorder.settings.keep_bytes:
+            self._probes.append(KeepProbe(recorder))
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
