@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.results import place
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, spot
+from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
 from samebits.verification.localise import origins_of
 from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.substitutes import measured, rules_for
@@ -174,10 +174,15 @@ class _Rounds:
         return pair, origins_of(pair, self._tools, self._search.excused, self._explained())
 
     def _kept_by(self, substitution: Substitution) -> ScriptRun:
-        """A run that kept the values: an earlier one if it kept all that are wanted.
+        """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
 
-        It also keeps what may turn out to be an origin in the next round.
+        A new one also keeps what may turn out to be an origin in the next round.
         """
+        pair = self._search.found.pair
+        if pair is not None:
+            with self._tools.open_record(pair.first.record) as record:
+                if keeps_all(record, substitution):
+                    return pair.first
         if self._keeper is not None and set(substitution.rules) <= set(self._kept):
             return self._keeper
         self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
