@@ -115,8 +115,8 @@ class KeptRecord(Protocol):
         """Kept tensors of an event, by position."""
         ...
 
-    def captured(self) -> frozenset[int]:
-        """The events of which tensors were kept."""
+    def captured(self) -> dict[int, frozenset[int]]:
+        """The positions of the tensors that were kept, by event."""
         ...
 
 
@@ -175,6 +175,36 @@ class KeptEvents:
                     kept = Kept(event, rule, count)
                     self._found[rule, event.thread, count] = kept
                     self._by_rule[rule].append(kept)
+
+
+def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
+    """Whether a record holds what all events of the rules need, whatever it was kept for.
+
+    Args:
+        record: the record.
+        substitution: the rules.
+    """
+    kinds = tuple({rule.kind for rule in substitution.rules})
+    kept, matcher = record.captured(), Matcher(substitution)
+    if not kept:
+        return False
+    return all(
+        _needed(event, substitution.rules[number]) <= kept.get(event.seq, frozenset())
+        for event in record.events(kinds)
+        for number, _ in matcher.match(where_of(event), event.thread, event.step)
+    )
+
+
+def _needed(event: Event, rule: Rule) -> set[int]:
+    """Which tensors of an event a rule puts in place; a seeding's state counts as its first."""
+    if rule.part == "draw" or not rule.place:
+        return set()
+    if rule.part == "in":
+        return set(rule.positions)
+    if event.kind == "rng":
+        return {0}
+    role = {"out": "out", "state": "rng", "value": "value"}[rule.part]
+    return {i for i, info in enumerate(event.tensors) if info.role == role and info.dtype != "python"}
 
 
 def where_of(event: Event) -> Place:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.results import place
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, spot
+from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
 from samebits.verification.localise import origins_of
-from samebits.verification.series import Pair, Plan
+from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.substitutes import measured, rules_for
 
 if TYPE_CHECKING:
@@ -36,11 +36,13 @@ class Search:
         found: what the op-level pair showed.
         role: which of the compared runs differed from the first.
         excused: names of state tensors that are left out.
+        pins: what the runs have beside the request's pins; those of the op-level pair.
     """
 
     found: Localisation
     role: int
     excused: tuple[str, ...] = ()
+    pins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -73,7 +75,10 @@ def all_origins(series: Series, tools: Tools, search: Search) -> AllOrigins:
         search: where it begins.
     """
     rounds = _Rounds(series, tools, search)
-    rounds.run()
+    try:
+        rounds.run()
+    except BudgetSpent:
+        rounds.notes.append("the time was over before all origins were looked for: there may be further ones")
     return AllOrigins(tuple(rounds.findings), tuple(rounds.notes), tuple(rounds.pairs), rounds.agreed)
 
 
@@ -102,7 +107,7 @@ class _Rounds:
             self._behind = tuple(rule for late in origins.behind for rule in self._rules_for(pair, late))
             new = self._rules[n_rules:]
             replaceable = any(rule.place for rule in new)
-            if not replaceable and (number > 1 or not new):
+            if not replaceable and (number > 1 or not new or self.findings[0].difference is not None):
                 return
             pair, origins = self._first_round() if number == 1 else self._round()
             self.agreed = replaceable and origins is None and not _unplaced(pair)
@@ -169,10 +174,15 @@ class _Rounds:
         return pair, origins_of(pair, self._tools, self._search.excused, self._explained())
 
     def _kept_by(self, substitution: Substitution) -> ScriptRun:
-        """A run that kept the values: an earlier one if it kept all that are wanted.
+        """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
 
-        It also keeps what may turn out to be an origin in the next round.
+        A new one also keeps what may turn out to be an origin in the next round.
         """
+        pair = self._search.found.pair
+        if pair is not None:
+            with self._tools.open_record(pair.first.record) as record:
+                if keeps_all(record, substitution):
+                    return pair.first
         if self._keeper is not None and set(substitution.rules) <= set(self._kept):
             return self._keeper
         self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
@@ -202,6 +212,7 @@ class _Rounds:
             first_op_step=found.first_op_step,
             max_steps=self._last_step(),
             excused=self._search.excused,
+            pins=self._search.pins,
         )
 
     def _last_step(self) -> int | None:

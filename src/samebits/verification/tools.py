@@ -42,8 +42,8 @@ class OpenRecord(Protocol):
         """Contents of the tensors of an event, by position."""
         ...
 
-    def captured(self) -> frozenset[int]:
-        """The events of which tensors were captured."""
+    def captured(self) -> dict[int, frozenset[int]]:
+        """Positions of the captured tensors, by event."""
         ...
 
 

@@ -54,9 +54,9 @@ class FakeRecord:
         """What the run captured."""
         return {0: self._captured} if self._captured else {}
 
-    def captured(self) -> frozenset[int]:
-        """Which events have captured tensors."""
-        return frozenset({7} if self._captured else ())
+    def captured(self) -> dict[int, frozenset[int]]:
+        """Which tensors were captured."""
+        return {7: frozenset({0})} if self._captured else {}
 
 
 @dataclass

@@ -92,18 +92,20 @@ def test_a_difference_is_localised_and_measured(tmp_path):
     assert (difference.elements, difference.total, difference.max_abs) == (1, 2, 0.5)
 
 
-def test_what_the_op_pair_kept_takes_no_more_runs(tmp_path):
-    """Step-level pair, op-level pair: its kept tensors are what differs."""
+def test_what_the_op_pair_kept_is_put_in_place_in_one_more_run(tmp_path):
+    """Step-level pair, op-level pair: its kept tensors are what differs, and what a fifth run is given."""
     world = World(
         verdicts={"run-2": different(), "op-1b": different()},
-        origins={"op-1b": Origins((finding(),))},
+        origins={"op-1b": Origins((finding(entry="kernel"),))},
         captured={"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)},
     )
 
     comparison = run(world, tmp_path).comparison
 
-    assert world.names == ["run-1", "run-2", "op-1a", "op-1b"]
+    assert world.names == ["run-1", "run-2", "op-1a", "op-1b", "values-1b"]
     assert (world.settings("op-1a").keep_from_step, world.settings("op-1a").keep_bytes) == (0, 1 << 26)
+    given = world.settings("values-1b")
+    assert given.substitution.source == given.reference == world.settings("op-1a").record
     assert comparison.findings[0].difference.elements == 1
 
 

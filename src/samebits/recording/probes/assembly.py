@@ -55,12 +55,12 @@ class ProbeSet:
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
-        if recorder.settings.keep_bytes:
-            self._probes.append(KeepProbe(recorder))
         self._substituter: Substituter | None = None
         if recorder.settings.substitution is not None:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
             self._probes.insert(0, self._substituter)
+        if recorder.settings.keep_bytes:
+            self._probes.append(KeepProbe(recorder))
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from samebits.recording.recorder import Recorder
 
 _MOST_EACH = 1 << 22
-_KINDS = frozenset({"op", "batch"})
+_KINDS = frozenset({"op", "batch", "rng"})
 
 
 class KeepProbe:
     """Stores the tensors that ops and loaders give, from a step on and until a number of bytes is reached.
+
+    With them go what came from outside torch into an op, and the states that generators were seeded to or
+    drawn from.
 
     Args:
         recorder: whose events are watched; its settings say from which step and how many bytes.

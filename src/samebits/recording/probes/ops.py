@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import struct
 import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many, observe
-from samebits.recording.events import GIVEN, KINDS, TensorInfo
+from samebits.recording.events import GIVEN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.probes.arguments import (
     flatten_arguments,
     flatten_outputs,
@@ -51,11 +52,13 @@ class ThreadState:
         forward: site and module of its forward ops by the number of their autograd node.
         modules: the modules that it executes, outermost first.
         name: text id of its name.
+        drawn_from: the state of the generator that its last random op drew from; empty if that is not known.
     """
 
     forward: dict[int, tuple[int | None, int]]
     modules: list[Any]
     name: int
+    drawn_from: list[Any] = dataclasses.field(default_factory=list)
 
 
 class OpProbe:
@@ -200,7 +203,10 @@ class OpProbe:
             listed = functools.partial(written_tensors, spec)
             turns = OpTurns(found, op, listed, arguments, self._recorder.quietly)
             turns.before(inputs, generator)
-        return turns, source, _state_digest(generator) if spec.random else b""
+        if not spec.random:
+            return turns, source, b""
+        thread.drawn_from[:] = [] if generator is None else [generator.get_state()]
+        return turns, source, digest_many(thread.drawn_from) if thread.drawn_from else bytes(16)
 
     def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> int:
         recorder = self._recorder
@@ -226,8 +232,11 @@ class OpProbe:
              writer.text(text) if text else self._empty, layout, digests, links)
         )  # fmt: skip
         if recorder.on_tensors:
+            shown = [*enumerate(outputs, len(inputs) + spec.random), *_entering(spec, inputs, links)]
+            if spec.random:
+                shown += [(len(inputs), state) for state in thread.drawn_from]
             for listener in recorder.on_tensors:
-                listener(seq, "op", spec.text, site, list(enumerate(outputs, len(inputs) + spec.random)))
+                listener(seq, "op", spec.text, site, shown)
         return seq
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
@@ -252,6 +261,14 @@ class OpProbe:
             generator = _default_generator(self._torch, device)
             source = "torch" if device.type == "cpu" else str(getattr(generator, "device", device))
         return source, generator
+
+
+def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
+    """What an op read that no recorded event wrote, by position; nothing of an op that writes to it."""
+    if spec.writes:
+        return []
+    writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
+    return [(i, tensor) for i, tensor in enumerate(inputs) if writers[i] == NO_WRITER]
 
 
 def _seen_around(
@@ -279,10 +296,6 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
     return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
-
-
-def _state_digest(generator: Any) -> bytes:
-    return digest_many([generator.get_state()]) if generator is not None else bytes(16)
 
 
 def _default_generator(torch: Any, device: Any) -> Any:

@@ -90,6 +90,11 @@ class RngProbe:
             found = self._layouts[names] = self._recorder.writer.layout(infos)
         return found
 
+    def _torch_states(self) -> list[Any]:
+        torch = self._torch
+        devices = torch.cuda.get_rng_state_all() if torch.cuda.is_initialized() else []
+        return [torch.get_rng_state(), *devices]
+
     def _seeded(self, call: str, site: int | None) -> list[Turn]:
         """Keep the states that a seeding left, or put those of another run in place."""
         substituter = self._recorder.substituter
@@ -98,8 +103,7 @@ class RngProbe:
         turns = substituter.turns("rng", "seed", site)
         substituter.seeded |= bool(turns)
         for turn in turns:
-            devices = self._torch.cuda.get_rng_state_all() if self._torch.cuda.is_initialized() else []
-            states = dict(enumerate([self._torch.get_rng_state(), *devices]))
+            states = dict(enumerate(self._torch_states()))
             for position, state in turn.exchange(states, show=False).items():
                 if position:
                     self._torch.cuda.set_rng_state(state, position - 1)
@@ -126,6 +130,8 @@ class RngProbe:
                         seq = recorder.remark("rng", "seed", site, f"{text}({given}){chosen}")
                         if turns:
                             turns[0].owner.recorded(seq, turns)
+                        for listener in recorder.on_tensors if text.startswith("torch.") else ():
+                            listener(seq, "rng", "seed", site, list(enumerate(self._torch_states())))
             return result
 
         self._patches.set(owner, name, seed)

@@ -47,7 +47,7 @@ class RecordReader:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self._snapshot = Snapshot(self.path)
-        self._captures: dict[int, list[int]] | None = None
+        self._captures: dict[int, list[tuple[int, int]]] | None = None
         try:
             with self._damage():
                 self._connection = self._snapshot.connect()
@@ -118,14 +118,14 @@ class RecordReader:
             slug="record-no-event",
         )
 
-    def captured(self) -> frozenset[int]:
-        """Return the events of which tensors were captured.
+    def captured(self) -> dict[int, frozenset[int]]:
+        """Return the positions of the tensors that were captured, by event.
 
         Raises:
             SamebitsError: `record-damaged`.
         """
         with self._damage():
-            return frozenset(self._capture_rows())
+            return {seq: frozenset(at for _, at in rows) for seq, rows in self._capture_rows().items()}
 
     def captures(self, seq: int) -> dict[int, bytes]:
         """Return the captured tensors of an event, as safetensors files, by position in its layout.
@@ -137,7 +137,7 @@ class RecordReader:
         parts: dict[int, list[bytes]] = {}
         with self._damage():
             rows = chain.from_iterable(
-                self._query(query, (row,)) for row in self._capture_rows().get(seq, ())
+                self._query(query, (row,)) for row, _ in self._capture_rows().get(seq, ())
             )
             for position, checksum, data in rows:
                 if type(position) is not int or type(data) is not bytes:
@@ -169,14 +169,14 @@ class RecordReader:
         self._budget.reset()
         return iter(self._connection.execute(statement, values))
 
-    def _capture_rows(self) -> dict[int, list[int]]:
+    def _capture_rows(self) -> dict[int, list[tuple[int, int]]]:
         """The rows of table `capture` by event: looking for them by event would read the whole table."""
         if self._captures is None:
-            found: dict[int, list[int]] = {}
-            for row, seq in self._query("SELECT id, seq FROM capture ORDER BY id"):
-                if type(row) is not int or type(seq) is not int:
-                    raise Damage("a capture belongs to no event")
-                found.setdefault(seq, []).append(row)
+            found: dict[int, list[tuple[int, int]]] = {}
+            for row, seq, position in self._query("SELECT id, seq, position FROM capture ORDER BY id"):
+                if type(row) is not int or type(seq) is not int or type(position) is not int:
+                    raise Damage("a capture belongs to no tensor of an event")
+                found.setdefault(seq, []).append((row, position))
             self._captures = found
         return self._captures
 
