@@ -75,6 +75,11 @@ class VerifyCommand:
             help="on a difference, do not run again to find the operation",
         )
         parser.add_argument(
+            "--no-interventions",
+            action="store_true",
+            help="on a difference, find the operation, but do not run with one thing or another pinned",
+        )
+        parser.add_argument(
             "--fix",
             action="store_true",
             help="on a difference, look for a change of your source that takes it away, try it on a copy, "
@@ -121,6 +126,7 @@ class VerifyCommand:
             control=control,
             environment=control_variables(control),
             pins=pins_of(options),
+            interventions=not options.no_interventions,
             fix=options.fix,
             budget=options.budget,
         )

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import Outcome, Pins
     from samebits.verification.interventions import Interventions
 
-# What two runs may have in common by chance: then one pair says little.
-_FEW_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
+# Of these two runs are never alike by chance; of other causes one pair says little.
+_MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
 _MANY_PAIRS = 3
 
 
@@ -26,6 +26,10 @@ class Diagnosis:
     Args:
         interventions: makes the runs.
         pinned: names of the pins that every run has already.
+
+    Attributes:
+        confirmed: the pins that made the runs identical, if any did.
+        out_of_time: whether there was no time to try them all.
     """
 
     def __init__(self, interventions: Interventions, pinned: Pins = ()) -> None:
@@ -33,6 +37,7 @@ class Diagnosis:
         self._possible = tuple(pin.name for pin in PINS if pin.name not in pinned and not why_not(pin))
         self._tried: dict[frozenset[str], Outcome] = {}
         self.confirmed: Confirmation | None = None
+        self.out_of_time = False
 
     def settle(self, comparison: Comparison, *, all_pins: bool) -> Comparison:
         """The comparison with what pins show of its findings.
@@ -44,6 +49,7 @@ class Diagnosis:
         likely = [pins for pins in likely_pins(comparison.findings) if set(pins) <= set(self._possible)]
         every = every_pin(self._possible, likely) if all_pins else ()
         result = search(likely, every, self._test)
+        self.out_of_time |= not result.minimal
         if result.pins is None:
             line = failed_line(result) if all_pins else ""
             return replace(comparison, notes=(*comparison.notes, line)) if line else comparison
@@ -62,4 +68,4 @@ class Diagnosis:
     def _pairs(comparison: Comparison, pins: Pins) -> int:
         """How many pairs must agree: one where chance has so many values that two are never alike."""
         causes = {finding.cause for finding in comparison.findings}
-        return 1 if causes <= _FEW_VALUES and len(pins) == 1 else _MANY_PAIRS
+        return 1 if causes <= _MANY_VALUES and len(pins) == 1 else _MANY_PAIRS

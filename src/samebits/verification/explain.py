@@ -80,14 +80,17 @@ class Explainer:
         self._comparison = comparison
         try:
             self._explain(pair)
+            over = self._diagnosis is not None and self._diagnosis.out_of_time
         except BudgetSpent:
+            over = True
+        finally:
+            self._series.deadline = None
+        if over:
             note = (
                 f"the time for explaining, {budget:.0f} s, was over before the search was: this is what is "
                 "known so far; --budget SECONDS gives it more"
             )
             self._comparison = replace(self._comparison, notes=(*self._comparison.notes, note))
-        finally:
-            self._series.deadline = None
         return Explanation(self._comparison, self._diagnosis.confirmed if self._diagnosis else None)
 
     def _explain(self, pair: Pair) -> None:
@@ -103,11 +106,15 @@ class Explainer:
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
         diagnosis = self._diagnosis = self._begin_diagnosis(pair, excused)
-        self._comparison = diagnosis.settle(self._comparison, all_pins=False)
+        self._settle(diagnosis, all_pins=False)
         if diagnosis.confirmed is None or self._unmeasured(found):
             self._find_all(Search(found, self._role, excused))
         if diagnosis.confirmed is None:
-            self._comparison = diagnosis.settle(self._comparison, all_pins=True)
+            self._settle(diagnosis, all_pins=True)
+
+    def _settle(self, diagnosis: Diagnosis, *, all_pins: bool) -> None:
+        if self._series.request.interventions:
+            self._comparison = diagnosis.settle(self._comparison, all_pins=all_pins)
 
     def _localised(self, pair: Pair, excused: tuple[str, ...]) -> Localisation:
         if self._series.request.level == "op":  # the pair that was compared has it all

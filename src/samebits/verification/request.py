@@ -31,6 +31,7 @@ class VerifyRequest:
         control: seeds and switches of every run; None leaves the script as it is.
         environment: variables that every run has beside the user's own.
         pins: names of the pins that every run has (docs/pins.md).
+        interventions: on a difference, run with one thing or another pinned, to see what takes it away.
         fix: on a difference, look for a patch and try it.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
@@ -48,5 +49,6 @@ class VerifyRequest:
     control: Control | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
+    interventions: bool = True
     fix: bool = False
     budget: float | None = None

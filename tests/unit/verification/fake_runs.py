@@ -69,6 +69,8 @@ class World:
         statuses: exit status by name of the record.
         infos: changes to the run's information, by name of the record.
         captured: captured bytes by name of the record.
+        helps: sets of pins with which runs are identical.
+        seconds: how long a run takes.
     """
 
     verdicts: dict = field(default_factory=dict)
@@ -76,6 +78,8 @@ class World:
     statuses: dict = field(default_factory=dict)
     infos: dict = field(default_factory=dict)
     captured: dict = field(default_factory=dict)
+    helps: tuple = ()
+    seconds: float = 1.0
     made: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
@@ -91,7 +95,7 @@ class World:
         self.made.append((name, settings))
         self.perturbations.append(perturbation)
         status, info = self.statuses.get(name, 0), self.info(name, settings.level)
-        return ScriptRun(purpose, settings.record, status, 1.0, perturbation.description, info)
+        return ScriptRun(purpose, settings.record, status, self.seconds, perturbation.description, info)
 
     def info(self, name: str, level: str = "step") -> RunInfo | None:
         """What the record of that name says."""
@@ -109,12 +113,15 @@ class World:
         """The scripted verdict."""
         self.judged_excused.append(tuple(excused))
         list(a.events(("step", "read")))
+        pins = set(self.settings(b.name).pins)
+        if pins and b.name not in self.verdicts:
+            return IDENTICAL if any(needed <= pins for needed in self.helps) else different()
         return self.verdicts.get(b.name, IDENTICAL)
 
     def find_origins(self, a, b, excused=(), explained=()) -> Origins:
         """The scripted origins."""
         self.explained.append(explained)
-        return self.origins[b.name]
+        return self.origins[b.name] if b.name in self.origins or not self.helps else Origins()
 
     @property
     def names(self) -> list[str]:

@@ -28,8 +28,8 @@ def script(tmp_path, monkeypatch):
 
 
 def run(world: World, tmp_path, **fields):
-    """Verify in that world."""
-    return verify(request(tmp_path, **fields), tools=world.tools())
+    """Verify in that world, without interventions."""
+    return verify(request(tmp_path, **{"interventions": False, **fields}), tools=world.tools())
 
 
 def test_identical_takes_two_runs(tmp_path):

@@ -1,0 +1,119 @@
+"""From the origins to what takes the difference away: which runs are made, and what is made of them."""
+
+from __future__ import annotations
+
+import pytest
+from fake_runs import World, different, finding, request
+
+from samebits.comparison.results import Origins
+from samebits.verification import verify
+
+
+@pytest.fixture(autouse=True)
+def script(tmp_path, monkeypatch):
+    """There is a train.py, which is never run."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+def world(found, *helps, **fields):
+    """Runs that differ at one origin, and are identical with some pins."""
+    return World(
+        verdicts={"run-2": different(), "op-1b": different()},
+        origins={"op-1b": Origins((found,))},
+        helps=tuple(map(set, helps)),
+        **fields,
+    )
+
+
+def pins(made):
+    """Pins of each run that had any, in order."""
+    return [settings.pins for _, settings in made.made if settings.pins]
+
+
+def explained(tmp_path, made, **fields):
+    """The first finding, and all notes."""
+    result = verify(request(tmp_path, **fields), tools=made.tools())
+    return result.comparison.findings[0], result.comparison.notes
+
+
+def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    found, _ = explained(tmp_path, made)
+    assert pins(made)[:2] == [("seed-torch",)] * 2
+    assert found.confirmed_by == "with torch's generators seeded, 1 of 1 pair of runs was identical"
+    assert (found.remedy.confirmed, found.remedy.pairs) == (True, 1)
+
+
+def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
+    made = world(finding(entry="outside"), {"hash-seed"})
+    found, _ = explained(tmp_path, made)
+    assert pins(made) == [("hash-seed",)] * 4
+    assert found.cause == "hash-order"
+    assert "3 of 3 pairs" in found.confirmed_by
+
+
+def test_a_pin_that_nothing_suggests_is_found_by_halves(tmp_path):
+    made = world(finding(entry="outside"), {"clock"})
+    found, _ = explained(tmp_path, made)
+    assert (found.cause, found.confirmed_by) == (
+        "wall-clock",
+        "with the clock frozen, 3 of 3 pairs of runs were identical",
+    )
+    assert len(set(pins(made))) <= 12
+
+
+def test_two_pins_that_are_needed_together_are_both_named(tmp_path):
+    made = world(finding(entry="outside"), {"clock", "seed-numpy"})
+    found, _ = explained(tmp_path, made)
+    assert "with the clock frozen" in found.confirmed_by
+    assert "with NumPy's generators seeded" in found.confirmed_by
+
+
+def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
+    made = world(finding(entry="outside"))
+    found, notes = explained(tmp_path, made)
+    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert any("still differed with these pinned: hash-seed" in note for note in notes)
+
+
+def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
+    made = world(finding(entry="outside"), {"hash-seed"})
+    made.verdicts["pinned-4"] = different()
+    found, _ = explained(tmp_path, made)
+    assert (found.cause, found.confirmed_by) == ("unknown", "")
+
+
+def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
+    made = world(finding(entry="outside"), {"layout"})
+    found, _ = explained(tmp_path, made, pins=("hash-seed",))
+    assert (
+        "with addresses fixed" in found.confirmed_by or found.cause == "unknown"
+    )  # unless it is refused here
+    assert all(tried[0] == "hash-seed" for tried in pins(made))
+
+
+def test_long_scripts_are_run_with_pins_to_a_few_steps_behind_the_difference(tmp_path):
+    made = world(finding(entry="outside"), {"hash-seed"}, seconds=100.0)
+    explained(tmp_path, made)
+    assert made.settings("pinned-1").max_steps == 5
+    short = world(finding(entry="outside"), {"hash-seed"})
+    explained(tmp_path / "short", short)
+    assert short.settings("pinned-1").max_steps is None
+
+
+def test_when_the_time_is_over_what_is_known_is_told(tmp_path, monkeypatch):
+    made = world(finding(entry="outside"))
+    moments = iter(range(0, 100_000, 20))
+    monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: float(next(moments)))
+    found, notes = explained(tmp_path, made, budget=200.0)
+    assert found.op == "aten::randn.default"
+    assert any("--budget SECONDS gives it more" in note for note in notes), notes
+    assert len(made.made) < 16
+
+
+def test_without_interventions_nothing_is_pinned(tmp_path):
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    found, _ = explained(tmp_path, made, interventions=False)
+    assert pins(made) == []
+    assert found.confirmed_by == ""
