@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from samebits.recording.distance import Difference as Difference
+
 if TYPE_CHECKING:
     from samebits.hooks.frames import Site
     from samebits.recording.events import Event, TensorInfo
@@ -17,28 +19,6 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far two tensors of one dtype and shape are apart.
-
-    Args:
-        elements: how many elements have different bits.
-        total: how many elements there are.
-        max_ulp: largest distance in units in the last place; None where that means nothing: integers, and
-            where an element that differs is a NaN or an infinity.
-        max_abs: largest absolute difference; None where an element that differs is a NaN or an infinity.
-        first_index: index of the first element that differs.
-        values: that element in each run, as text that shows every digit.
-    """
-
-    elements: int
-    total: int
-    max_ulp: int | None
-    max_abs: float | None
-    first_index: tuple[int, ...] | None = None
-    values: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)

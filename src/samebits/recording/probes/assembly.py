@@ -19,6 +19,7 @@ from samebits.recording.probes.modules import ModuleRegistry
 from samebits.recording.probes.ops import OpProbe
 from samebits.recording.probes.optimizers import OptimizerProbe
 from samebits.recording.probes.reads import ReadProbe
+from samebits.recording.probes.replay import ReplayProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
 from samebits.recording.probes.state import StateTracker
@@ -61,6 +62,11 @@ class ProbeSet:
             ops = OpProbe(recorder, memory, paths, backward)
             recorder.links = memory.event_links
             self._probes += [paths, ops, ThreadProbe(ops)]
+        self._replay: ReplayProbe | None = None
+        if recorder.settings.replay:
+            paths = ModulePaths(recorder, registry)
+            self._replay = ReplayProbe(recorder, paths, backward)
+            self._probes += [paths, self._replay, ThreadProbe(self._replay)]
 
     def install(self, torch: Any) -> None:
         """Put all in place."""
@@ -73,6 +79,10 @@ class ProbeSet:
         """Take all away, last first."""
         for probe in reversed(self._probes):
             probe.remove()
+
+    def replay_facts(self) -> dict[str, Any]:
+        """What came of executing ops again, as the record holds it; empty where none were."""
+        return {} if self._replay is None else self._replay.summary().to_dict()
 
     def watch_numpy(self, numpy: Any) -> None:
         """Watch NumPy too, once it is imported."""
