@@ -111,11 +111,15 @@ class ReplayProbe:
         with self._mode_class():
             return function()
 
+    def plain_dispatch(self) -> Any:
+        """What a class of tensors has for `__torch_dispatch__` when it has none of its own."""
+        return self._torch.Tensor.__torch_dispatch__
+
     def summary(self) -> ReplaySummary:
         """What came of it."""
         return self._tally.summary()
 
-    def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, int]], frame: FrameType) -> Any:
+    def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
         """Run an op, then run it again.
 
         Args:
@@ -154,10 +158,10 @@ class ReplayProbe:
             found = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
         return found[0], found[1]
 
-    def _place(self, name: str, forward: dict[int, tuple[int | None, int]], frame: FrameType) -> Place:
+    def _place(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Place:
         recorder, stack = self._recorder, self._modules.stack()
         site = recorder.sites.find(frame)
-        module = self._modules.text(stack[-1]) if stack else recorder.writer.text("")
+        module = self._modules.path(stack[-1]) if stack else ""
         forward_site = None
         node = self._node() if self._backward.running else None
         if node is None:
@@ -167,7 +171,7 @@ class ReplayProbe:
         else:
             forward_site, module = forward.get(node_sequence(node), (None, module))
         known = recorder.sites.known
-        return Place(name, recorder.writer.text_of(module), known(site), known(forward_site))
+        return Place(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
         """What is needed to execute a call again; None when it is not to be."""
@@ -320,7 +324,9 @@ def _mode_class(probe: ReplayProbe) -> type[Any]:
 
         def __init__(self) -> None:
             super().__init__()
-            self.forward: dict[int, tuple[int | None, int]] = {}
+            self.forward: dict[int, tuple[int | None, str]] = {}
+
+    plain = probe.plain_dispatch()
 
     def dispatch(
         mode: ReplayMode,
@@ -330,13 +336,15 @@ def _mode_class(probe: ReplayProbe) -> type[Any]:
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         call = (args, kwargs or {})
-        if types:  # a tensor among the arguments is of a class with a dispatch of its own
+        if types:  # a tensor among the arguments may be of a class with a dispatch of its own
             tensors: list[Any] = []
             flatten_arguments((*args, *call[1].values()), tensors, [])
-            probe.skip(op, rules.SUBCLASS)
             if any(is_virtual(tensor) for tensor in tensors):
+                probe.skip(op, rules.SUBCLASS)
                 return op(*args, **call[1])
-            return NotImplemented  # torch calls that dispatch: the ops inside it come here
+            if any(type(tensor).__torch_dispatch__ is not plain for tensor in tensors):
+                probe.skip(op, rules.SUBCLASS)
+                return NotImplemented  # torch calls that dispatch: the ops inside it come here
         return probe.call(op, call, mode.forward, sys._getframe(1))
 
     # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.

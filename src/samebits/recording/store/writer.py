@@ -82,10 +82,6 @@ class RecordWriter:
             found = self._texts.add(s, (schema.storable(s),), len(s) + 150)
         return found
 
-    def text_of(self, number: int) -> str:
-        """Return the text that a number stands for; empty for a number that this writer did not give."""
-        return self._texts.value_of(number)
-
     def site(self, s: Site) -> int:
         """Return the number that stands for a site."""
         found = self._sites.ids.get(s)
