@@ -63,12 +63,13 @@ def traits_of(op: Any) -> OpTraits:
         return OpTraits(name, has_schema=False)
     positions, keywords = mutated_arguments(op)
     inplace_view = getattr(torch.Tag, "inplace_view", None)
-    shares = any(result.alias_info is not None and not result.alias_info.is_write for result in schema.returns)
+    aliases = [result.alias_info for result in schema.returns if result.alias_info is not None]
     return OpTraits(
         name=name,
         positions=positions,
         keywords=keywords,
-        is_view=shares or (inplace_view is not None and inplace_view in getattr(op, "tags", ())),
+        is_view=not all(alias.is_write for alias in aliases)
+        or (inplace_view is not None and inplace_view in getattr(op, "tags", ())),
         returns_tensors=any("Tensor" in str(result.type) for result in schema.returns),
         is_random=is_random(op),
         takes_objects=any("__torch__" in str(argument.type) for argument in schema.arguments),

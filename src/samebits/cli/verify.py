@@ -33,6 +33,7 @@ class VerifyCommand:
       samebits verify --steps 20 -m mypackage.train
       samebits verify --runs 5 --stress train.py    # what differs only rarely
       samebits verify --seed 3 train.py             # is it repeatable once samebits controls it?
+      samebits verify --replay --steps 3 train.py   # which operations do not repeat?
       samebits verify --json train.py > verdict.json
     """
 
@@ -58,6 +59,16 @@ class VerifyCommand:
             action="store_true",
             help="perturb what must not matter, differently in each run: hash seed, memory fill, "
             "address layout, thread scheduling",
+        )
+        parser.add_argument(
+            "--replay",
+            nargs="?",
+            type=whole_number(1),
+            const=1,
+            default=0,
+            metavar="N",
+            help="one more run in which each operation is executed again, N times (default: 1), on the same "
+            "inputs and generator states: names those that do not repeat",
         )
         parser.add_argument(
             "--full", action="store_true", help="do not stop the later runs at their first difference"
@@ -91,6 +102,7 @@ class VerifyCommand:
             localise=not options.no_localise,
             output="stderr" if options.json else "inherit",
             progress=live,
+            replay=options.replay,
             control=control,
             environment=control_variables(control),
         )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from samebits.recording.distance import Difference as Difference
-
 if TYPE_CHECKING:
+    from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
+    from samebits.recording.distance import Difference
     from samebits.recording.events import Event, TensorInfo
 
 Verdict = Literal["identical", "different", "not_judged"]
@@ -98,6 +98,7 @@ class Comparison:
         first_step: the first step with a difference, None without one.
         differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
+        replayed: what executing operations again showed; None when that was not asked for.
     """
 
     verdict: Verdict
@@ -110,6 +111,7 @@ class Comparison:
     first_step: int | None = None
     differing_steps: int = 0
     several_threads: bool = False
+    replayed: Replayed | None = None
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,12 @@ class Origins:
 def describe(info: TensorInfo) -> str:
     """A tensor in short, such as `f32[4, 3, 32, 32]`."""
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def shortened(text: str) -> str:
+    """`f32[4, 3]` of `float32[4, 3]`."""
+    dtype, bracket, shape = text.partition("[")
+    return f"{_SHORT.get(dtype, dtype)}{bracket}{shape}"
 
 
 def place(site: Site | None) -> str:

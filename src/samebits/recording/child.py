@@ -37,7 +37,7 @@ def main(arguments: list[str]) -> int:
     """
     settings = RecordingSettings.from_json(os.environ.pop(ENVIRONMENT_NAME))
     if settings.level == "op" or settings.replay:
-        # Compiled code has no ops to record, nor to execute again. It is the only variable that a script can see.
+        # Compiled code has no ops to look at. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))

@@ -88,7 +88,10 @@ class ReplaySummary:
         """Read what `to_dict` gave; None for anything else, since a record is not trusted."""
         try:
             return cls(
-                *(_count(fields[name]) for name in ("times", "calls", "ops", "steps")),
+                times=_count(fields["times"]),
+                calls=_count(fields["calls"]),
+                ops=_count(fields["ops"]),
+                steps=_count(fields["steps"]),
                 unrepeated=tuple(_unrepeated(item) for item in fields["unrepeated"]),
                 skipped=tuple(
                     Skipped(_text(item["reason"]), _text(item["op"]), _count(item["calls"]))

@@ -6,18 +6,22 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from samebits.comparison.replayed import KIND as REPLAY
+from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding
+    from samebits.comparison.results import Comparison, Finding
     from samebits.hooks.frames import Site
+    from samebits.recording.distance import Difference
     from samebits.verification.results import Verification
 
 _LABEL = 16  # columns before the text of a row
 _MOST_FINDINGS = 4
 _MOST_NAMES = 4
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_OPS = ("op", REPLAY)
 _KIND_WORDS = {
     "batch": "a batch of the DataLoader",
     "draw": "a random draw",
@@ -44,6 +48,7 @@ def render(result: Verification, style: Style, folder: str) -> str:
     if comparison.findings:
         lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder)]
         lines += _others(comparison.findings[1:], style, folder)
+    lines += _replayed(comparison, style, folder)
     lines += _notes(comparison, style, folder)
     lines += _runs(result, style, folder)
     return "\n".join(lines)
@@ -65,6 +70,10 @@ def _identical(result: Verification) -> str:
     parts = [_count(len(result.compared), "run"), _count(comparison.steps, "step")]
     if result.n_values:
         parts.append(f"{number(result.n_values)} values compared bit for bit")
+    found = comparison.replayed
+    if found is not None and found.findings:
+        verb = "does" if len(found.findings) == 1 else "do"
+        parts.append(f"but {_count(len(found.findings), 'operation')} {verb} not repeat")
     return ", ".join(parts)
 
 
@@ -77,9 +86,10 @@ def _not_judged(result: Verification) -> str:
     return result.comparison.reason or "no reason was given"
 
 
-def _first(finding: Finding, other: int, style: Style, folder: str) -> list[str]:
+def _first(
+    finding: Finding, other: int, style: Style, folder: str, title: str = "first difference"
+) -> list[str]:
     """The first origin; `other` is the number of the run that differs from run 1."""
-    title = "first difference"
     lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     lines += _quoted("", finding.site, style, folder)
@@ -94,10 +104,10 @@ def _first(finding: Finding, other: int, style: Style, folder: str) -> list[str]
 
 
 def _headline(finding: Finding) -> str:
-    what = finding.op if finding.kind == "op" else _KIND_WORDS.get(finding.kind, finding.kind)
+    what = finding.op if finding.kind in _OPS else _KIND_WORDS.get(finding.kind, finding.kind)
     if finding.kind == "rng" and finding.op == "seed":
         what = "a generator is seeded"
-    elif finding.kind != "op" and finding.op:
+    elif finding.kind not in _OPS and finding.op:
         what = f"{what} ({finding.op})"
     parts = [f"step {finding.step}"] if finding.step is not None else []
     parts.append(str(what) + (f" in module {finding.module}" if finding.module else ""))
@@ -140,6 +150,8 @@ def _inputs(finding: Finding) -> str:
     what = ", ".join(finding.inputs)
     if finding.inputs_equal is None:
         return what
+    if finding.kind == REPLAY:
+        return f"{what}: the same bits each time" if what else "the same bits each time"
     verdict = "the same bits in both runs" if finding.inputs_equal else "not the same in both runs"
     return f"{what}: {verdict}" if what else verdict
 
@@ -194,6 +206,24 @@ def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[st
     return lines
 
 
+def _replayed(comparison: Comparison, style: Style, folder: str) -> list[str]:
+    """The operations that did not repeat, whatever the verdict, and how many were looked at."""
+    if comparison.replayed is None:
+        return []
+    lines: list[str] = []
+    findings = comparison.replayed.findings
+    for finding in findings[:_MOST_FINDINGS]:
+        lines += ["", *_first(finding, 0, style, folder, title="does not repeat")]
+    if len(findings) > _MOST_FINDINGS:
+        lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
+    summary = comparison.replayed.summary
+    texts = [summary_text(summary), *(f"- {line}" for line in skipped_lines(summary))]
+    lines.append("")
+    for label, text in zip(["replay", *[""] * len(texts)], texts, strict=False):
+        lines += _row(label, text, style)
+    return lines
+
+
 def _notes(comparison: Comparison, style: Style, folder: str) -> list[str]:
     if not comparison.notes:
         return []
@@ -224,6 +254,7 @@ def _run_counts(result: Verification) -> str:
         "localise": "to find the operation",
         "excuse": "without memory that nothing read",
         "capture": "to fetch the values",
+        "replay": "to execute operations again",
     }
     if not result.seconds:
         return ""

@@ -29,6 +29,7 @@ class VerifyRequest:
         output: where the script's standard output goes: `inherit` or `stderr`.
         progress: let the runs show a live line.
         control: seeds and switches of every run; None leaves the script as it is.
+        replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
     """
 
@@ -43,4 +44,5 @@ class VerifyRequest:
     output: str = "inherit"
     progress: bool = False
     control: Control | None = None
+    replay: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)

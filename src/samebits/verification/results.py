@@ -15,7 +15,8 @@ class ScriptRun:
     """One run of the script that samebits made.
 
     Args:
-        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise` or `capture`.
+        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise`,
+            `capture` or `replay`.
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.

@@ -11,7 +11,8 @@ from samebits.comparison.results import descriptions, place
 from samebits.recording.settings import CaptureSpec, RecordingSettings
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Difference, Finding
+    from samebits.comparison.results import Finding
+    from samebits.recording.distance import Difference
     from samebits.recording.events import Event
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import OpenRecord, Tools

@@ -14,6 +14,7 @@ from samebits.verification import fitness
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
+from samebits.verification.replay import with_replay
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
 from samebits.verification.tools import Counted, Tools
@@ -68,6 +69,8 @@ class _Verifier:
                 break
         if comparison.verdict == "different" and self.request.localise:
             comparison = self._explained(comparison, pair, role)
+        if comparison.verdict != "not_judged" and self.request.replay:
+            comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)
         return self._result(comparison)
 
     def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:

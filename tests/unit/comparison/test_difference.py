@@ -9,9 +9,9 @@ import struct
 import pytest
 import torch
 
-from samebits.recording import distance as difference
 from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
+from samebits.recording import distance as difference
 from samebits.recording.distance import tensor_difference
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from report_builders import different, finding, identical
 
-from samebits.comparison.results import Difference
 from samebits.hooks.frames import Site
+from samebits.recording.distance import Difference
 from samebits.report import json as json_report
 
 SITE = {"file": str, "line": int, "function": str}
@@ -28,6 +28,8 @@ FINDING = {
     "evidence": [str],
     "remedy": (REMEDY, None),
 }
+SKIPPED = {"reason": str, "op": str, "calls": int}
+REPLAY = {"times": int, "calls": int, "ops": int, "steps": int, "unrepeated": int, "skipped": [SKIPPED]}
 SCHEMA = {
     "schema": int,
     "verdict": str,
@@ -36,6 +38,7 @@ SCHEMA = {
     "findings": [FINDING],
     "notes": [str],
     "final_digest": [str],
+    "replay": (REPLAY, None),
 }
 
 

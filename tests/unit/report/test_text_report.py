@@ -8,8 +8,9 @@ from dataclasses import replace
 import pytest
 from report_builders import different, finding, identical, run
 
-from samebits.comparison.results import Comparison, Difference
+from samebits.comparison.results import Comparison
 from samebits.hooks.frames import Site
+from samebits.recording.distance import Difference
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.results import Verification

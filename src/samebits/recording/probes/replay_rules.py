@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 VIEW = "view"
 UNINITIALIZED = "uninitialised memory"
 NO_RESULT = "no tensor result"
+PROFILER = "range of the profiler"
 SIDE_EFFECT = "side effect outside tensors"
 COMPILED = "operator that runs other operators"
 OBJECT = "an argument that is no plain value"
@@ -21,15 +22,27 @@ UNREADABLE = "result that cannot be read"
 FAILED = "error when executed again"
 
 BUILT_IN = frozenset(
-    ("aten", "prims", "quantized", "_quantized", "sparse", "mkldnn", "onednn", "mkldnn_prepacked", "prepacked")
+    (
+        "aten",
+        "prims",
+        "quantized",
+        "_quantized",
+        "sparse",
+        "mkldnn",
+        "onednn",
+        "mkldnn_prepacked",
+        "prepacked",
+    )
 )
 """Namespaces of torch itself, whose ops do what their schemas say, and draw from torch's generators only."""
 
-# They talk to other processes, to the profiler, or to streams.
+# They mark what the profiler shows.
+_PROFILER_NAMESPACES = frozenset(("profiler", "record_function"))
+# They talk to other processes, or to streams, or check something.
 _EFFECT_NAMESPACES = frozenset(
     (
         "c10d", "_c10d_functional", "_c10d_functional_autograd", "c10d_functional", "_dtensor", "symm_mem",
-        "rpc", "prim", "profiler", "debugprims", "streams", "record_function",
+        "rpc", "prim", "debugprims", "streams",
     )
 )  # fmt: skip
 # They change what a tensor's memory is, read files, or keep something (aten/src/ATen/native, 2.13.0).
@@ -57,12 +70,12 @@ def reason_to_skip(traits: OpTraits) -> str:
     """Why an op is never executed again; empty when it is."""
     if not traits.has_schema:
         return COMPILED
+    if traits.namespace in _PROFILER_NAMESPACES:
+        return PROFILER
     if traits.namespace in _EFFECT_NAMESPACES or traits.base in _EFFECTS:
         return SIDE_EFFECT
-    if traits.base in _UNINITIALIZED:
-        return UNINITIALIZED
-    if traits.is_view:
-        return VIEW
+    if traits.base in _UNINITIALIZED or traits.is_view:
+        return VIEW if traits.is_view and traits.base not in _UNINITIALIZED else UNINITIALIZED
     if not traits.returns_tensors and not traits.writes:
         return NO_RESULT if traits.namespace in BUILT_IN else SIDE_EFFECT
     if traits.takes_objects and traits.namespace not in BUILT_IN:
