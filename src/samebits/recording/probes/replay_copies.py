@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.recording.probes.arguments import flatten_arguments, flatten_outputs
+from samebits.recording.probes.replay_rules import WORKSPACES
 from samebits.recording.recorder import is_tensor
 
 if TYPE_CHECKING:
@@ -33,8 +34,9 @@ def written_arguments(traits: OpTraits, call: Call) -> list[Any]:
 
 
 def results_of(traits: OpTraits, outcome: Any, call: Call) -> list[Any]:
-    """The tensors that an op returned, and those that it wrote to without returning them."""
-    outputs = flatten_outputs(outcome)
+    """The tensors that an op returned, scratch memory aside, and others that it wrote to."""
+    scratch = WORKSPACES.get(traits.base, ())
+    outputs = [output for index, output in enumerate(flatten_outputs(outcome)) if index not in scratch]
     listed = {id(tensor) for tensor in outputs}
     return outputs + [tensor for tensor in written_arguments(traits, call) if id(tensor) not in listed]
 

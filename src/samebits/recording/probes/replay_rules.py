@@ -49,8 +49,8 @@ _EFFECT_NAMESPACES = frozenset(
 _EFFECTS = frozenset(
     f"aten::{name}"
     for name in (
-        "set_", "set_data", "record_stream", "from_file", "resize_", "resize_as_", "resize_as_sparse_",
-        "_resize_output_", "sparse_resize_", "sparse_resize_and_clear_", "_cudnn_rnn_flatten_weight",
+        "set_", "set_data", "record_stream", "from_file", "resize_as_sparse_",
+        "sparse_resize_", "sparse_resize_and_clear_", "_cudnn_rnn_flatten_weight",
         "_pin_memory", "pin_memory", "_assert_async", "_functional_assert_async", "_assert_scalar",
         "_print",
     )
@@ -61,26 +61,37 @@ _UNINITIALIZED = frozenset(
     for name in (
         "empty", "empty_like", "new_empty", "new_empty_strided", "empty_strided", "empty_permuted",
         "empty_quantized", "_empty_affine_quantized", "_empty_per_channel_affine_quantized",
-        "_nested_from_padded_tensor", "resize", "_resize_output",
+        "_nested_from_padded_tensor", "resize_", "resize_as_", "_resize_output_",
+        "resize", "_resize_output",
     )
 )  # fmt: skip
 
 
+# Positions among the tensors that they return of scratch memory for the backward pass, which they do not fill
+# to its end (the first one measured; aten/src/ATen/native/cudnn/{RNN,BatchNorm}.cpp and Normalization.cpp).
+WORKSPACES = {
+    "aten::mkldnn_rnn_layer": (3,),
+    "aten::_cudnn_rnn": (3,),
+    "aten::miopen_rnn": (3,),
+    "aten::cudnn_batch_norm": (3,),
+    "aten::_batch_norm_with_update": (3,),
+    "aten::batch_norm_with_update": (3,),
+}
+
+
 def reason_to_skip(traits: OpTraits) -> str:
     """Why an op is never executed again; empty when it is."""
-    if not traits.has_schema:
-        return COMPILED
-    if traits.namespace in _PROFILER_NAMESPACES:
-        return PROFILER
-    if traits.namespace in _EFFECT_NAMESPACES or traits.base in _EFFECTS:
-        return SIDE_EFFECT
-    if traits.base in _UNINITIALIZED or traits.is_view:
-        return VIEW if traits.is_view and traits.base not in _UNINITIALIZED else UNINITIALIZED
-    if not traits.returns_tensors and not traits.writes:
-        return NO_RESULT if traits.namespace in BUILT_IN else SIDE_EFFECT
-    if traits.takes_objects and traits.namespace not in BUILT_IN:
-        return OBJECT
-    return ""
+    silent = traits.has_schema and not traits.returns_tensors and not traits.writes
+    reasons = (
+        (not traits.has_schema, COMPILED),
+        (traits.namespace in _PROFILER_NAMESPACES, PROFILER),
+        (traits.namespace in _EFFECT_NAMESPACES or traits.base in _EFFECTS, SIDE_EFFECT),
+        (traits.base in _UNINITIALIZED, UNINITIALIZED),
+        (traits.is_view, VIEW),
+        (silent, SIDE_EFFECT if is_foreign(traits) else NO_RESULT),
+        (traits.takes_objects and is_foreign(traits), OBJECT),
+    )
+    return next((reason for holds, reason in reasons if holds), "")
 
 
 def is_foreign(traits: OpTraits) -> bool:
