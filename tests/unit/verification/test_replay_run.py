@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
 
 from samebits.comparison.results import Origins
@@ -14,6 +15,13 @@ ADD = Unrepeated(
     difference=Difference(2, 3, 1, 0.5),
 )  # fmt: skip
 SUMMARY = ReplaySummary(3, 20, 5, 4, (ADD,), (Skipped("view", "aten::t.default", 9),))
+
+
+@pytest.fixture(autouse=True)
+def script(tmp_path, monkeypatch):
+    """A script to be found; nothing runs it."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
 
 
 def world(summary=SUMMARY, **fields) -> World:

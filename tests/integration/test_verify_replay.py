@@ -17,8 +17,7 @@ from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.recording.store import RecordReader
 
 UNREPEATED = """
-    import hashlib
-import os
+    import os
     import torch
 
     library = torch.library.Library("noisy", "DEF")
