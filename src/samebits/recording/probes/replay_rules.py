@@ -68,8 +68,9 @@ _UNINITIALIZED = frozenset(
 
 
 # Positions among the tensors that they return of scratch memory for the backward pass, which they do not fill
-# to its end (the first one measured; aten/src/ATen/native/cudnn/{RNN,BatchNorm}.cpp and Normalization.cpp).
+# to its end (the first two measured; aten/src/ATen/native/cudnn/{RNN,BatchNorm}.cpp and Normalization.cpp).
 WORKSPACES = {
+    "aten::_ctc_loss": (1,),
     "aten::mkldnn_rnn_layer": (3,),
     "aten::_cudnn_rnn": (3,),
     "aten::miopen_rnn": (3,),
