@@ -1,7 +1,10 @@
 # make demo      create .venv, install, and judge two examples: one identical, one not
 # make test      ruff, mypy and all tests (what CI runs)
+# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, the planted corpus
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
+# make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
+# make planted   run verify on every script of the planted corpus (half an hour on a quiet machine)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made
 #
@@ -12,9 +15,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SOURCES := $(wildcard native/*) $(wildcard setup.py)
+SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted)
+SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test lint bench test-gpu clean
+.PHONY: demo test test-slow lint bench twins planted test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -25,7 +29,10 @@ demo: $(VENV)/.installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW:%=--ignore=%)
+
+test-slow: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -34,9 +41,17 @@ lint: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/import_time.py
+	$(BIN)/python bench/control.py
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/draws.py
+
+twins: $(VENV)/.dev
+	$(BIN)/python bench/twins.py
+
+planted: $(VENV)/.dev
+	$(BIN)/python bench/planted/run.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev

@@ -112,7 +112,33 @@ static void close_to(const descriptor *d, const sb_sums *sums, uint64_t *out) {
     out[1] = f.h1;
 }
 
-/* ---- many tensors */
+/* ---- many tensors. One that has the memory of the one before it, as the output of a `view` has that of its input,
+ * has its sums too: only what closes the digest differs. */
+
+static int is_dense(const descriptor *d) {
+    sb_view view;
+    const unsigned n = SB_N_DIMS(d->header);
+    if (!SB_STRIDED(d->header))
+        return 1;
+    sb_view_init(&view, d->data, SB_SHIFT(d->header), n, d->sizes, d->sizes + n);
+    return sb_view_is_dense(&view);
+}
+
+typedef struct {
+    const uint64_t *words; /* the next descriptor */
+    const unsigned char *data;
+    uint64_t n_bytes;
+    int dense, repeats;
+} walk;
+
+/* The next descriptor; `repeats` tells whether its sums are those of the one before. */
+static descriptor step(walk *w) {
+    const descriptor d = parse(w->words);
+    const int dense = is_dense(&d);
+    w->repeats = dense && w->dense && d.data == w->data && d.n_bytes == w->n_bytes;
+    *w = (walk){d.next, d.data, d.n_bytes, dense, w->repeats};
+    return d;
+}
 
 /* The sum of their bytes to `total`; 0, or -1 - i for the first tensor that cannot be read. */
 static int64_t measure(const uint64_t *words, size_t count, uint64_t *total) {
@@ -129,11 +155,14 @@ static int64_t measure(const uint64_t *words, size_t count, uint64_t *total) {
 
 /* `out` may be `words`: a descriptor has two words or more, so that those ahead stay whole. */
 static void digest_each(const uint64_t *words, size_t count, uint64_t *out) {
+    walk w = {words, NULL, 0, 0, 0};
+    sb_sums sums = {{0}, {0}};
     for (size_t i = 0; i < count; i++) {
-        const descriptor d = parse(words);
-        sb_sums sums = {{0}, {0}};
-        digest_range(&d, 0, n_blocks(d.n_bytes), &sums);
-        words = d.next;
+        const descriptor d = step(&w);
+        if (!w.repeats) {
+            sums = (sb_sums){{0}, {0}};
+            digest_range(&d, 0, n_blocks(d.n_bytes), &sums);
+        }
         close_to(&d, &sums, out + 2 * i);
     }
 }
@@ -155,15 +184,15 @@ int64_t samebits_digest(uint64_t *words, size_t count) { return samebits_digest_
 
 static uint64_t count_blocks(const uint64_t *words, size_t count) {
     uint64_t blocks = 0;
+    walk w = {words, NULL, 0, 0, 0};
     for (size_t i = 0; i < count; i++) {
-        const descriptor d = parse(words);
-        blocks += n_blocks(d.n_bytes);
-        words = d.next;
+        const descriptor d = step(&w);
+        blocks += w.repeats ? 0 : n_blocks(d.n_bytes);
     }
     return blocks;
 }
 
-/* A share: blocks from .. to - 1 of all tensors laid end to end. */
+/* A share: blocks from .. to - 1 of all tensors laid end to end, those that repeat left out. */
 typedef struct {
     const uint64_t *words;
     size_t count;
@@ -180,12 +209,11 @@ static void add_sums(sb_sums *to, const sb_sums *part) {
 
 static void *digest_share(void *argument) {
     const share *s = argument;
-    const uint64_t *words = s->words;
+    walk w = {s->words, NULL, 0, 0, 0};
     uint64_t start = 0;
     for (size_t i = 0; i < s->count && start < s->to; i++) {
-        const descriptor d = parse(words);
-        const uint64_t blocks = n_blocks(d.n_bytes);
-        words = d.next;
+        const descriptor d = step(&w);
+        const uint64_t blocks = w.repeats ? 0 : n_blocks(d.n_bytes);
         if (start + blocks > s->from) {
             sb_sums part = {{0}, {0}};
             digest_range(&d, s->from > start ? s->from - start : 0, s->to - start < blocks ? s->to - start : blocks,
@@ -256,10 +284,12 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
     for (uint64_t i = 0; i < n; i++)
         shares[i] = (share){words, count, sums, blocks / n * i, i == n - 1 ? blocks : blocks / n * (i + 1)};
     run_shares(shares, (int)n, threads);
+    walk w = {words, NULL, 0, 0, 0};
     for (size_t i = 0; i < count; i++) {
-        const descriptor d = parse(words);
+        const descriptor d = step(&w);
+        if (w.repeats)
+            sums[i] = sums[i - 1];
         close_to(&d, &sums[i], out + 2 * i);
-        words = d.next;
     }
     free(sums);
     return 1;

@@ -21,6 +21,7 @@ COMPILER_RULES = "torch._dynamo.trace_rules"
 ENGINE_FUNCTION = "_engine_run_backward"
 # Holds DTensor's RNG tracker; see `dtensor_states`.
 DTENSOR_RANDOM = "torch.distributed.tensor._random"
+OP_CALLS = "torch/_ops.py"  # calls of ops; under another name tracebacks show one frame more at op level
 HIDDEN_MUTATIONS = {
     # These schemas do not declare that training updates the running statistics in place
     # (aten/src/ATen/native/native_functions.yaml, 2.13.0): name -> positions of the statistics.
@@ -160,12 +161,9 @@ def enter_shelter() -> list[Any]:
     Returns:
         What was entered, to be left in reverse.
     """
-    torch = sys.modules.get("torch")
-    core = getattr(torch, "_C", None)
-    entered: list[Any] = []
+    core = sys.modules.get("torch._C")
     disable_functions = getattr(core, "DisableTorchFunction", None)
-    if disable_functions is not None:
-        entered.append(disable_functions())
+    entered: list[Any] = [] if disable_functions is None else [disable_functions()]
     if _has_foreign_dispatch_mode(core):
         from torch.utils import _python_dispatch
 
@@ -179,13 +177,12 @@ def enter_shelter() -> list[Any]:
 
 def _has_foreign_dispatch_mode(core: Any) -> bool:
     """Whether a dispatch mode other than the one that records ops is on."""
-    count, at = (
-        getattr(core, "_len_torch_dispatch_stack", None),
-        getattr(core, "_get_dispatch_stack_at", None),
-    )
-    if count is None or at is None:
+    count = getattr(core, "_len_torch_dispatch_stack", None)
+    n_modes = 0 if count is None else count()
+    at = getattr(core, "_get_dispatch_stack_at", None) if n_modes else None
+    if at is None:
         return False
-    return any(not type(at(index)).__module__.startswith("samebits.") for index in range(count()))
+    return any(not type(at(index)).__module__.startswith("samebits.") for index in range(n_modes))
 
 
 def mutated_arguments(op: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:

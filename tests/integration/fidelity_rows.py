@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fidelity_sources import AT_EXIT, ENVIRONMENT, INTERRUPT, MODULES, ORDER, PICKLE, POOL, RAISE, SHOW
+from fidelity_sources import (
+    AT_EXIT,
+    ENVIRONMENT,
+    INTERRUPT,
+    MODULES,
+    ORDER,
+    PICKLE,
+    POOL,
+    RAISE,
+    SHOW,
+    WRAPPED,
+)
 
 
 @dataclass(frozen=True)
@@ -129,6 +140,7 @@ _ERRORS = (
     ),
     _one("chained", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError(2) from e\n"),
     _one("context", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}[1]\n"),
+    _one("through what samebits wraps", WRAPPED),
     _one("notes", "e = ValueError()\ne.add_note('a note')\nraise e\n", since=(3, 11)),
     _one("group", "raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\n", since=(3, 11)),
     _one(

@@ -97,6 +97,40 @@ finally:
 """
 
 RAISE = "def f():\n    raise ValueError('bad\\nluck')\n\n\nprint('before')\nf()\n"
+WRAPPED = """
+import os
+import torch
+
+class Fails(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        raise ValueError("in a backward pass")
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        torch.ones(2) @ torch.ones(3)
+
+def step():
+    weight = torch.ones(2, requires_grad=True)
+    Fails.apply(weight).sum().backward()
+
+try:
+    step()
+except ValueError as error:
+    try:
+        list(torch.utils.data.DataLoader(Data()))
+    except RuntimeError as second:
+        second.__cause__ = error
+        os.environ["name"] = "null byte \\0"
+"""
+
 ENVIRONMENT = """
 import os, signal, stat, sys
 print(sorted((k, v) for k, v in os.environ.items() if k != "_"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import signal
+from textwrap import dedent
 
 import pytest
 from cli_support import NOISY, SEEDED, complaints, judged, samebits, write
@@ -162,6 +163,32 @@ def test_run_numbers_its_records(tmp_path):
 
     assert forced.returncode == 0
     assert sorted(p.name for p in (tmp_path / ".samebits").glob("*.sbr")) == ["script-1.sbr", "script-2.sbr"]
+
+
+def test_run_show_and_verify_count_the_same_steps(tmp_path):
+    """Reads before the first optimizer are no steps in a script that has one."""
+    write(
+        tmp_path,
+        "train.py",
+        "import torch\nprint(torch.zeros(1).item())\nassert torch.ones(1)\n" + dedent(SEEDED),
+        STEPS=3,
+    )
+    ran = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    shown = samebits("show", "a.sbr", cwd=tmp_path)
+    as_json = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
+    verdict = judged(samebits("compare", "--json", "a.sbr", "a.sbr", cwd=tmp_path))
+
+    assert "samebits: 3 steps recorded in a.sbr" in ran.stderr
+    assert "\nsteps       3, " in shown.stdout
+    assert as_json["steps"] == verdict["steps"] == 3
+
+
+def test_reads_are_steps_of_a_script_that_does_nothing_else(tmp_path):
+    """Without an optimizer and a backward pass there is nothing else to count."""
+    write(tmp_path, "infer.py", "import torch\nprint(torch.zeros(1).item())\nassert torch.ones(1)\n")
+    ran = samebits("run", "--record", "a.sbr", "infer.py", cwd=tmp_path)
+
+    assert "samebits: 2 steps recorded in a.sbr" in ran.stderr
 
 
 def test_the_script_gets_its_own_arguments(tmp_path):

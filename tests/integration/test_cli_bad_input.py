@@ -311,6 +311,9 @@ def test_sigkill_of_the_child(tmp_path):
     shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
     assert (shown["status"], shown["failure"]) == ("running", "killed by SIGKILL")
     assert shown["events"]["step"] >= 5
+    assert shown["environment"]["taken"] == "at the start of the run"
+    assert shown["environment"]["machine"]["cpus"] >= 1
+    assert shown["environment"]["torch"]["version"] == shown["torch"] != ""
     assert sorted(p.name for p in tmp_path.iterdir()) == ["a.sbr", "steps", "train.py"]
 
 
@@ -326,3 +329,26 @@ def test_sigkill_during_verify(tmp_path):
 
     assert process.returncode == 2
     assert "not judged: run 1 of train.py did not end: killed by SIGKILL" in " ".join(stdout.split())
+
+
+def test_one_switch_with_two_values_is_refused(tmp_path):
+    write(tmp_path, "train.py", "print('ran')")
+    twice = samebits("run", "--seed", 3, "--set", "threads=1", "--set", "threads=2", "train.py", cwd=tmp_path)
+    check(twice, "threads", "both 1 and 2", slug="usage")
+    left = samebits("run", "--seed", 3, "--set", "threads=1", "--leave", "threads", "train.py", cwd=tmp_path)
+    check(left, "threads", "both 1 and leave", slug="usage")
+    assert "ran" not in twice.stdout + left.stdout
+
+
+def test_a_rank_that_is_none_is_refused_before_a_record_is_begun(tmp_path):
+    write(tmp_path, "train.py", "print('ran')")
+    words = ("--per-rank-seeds", "--record", "new.sbr", "train.py")
+    check(samebits("run", "--seed", 3, *words, cwd=tmp_path, RANK="abc"), "RANK", "'abc'", slug="rank")
+    assert not (tmp_path / "new.sbr").exists()
+
+
+def test_a_torch_of_the_users_own_is_none_of_our_business(tmp_path):
+    write(tmp_path, "torch.py", "print('my torch')")
+    write(tmp_path, "train.py", "import torch; print(sorted(vars(torch))[-1])")
+    result = samebits("run", "--seed", 3, "train.py", cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (0, "my torch\n__spec__\n"), result.stderr

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from fidelity_rows import DIFFERENT, ROWS, Row
+from fidelity_sources import WRAPPED
 
 import samebits
 from samebits.recording.launch import BOOTSTRAP
@@ -91,6 +92,8 @@ def seen(row: Row, folder: Path, way: str) -> tuple[bytes, bytes, int]:
         "runner": ["-c", RUNNER_ONLY, SOURCE],
         "launched": [str(programs / "launched")],
         "command": [str(programs / "samebits"), "run", "--record", "../r.sbr", "--force"],
+        "controlled": [str(programs / "samebits"), "run", "--record", "../r.sbr", "--force", "--seed", "3"],
+        "op level": [str(programs / "samebits"), "run", "--record", "../r.sbr", "--force", "--level", "op"],
     }[way]
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "SAMEBITS", "COLUMNS"))}
     with Path(row.stdout or os.devnull).open("wb") as stdout:
@@ -105,7 +108,7 @@ def seen(row: Row, folder: Path, way: str) -> tuple[bytes, bytes, int]:
             check=False,
         )
     stdout_bytes, stderr_bytes = plain(done.stdout or b""), plain(done.stderr or b"")
-    if way == "command":
+    if way in ("command", "controlled", "op level"):
         last_line = re.compile(rb"^samebits: [^\n]*\.\./r\.sbr[^\n]*\n\Z", re.MULTILINE)
         stdout_bytes, stderr_bytes = last_line.sub(b"", stdout_bytes), last_line.sub(b"", stderr_bytes)
     return stdout_bytes, stderr_bytes, done.returncode
@@ -133,6 +136,16 @@ def test_same_on_the_command_line(row: Row, folder: Path) -> None:
     write(row, folder)
     expected = seen(row, folder, "bare")
     assert seen(row, folder, "command") == expected
+
+
+@pytest.mark.parametrize("way", ["controlled", "op level"])
+def test_a_traceback_goes_through_wrappers(folder: Path, way: str) -> None:
+    """What control and the recording of ops put around functions has no frame, in no link of the chain."""
+    row = next(row for row in ROWS if row.files.get("probe.py") == WRAPPED)
+    write(row, folder)
+    expected = seen(row, folder, "bare")
+    assert expected[1].count(b"Traceback") == 3
+    assert seen(row, folder, way) == expected
 
 
 @pytest.mark.parametrize("row", DIFFERENT, ids=lambda row: row.name)

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from samebits.determinism.control import LEFT_ALONE, Control
+from samebits.determinism.rng import current_rank
 from samebits.determinism.seeds import check_seed
 from samebits.determinism.switches import environment_for
 from samebits.errors import SamebitsError
@@ -74,6 +75,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
             message = f"{idle[0]} was given without control; give --seed N or --deterministic too"
             raise SamebitsError(message, slug="usage")
         return None
+    _refuse_contradictions(options)
     for word, given in (("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed)):
         if given and options.seed is None:
             raise SamebitsError(f"{word} was given without a seed; give --seed N too", slug="usage")
@@ -86,14 +88,24 @@ def control_of(options: argparse.Namespace) -> Control | None:
     )
 
 
+def _refuse_contradictions(options: argparse.Namespace) -> None:
+    asked: dict[str, str] = {}
+    for name, value in (*options.set, *((name, LEFT_ALONE) for name in options.leave)):
+        if asked.setdefault(name, value) != value:
+            message = f"the switch {name} is to be both {asked[name]} and {value}; expected one value"
+            raise SamebitsError(message, slug="usage")
+
+
 def control_variables(control: Control | None) -> dict[str, str]:
     """The variables that a controlled run starts with; what is replaced of the user's own is said on stderr.
 
     Raises:
-        SamebitsError: a switch that does not exist, or cannot have that value.
+        SamebitsError: a switch that does not exist, or cannot have that value; no rank.
     """
     if control is None:
         return {}
+    if control.per_rank:
+        current_rank()  # one that is wrong is said before a record is begun
     plan = environment_for(control, os.environ)
     for warning in plan.warnings:
         print(f"samebits: {warning}", file=sys.stderr)

@@ -16,7 +16,7 @@ from samebits.recording.launch import Launch, launch
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.verification.place import check_place, check_target, why_incomplete
-from samebits.verification.runs import close_record
+from samebits.verification.runs import close_record, steps_recorded
 
 if TYPE_CHECKING:
     import argparse
@@ -114,7 +114,8 @@ def _ending(record: Path, info: RunInfo | None, outcome: Outcome) -> str:
         return f"{record} is incomplete: {why_incomplete(record)}; what was written before can be read"
     if info.status == "running":
         return f"{record} ends where the run was killed"
-    return f"{info.steps} step{'' if info.steps == 1 else 's'} recorded in {record}"
+    steps = steps_recorded(record, info)
+    return f"{steps} step{'' if steps == 1 else 's'} recorded in {record}"
 
 
 def _end_as(number: int) -> None:

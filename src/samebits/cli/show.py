@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
@@ -55,7 +56,8 @@ class ShowCommand:
         kinds = _kinds(options.events)
         with RecordReader(options.record) as reader:
             events = reader.events(kinds, options.step, options.step)
-            for text in _texts(options, reader.info, events):
+            info = reader.info if options.events is not None else _counted(reader)
+            for text in _texts(options, info, events):
                 write(text, sys.stdout)
         return 0
 
@@ -67,6 +69,11 @@ def _texts(options: argparse.Namespace, info: RunInfo, events: Iterator[Event]) 
         return map(report.event_json, events) if options.json else report.render_events(events, style)
     summary = report.summarize(options.record, os.path.getsize(options.record), info, events)
     return [report.render_json(summary) if options.json else report.render_text(summary, style)]
+
+
+def _counted(reader: RecordReader) -> RunInfo:
+    """What is known of the run, with as many steps as a comparison counts."""
+    return replace(reader.info, steps=reader.n_steps())
 
 
 def _kinds(text: str | None) -> tuple[str, ...]:

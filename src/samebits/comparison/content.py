@@ -30,13 +30,20 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return first, second
 
 
+def gave_the_same(a: Event, b: Event) -> bool:
+    """Whether an event gave the same in both runs: then the choice of an output made the difference."""
+    role = "out" if a.kind == "op" else "value"
+    return [a.digests[i] for i in positions(a, role)] == [b.digests[i] for i in positions(b, role)]
+
+
 def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[tuple[Event, Event]]]:
     """What the tensors of a batch that differ come from, as far as it is on record.
 
     The main process unpickles a worker's tensors at the loader's line: that makes nothing.
 
     Returns:
-        tensors whose memory was written before, and events of both runs that gave the same contents.
+        tensors whose memory was written before, and events of both runs that gave the same contents as the
+        batch, and not the same as each other.
     """
     points = [
         Point(a.seq, i, b.seq, i)
@@ -47,7 +54,7 @@ def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[
         p for p in points if _written(lookup.a, a, p.position_a) and _written(lookup.b, b, p.position_b)
     ]
     makers = [maker for maker in (made_by(lookup, p) for p in points) if maker is not None]
-    return linked, [maker for maker in makers if not _unpickled(a, maker[0])]
+    return linked, [m for m in makers if not _unpickled(a, m[0]) and not gave_the_same(*m)]
 
 
 def _written(cache: EventCache, batch: Event, position: int) -> bool:

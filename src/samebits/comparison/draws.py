@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits.comparison.generators import seeding, seeds_source, words
+from samebits.comparison.generators import seeding, seeds_source
 from samebits.comparison.ops import positions
-from samebits.comparison.results import place
+from samebits.comparison.results import generator_words, place
+from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -51,30 +52,31 @@ def blame_draw(lookup: Lookup, a: Event, b: Event, source: str) -> Blame:
         lookup: the records.
         a: the op in the first run.
         b: the same op in the second.
-        source: name of the generator in the event; `torch` for the default one.
+        source: name of the generator in the event.
     """
-    if a.op.endswith(".generator"):
+    if source == GIVEN:
         line = "it drew from a generator that was given to it, which was in another state in each run"
         return Blame(a, b, "unknown", "rng", (line,))
     known = source if source.startswith("cuda") else "torch"
     if _same_at_boundary(lookup, a, b, known):
         line = (
-            f"{words(known)} was in the same state at the end of the step: the op drew from another"
+            f"{generator_words(known)} was in the same state at the end of the step: the op drew from another"
             " generator, or the state was put back"
         )
         return Blame(a, b, "unknown", "rng", (line,))
-    seeds = [_seeds(cache.record, event, known) for cache, event in ((lookup.a, a), (lookup.b, b))]
+    seeds = [seeds_before(cache.record, event, known) for cache, event in ((lookup.a, a), (lookup.b, b))]
     calls = [[event.arguments for event in listed] for listed in seeds]
-    line = f"{words(known)} was not in the same state before {a.op}: {seeding(known, *seeds)}"
+    line = f"{generator_words(known)} was not in the same state before {a.op}: {seeding(known, *seeds)}"
     if calls[0] != calls[1]:
-        first, second = _differing_seeds(seeds) or (a, b)
+        first, second = differing_seeds(seeds) or (a, b)
         return Blame(first, second, "unseeded-torch", "rng", (line,))
     if not calls[0]:
         return Blame(a, b, "unseeded-torch", "rng", (line,))
     return _blame_earlier(lookup, (a, b), (seeds[0][-1], seeds[1][-1]), line)
 
 
-def _differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
+def differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
+    """The first calls of two runs that seeded a generator with other values."""
     pairs = zip(*seeds, strict=False)
     return next(((x, y) for x, y in pairs if x.arguments != y.arguments), None)
 
@@ -96,7 +98,7 @@ def _state_after(cache: EventCache, event: Event, source: str) -> bytes | None:
     return None
 
 
-def _seeds(record: Record, before: Event, source: str) -> list[Event]:
+def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
     """The calls that seeded a generator before an event."""
     found = []
     for event in record.events(("rng",), last_step=before.step):

@@ -129,6 +129,12 @@ def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], th
     return finding(a, b, "order", cause=cause, inputs_equal=False, evidence=tuple(lines))
 
 
+def other_output(a: Event, b: Event, maker: Event) -> Finding:
+    """The same op took another of the tensors that one event gave, such as another row of a table."""
+    line = f"it took another output of {_who(maker)} in each run"
+    return finding(a, b, "order", inputs_equal=False, evidence=(line,))
+
+
 def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
     """The runs took different ways: one did something that the other did not, there at least."""
     lines = ["from here on the runs did different things"]

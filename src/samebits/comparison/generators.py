@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import place
+from samebits.comparison.results import generator_words, place
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from samebits.recording.events import Event
 
 _KEPT = 1000
-_LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
 def seeds_source(event: Event, source: str) -> bool:
@@ -25,11 +24,6 @@ def seeds_source(event: Event, source: str) -> bool:
         return call.startswith(("numpy.", "np."))
     on_cuda = call.startswith("torch.cuda")
     return on_cuda if source.startswith("cuda") and on_cuda else call.startswith("torch.") and not on_cuda
-
-
-def words(source: str) -> str:
-    """An RNG source in words."""
-    return f"{_LIBRARIES[source]}'s generator" if source in _LIBRARIES else f"the generator {source}"
 
 
 def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
@@ -87,7 +81,7 @@ class GeneratorLog:
         ]
 
     def _line(self, source: str, step: int) -> str:
-        differed = f"the state of {words(source)} differed at step {step}"
+        differed = f"the state of {generator_words(source)} differed at step {step}"
         return f"{differed}{self._use(source)}; {seeding(source, *self.seeds)}"
 
     def _use(self, source: str) -> str:

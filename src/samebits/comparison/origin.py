@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.content import behind_batch, draws_at_site, made_by
+from samebits.comparison.content import behind_batch, draws_at_site, gave_the_same, made_by
+from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.keys import Keyer
@@ -66,8 +67,10 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
+    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found))
+    explained = tuple(map(drawn.explain, _ordered(findings)))
     return Origins(
-        _ordered(findings), tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
+        explained, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
     )
 
 
@@ -186,10 +189,12 @@ class Walk:
     def _entered(self, point: Point, consumers: tuple[Event, Event]) -> None:
         """Nothing on record wrote the memory of a tensor."""
         maker = made_by(self._lookup, point)
-        if maker is not None:
-            self._examine(*maker)
-        else:
+        if maker is None:
             self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
+        elif gave_the_same(*maker):
+            self._blame(entries.other_output(*consumers, maker[0]))
+        else:
+            self._examine(*maker)
 
     def _unrecorded(self) -> tuple[str, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)

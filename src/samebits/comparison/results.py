@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from samebits.recording.events import GIVEN
+
 if TYPE_CHECKING:
     from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
@@ -19,6 +21,7 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
+_LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
 @dataclass(frozen=True)
@@ -132,8 +135,17 @@ class Origins:
     complete: bool = True
 
 
+def generator_words(source: str) -> str:
+    """An RNG source in words."""
+    if source == GIVEN:
+        return "a generator given to it"
+    return f"{_LIBRARIES[source]}'s generator" if source in _LIBRARIES else f"the generator {source}"
+
+
 def describe(info: TensorInfo) -> str:
-    """A tensor in short, such as `f32[4, 3, 32, 32]`."""
+    """A tensor in short, such as `f32[4, 3, 32, 32]`, or the generator whose state it is."""
+    if info.role == "rng":
+        return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
 
 

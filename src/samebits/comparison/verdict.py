@@ -9,6 +9,7 @@ from samebits.comparison.results import Comparison
 from samebits.comparison.step_findings import step_findings, value_finding
 from samebits.comparison.threads import survey_runs
 from samebits.environment import bit_relevant_differences
+from samebits.recording.guard import lost_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -133,7 +134,7 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
     """Why records cannot vouch for two whole runs; None when they can."""
     parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
     if not parts:
-        return None
+        return _lost_state(a, b)
     n = result.boundaries
     compared = f"{n} step{'' if n == 1 else 's'} of both could be compared"
     if len(parts) == 2 and a.status == b.status and a.failure == b.failure:
@@ -144,6 +145,15 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
         )
         return f"both runs {how}; {compared}"
     return f"{'; '.join(parts)}; {compared}"
+
+
+def _lost_state(a: RunInfo, b: RunInfo) -> str | None:
+    """Why equal digests are not enough: a probe failed while it recorded the state; None if none did."""
+    lost = [lost_state(info.notes) for info in (a, b)]
+    if not any(lost):
+        return None
+    which = "both runs" if all(lost) else "the first run" if lost[0] else "the second run"
+    return f"the state could not be recorded in {which}: {lost[0] or lost[1]}"
 
 
 def _ending(which: str, info: RunInfo) -> str:

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from samebits.cost.results import AGAIN, OFF, ON, Variant
 from samebits.determinism.switch import When
 from samebits.determinism.switches import switch_named
+from samebits.doctor.relevance import readers_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from samebits.determinism.control import Control
 
-FLAG, FILL = "deterministic-algorithms", "fill-uninitialized"
+FLAG, FILL, COMPILER_FLAG = "deterministic-algorithms", "fill-uninitialized", "inductor-deterministic"
+WATCHED = "watched, not set"
 
 
 def base_variants(control: Control) -> tuple[Variant, ...]:
@@ -37,10 +40,11 @@ def switch_variants(
         variables: those that control set for that run.
         has_cuda: whether the script can use CUDA.
     """
+    compiled = rows.get(COMPILER_FLAG, {}).get("state") != "waiting"
     variants, left_out = [], []
     for name, row in rows.items():
-        changed = row["before"] != row["now"] or name in variables
-        reason = _why_not(name, row, changed=changed, has_cuda=has_cuda)
+        changed = row["before"] != row["now"] or name in variables or name == FILL
+        reason = _why_not(name, row, changed=changed) or _why_no_effect(name, has_cuda, compiled)
         if reason:
             left_out.append((name, reason))
         else:
@@ -48,16 +52,33 @@ def switch_variants(
     return tuple(variants), tuple(left_out)
 
 
-def _why_not(name: str, row: dict[str, Any], *, changed: bool, has_cuda: bool) -> str:
+def _why_not(name: str, row: dict[str, Any], *, changed: bool) -> str:
     if row["state"] == "held":
-        return "is watched, not set"
+        return WATCHED
+    if name.startswith(("inductor", "TORCHINDUCTOR")) and row["state"] == "waiting":
+        return "the script compiles nothing"
     if row["state"] not in ("set", "kept"):
         return str(row.get("why") or row["state"])
-    if not changed:
-        return "has the wanted value without control too"
-    if switch_named(name).when in (When.CUDA, When.GROUP) and not has_cuda:
-        return "acts on CUDA only, and there is no CUDA device"
-    return ""
+    return "" if changed else "has the wanted value without control too"
+
+
+def _why_no_effect(name: str, has_cuda: bool, compiled: bool) -> str:  # noqa: FBT001 - facts
+    """Why a switch that was set changes nothing in this script."""
+    readers = readers_of(name)
+    if readers and not any(_is_installed(package) for package in readers):
+        return f"is read by {readers[0]} only, which is not installed"
+    if name.startswith("TORCHINDUCTOR") and not compiled:
+        return "the script compiles nothing"
+    on_cuda = switch_named(name).when in (When.CUDA, When.GROUP) or name.startswith("cudnn")
+    return "acts on CUDA only, and there is no CUDA device" if on_cuda and not has_cuda else ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _alone(control: Control, name: str, value: str) -> Variant:

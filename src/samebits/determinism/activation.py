@@ -129,7 +129,7 @@ class Activation:
 
     def on_torch(self, callback: Callable[[ModuleType], None]) -> None:
         """Call back with torch once it is imported and its switches are set; at once if they are."""
-        self._imports.on_import("torch", callback)
+        self._imports.on_torch(callback)
 
     def keep(self, part: Any) -> None:
         """Call `part.remove()` when everything is put back, in reverse order."""
@@ -182,7 +182,7 @@ class Activation:
             self._install_parts(self._active)
         self._watch.install()  # on top of what the parts replaced, so that it is taken away first
         self._imports.on_import("numpy.random", self._watch.install_numpy)
-        self._imports.on_import("torch", self._with_torch)
+        self._imports.on_torch(self._with_torch)
         self._imports.on_import(COMPILER_CONFIG, self._with_compiler)
 
     def _seed(self, active: Active) -> None:
@@ -206,7 +206,7 @@ class Activation:
             loaders.install(torch)
             self._parts.append(loaders)
 
-        self._imports.on_import("torch", with_torch)
+        self._imports.on_torch(with_torch)
 
     def _with_torch(self, torch: ModuleType) -> None:
         self._apply("torch")

@@ -72,6 +72,15 @@ class _Watched:
         self.fixed = fixed
         self.writer: Writer | None = None
 
+    def is_default_of_torch(self, writer: Writer) -> bool:
+        """Whether torch wrote down the value that it uses when a variable is not set.
+
+        `TORCHINDUCTOR_CACHE_DIR` is set like that when torch's compiler is imported, by Lightning for
+        instance (torch/_inductor/runtime/cache_dir_utils.py, 2.13.0).
+        """
+        handle = self.switch.handle
+        return not self.fixed and not self.expected and writer.torch and isinstance(handle, Variable)
+
     def keeps(self, value: str) -> bool:
         """Whether that value is no drift."""
         return value == self.expected or (self.fixed and self.switch.keeps(value))
@@ -189,6 +198,8 @@ class DriftWatch:
         writer = watched.writer or Writer(None)
         if not watched.fixed and not self._boundaries and writer.direct:
             watched.expected = now  # the script's own choice, made while it set itself up
+        elif watched.is_default_of_torch(writer):
+            watched.expected = now
         if watched.keeps(now):
             return None
         return Drift(step, watched.switch.name, watched.expected, now, writer.site, writer.by)

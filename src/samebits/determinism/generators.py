@@ -55,7 +55,7 @@ class GeneratorControl:
         self._control_python()
         self._imports.install()
         self._imports.on_import("numpy.random", self._control_numpy)
-        self._imports.on_import("torch", self._control_torch)
+        self._imports.on_torch(self._control_torch)
 
     def remove(self) -> None:
         """Stop; generators keep the seeds that they got."""

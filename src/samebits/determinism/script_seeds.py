@@ -54,14 +54,17 @@ class ScriptSeeds:
         self._active = active
         self._patches = Patches()
         self._imports = PostImport()
-        self._ranks = FrameRanks()
+
+    @functools.cached_property
+    def _ranks(self) -> FrameRanks:
+        return FrameRanks()  # takes half a millisecond, and many scripts never need it
 
     def install(self) -> None:
         """Begin, with libraries that are imported later as well."""
         self._watch(random, "seed", "random.seed")
         self._imports.install()
         self._imports.on_import("numpy.random", self._watch_numpy)
-        self._imports.on_import("torch", self._watch_torch)
+        self._imports.on_torch(self._watch_torch)
 
     def remove(self) -> None:
         """Stop."""

@@ -132,6 +132,8 @@ class Setting:
 def too_late(when: When) -> str:
     """Why a switch that can be set until then cannot be set any more; empty when it can."""
     torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
+        torch = None
     if when is When.PROCESS:
         return "the interpreter has started"
     if when is When.IMPORT and torch is not None:

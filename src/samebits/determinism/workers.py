@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import sys
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from samebits.determinism import rng
 from samebits.determinism.process import PROCESS
 from samebits.torch_private import set_worker_seed
 
@@ -95,7 +95,7 @@ def _enter(epoch: LoaderEpoch, worker: int, *more: str) -> None:
 
 def _seed_worker(seed: int) -> None:
     """Seed every RNG source, except those that the user's `worker_init_fn` has touched: these go on."""
-    rng, own = _rng(), WORKER.users_own
+    own = WORKER.users_own
     rng.seed_sources(seed, [source for source in rng.sources() if source.name not in own])
     if "torch" not in own:
         # All of it, as torch itself does: `torch.initial_seed()` is `get_worker_info().seed` in a worker.
@@ -104,15 +104,11 @@ def _seed_worker(seed: int) -> None:
 
 def _states() -> dict[str, bytes]:
     found = {}
-    for source in _rng().sources():
+    for source in rng.sources():
         if source.available():
             with contextlib.suppress(Exception):  # one that cannot be read
                 found[source.name] = bytes(source.get_state())
     return found
-
-
-def _rng() -> Any:
-    return import_module("samebits.determinism.rng")
 
 
 def _worker_info() -> Any:

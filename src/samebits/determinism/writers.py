@@ -24,12 +24,14 @@ class Writer(NamedTuple):
         by: the line of an installed library that wrote, when it was not the user's own.
         own: samebits itself wrote.
         direct: the user's code wrote, or called a function of a library that did nothing but write.
+        torch: torch wrote, whoever called it.
     """
 
     site: Site | None
     by: Site | None = None
     own: bool = False
     direct: bool = False
+    torch: bool = False
 
 
 class Writers:
@@ -51,6 +53,7 @@ class Writers:
         """Who wrote, given the frame that called the setter."""
         library: FrameType | None = None
         count = 0
+        torch = self._is_torch(frame)
         while frame is not None:
             if library is None and self._is_own(frame.f_code):
                 return Writer(None, own=True)
@@ -63,7 +66,12 @@ class Writers:
             frame = frame.f_back
         by = None if library is None else site_of(library.f_code, library.f_lineno)
         site = by if frame is None else nearest_site(self._ranks, frame)
-        return Writer(site, by, direct=frame is not None and count <= 1)
+        return Writer(site, by, direct=frame is not None and count <= 1, torch=torch)
+
+    def _is_torch(self, frame: FrameType | None) -> bool:
+        while frame is not None and self._is_machinery(frame.f_code):
+            frame = frame.f_back  # `os` itself
+        return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("torch.")
 
     def _is_own(self, code: CodeType) -> bool:
         if not code.co_filename.startswith(self._home):
@@ -77,5 +85,6 @@ class Writers:
         if known is None:
             path = os.path.realpath(code.co_filename)
             known = path.startswith(self._stdlib) and "site-packages" not in path[len(self._stdlib) :]
+            known = known or code.co_filename.startswith("<frozen ")
             self._transparent[code] = known
         return known

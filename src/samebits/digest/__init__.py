@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from samebits.digest.plan import DigestPlan
-    from samebits.digest.tensors import backend_name, digest_bytes, digest_many, digest_memory, observe
+    from samebits.digest.tensors import (
+        backend_name,
+        digest_bytes,
+        digest_many,
+        digest_memory,
+        observe,
+        storage_addresses,
+    )
     from samebits.digest.values import Digest, digest
 
 __all__ = [
@@ -25,6 +32,7 @@ __all__ = [
     "digest_many",
     "digest_memory",
     "observe",
+    "storage_addresses",
 ]
 
 _HOMES = {
@@ -36,6 +44,7 @@ _HOMES = {
     "digest_many": "tensors",
     "digest_memory": "tensors",
     "observe": "tensors",
+    "storage_addresses": "tensors",
 }
 
 

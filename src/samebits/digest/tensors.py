@@ -11,6 +11,7 @@ import torch
 
 from samebits.digest import definition as d
 from samebits.digest import native, torch_backend
+from samebits.digest.bindings import open_reader
 from samebits.digest.parts import absent_digest, has_contents, parts_of, readable
 from samebits.errors import SamebitsError
 
@@ -47,6 +48,7 @@ def _load() -> native.NativeLibrary | None:
 
 
 _LIBRARY = _load()
+_READER = open_reader(_LIBRARY)
 
 
 def backend_name() -> str:
@@ -60,9 +62,18 @@ def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
     Raises:
         SamebitsError: if one of them cannot be read (a tensor inside a `torch.func` transform).
     """
-    words = describe(tensors)
-    result = None if words is None else run_once(words, len(tensors))
+    result = read(tensors)
+    if result is None:
+        words = describe(tensors)
+        result = None if words is None else run_once(words, len(tensors))
     return _digest_mixed(tensors) if result is None else result
+
+
+def read(tensors: Sequence[torch.Tensor]) -> bytes | None:
+    """The digests of plain CPU tensors of common dtypes, by the C module; None where it cannot."""
+    if _READER is None:
+        return None
+    return _READER.digests(tensors if type(tensors) is list else tuple(tensors))
 
 
 def describe(tensors: Sequence[torch.Tensor]) -> array[int] | None:
@@ -95,18 +106,25 @@ def describe(tensors: Sequence[torch.Tensor]) -> array[int] | None:
     return array("Q", words)
 
 
-def observe(tensors: list[torch.Tensor]) -> tuple[bytes, tuple[object, ...], list[int]]:
-    """Digests, a key and storage addresses of tensors.
+def observe(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+    """Digests, a key and storage addresses of tensors; the hot path of recording.
 
-    The hot path of op-level recording, hence one loop without calls of our own.
+    Args:
+        tensors: a list or tuple.
 
     Returns:
-        16 bytes each; a hashable value that is equal for equal dtypes and shapes; where each storage
-        begins, 0 for those without contents or without a storage in CPU memory.
+        16 bytes each; a value that is equal for equal dtypes and shapes; 8 bytes each that say where the
+        storage begins, 0 for those without contents or without a storage in CPU memory.
 
     Raises:
         SamebitsError: if one of them cannot be read.
     """
+    found = None if _READER is None else _READER.observe(tensors)
+    return _observe_plain(tensors) if found is None else found
+
+
+def _observe_plain(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+    """The same without the C module: one loop without calls of our own."""
     words: list[int] = []
     kinds: list[int] = []
     bases: list[int] = []
@@ -119,7 +137,8 @@ def observe(tensors: list[torch.Tensor]) -> tuple[bytes, tuple[object, ...], lis
             if header & _NEGATABLE and (t.is_neg() or (header & _CONJUGABLE and t.is_conj())):
                 return _observe_any(tensors)
             shape, address, offset = t.shape, t.data_ptr(), int(t.storage_offset())
-            bases.append(address - (offset << (header >> 8 & 15)) if offset else address)
+            # An empty view has no address of its own, and yet an offset.
+            bases.append(address - (offset << (header >> 8 & 15)) & d.MASK if offset else address)
             add(address)
             header |= len(shape) << 20
             kinds.append(header)
@@ -134,11 +153,13 @@ def observe(tensors: list[torch.Tensor]) -> tuple[bytes, tuple[object, ...], lis
         digests = run_once(array("Q", words), len(tensors))
     except (KeyError, RuntimeError):  # quantized; sparse, nested, inside a transform: no address or no sizes
         digests = None
-    return _observe_any(tensors) if digests is None else (digests, tuple(kinds), bases)
+    if digests is None:
+        return _observe_any(tensors)
+    return digests, array("Q", kinds).tobytes(), array("Q", bases).tobytes()
 
 
-def _observe_any(tensors: list[torch.Tensor]) -> tuple[bytes, tuple[object, ...], list[int]]:
-    return digest_many(tensors), tuple(map(_kind, tensors)), list(map(_base, tensors))
+def _observe_any(tensors: Sequence[torch.Tensor]) -> tuple[bytes, bytes, bytes]:
+    return digest_many(tensors), repr([*map(_kind, tensors)]).encode(), storage_addresses(tensors)
 
 
 def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
@@ -146,6 +167,12 @@ def _kind(tensor: torch.Tensor) -> tuple[torch.dtype, tuple[int, ...]]:
         return tensor.dtype, tuple(tensor.shape)
     except RuntimeError:  # nested tensors have no shape
         return tensor.dtype, ()
+
+
+def storage_addresses(tensors: Sequence[torch.Tensor]) -> bytes:
+    """Where the storages begin, 8 bytes each; 0 for those without contents or without one (sparse)."""
+    found = None if _READER is None else _READER.bases(tensors if type(tensors) is list else tuple(tensors))
+    return array("Q", map(_base, tensors)).tobytes() if found is None else found
 
 
 def _base(tensor: torch.Tensor) -> int:

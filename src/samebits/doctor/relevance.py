@@ -21,13 +21,18 @@ _ACCELERATOR_WORDS = ("cudnn", "cublas", "cuda", "nvidia", "tf32", "tunableop", 
 _GROUP = "process group"
 
 
+def readers_of(switch: str) -> tuple[str, ...]:
+    """The only packages that read that variable; empty when torch or a library below it does."""
+    return next((packages for start, packages in _READERS.items() if switch.startswith(start)), ())
+
+
 def is_relevant(view: SwitchView, here: Surroundings) -> bool:
     """Whether that switch can change bits with this torch, these packages and these devices."""
     if view.missing:
         return False
-    for start, packages in _READERS.items():
-        if view.name.startswith(start):
-            return any(package in here.packages for package in packages)
+    readers = readers_of(view.name)
+    if readers:
+        return any(package in here.packages for package in readers)
     if _GROUP in view.when:
         return len(here.torch.gpus) > 1 or _is_distributed(here)
     about_gpus = "CUDA" in view.when or any(word in view.name.lower() for word in _ACCELERATOR_WORDS)

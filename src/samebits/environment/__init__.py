@@ -3,6 +3,21 @@
 from __future__ import annotations
 
 from samebits.environment.differences import bit_relevant_differences
-from samebits.environment.facts import Environment, collect, numeric_variables
+from samebits.environment.facts import (
+    Environment,
+    StartFacts,
+    collect,
+    collect_at_start,
+    numeric_variables,
+    with_torch,
+)
 
-__all__ = ["Environment", "bit_relevant_differences", "collect", "numeric_variables"]
+__all__ = [
+    "Environment",
+    "StartFacts",
+    "bit_relevant_differences",
+    "collect",
+    "collect_at_start",
+    "numeric_variables",
+    "with_torch",
+]

@@ -36,6 +36,7 @@ _TABLES = {
     ("packages",): ("package {}", "not imported"),
 }
 _LONGEST_VALUE = 80
+TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
 
 
 def bit_relevant_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
@@ -47,7 +48,10 @@ def bit_relevant_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     """
     pairs = [(name, _get(a, path), _get(b, path)) for path, name in _NAMES.items()]
     pairs = [pair for pair in pairs if None not in pair[1:]]  # unknown: a run killed early has few facts
+    one_was_killed = (_get(a, (TAKEN,)) is None) != (_get(b, (TAKEN,)) is None)
     for path, (name, missing) in _TABLES.items():
+        if one_was_killed and path == ("variables",):
+            continue  # the other's are those of its end: its script may have set some itself
         first, second = _get(a, path), _get(b, path)
         if isinstance(first, dict) and isinstance(second, dict):
             keys = sorted({*first, *second})

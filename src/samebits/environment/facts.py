@@ -6,13 +6,14 @@ import json
 import os
 import platform
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from samebits.environment.differences import TAKEN
 from samebits.environment.machine import MachineFacts, collect_machine
 from samebits.environment.software import SourceFacts, collect_libraries, collect_packages, collect_source
-from samebits.environment.torch_facts import TorchFacts, collect_torch
+from samebits.environment.torch_facts import TorchBuild, TorchFacts, collect_build, collect_torch
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,6 +69,41 @@ class Environment:
         """Return the facts as JSON would give them back."""
         facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return facts
+
+
+@dataclass(frozen=True)
+class StartFacts:
+    """What is known when a run starts and holds until its end: what a run that is killed leaves.
+
+    Args:
+        variables: may still be changed by the script, unlike the rest.
+        torch: facts of its build; None as long as torch is not imported.
+    """
+
+    machine: MachineFacts
+    python: PythonFacts
+    variables: dict[str, str]
+    torch: TorchBuild | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the facts as JSON would give them back, in the places that `Environment` has for them."""
+        facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {TAKEN: "at the start of the run", **facts}
+
+
+def collect_at_start() -> StartFacts:
+    """Look around, without what takes long or will change: git, packages, libraries, the state of torch."""
+    return StartFacts(collect_machine(), _collect_python(), numeric_variables(os.environ))
+
+
+def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
+    """The facts of a start, with torch's build.
+
+    Args:
+        facts: of the start.
+        torch: the module.
+    """
+    return replace(facts, torch=collect_build(torch))
 
 
 def collect(directory: Path | None = None) -> Environment:

@@ -49,6 +49,19 @@ class GpuFacts:
 
 
 @dataclass(frozen=True)
+class TorchBuild:
+    """The fields of `TorchFacts` that a script cannot change."""
+
+    version: str
+    git: str
+    cuda: str
+    mkl: str
+    onednn: str
+    openmp: str
+    capability: str
+
+
+@dataclass(frozen=True)
 class TorchFacts:
     """torch, as built and as it stands.
 
@@ -85,19 +98,37 @@ def collect_torch(torch: Any) -> TorchFacts | None:
     """
     if torch is None:
         return None
-    build = str(_read(torch, "__config__.show") or "")
+    build = collect_build(torch)
     return TorchFacts(
+        version=build.version,
+        git=build.git,
+        cuda=build.cuda,
+        cudnn=_text(torch, "backends.cudnn.version") if _read(torch, "cuda.is_initialized") else "",
+        mkl=build.mkl,
+        onednn=build.onednn,
+        openmp=build.openmp,
+        capability=build.capability,
+        threads=_collect_threads(torch),
+        switches=_collect_switches(torch),
+        gpus=_collect_gpus(torch),
+    )
+
+
+def collect_build(torch: Any) -> TorchBuild:
+    """Return what torch says of how it was built.
+
+    Args:
+        torch: the module.
+    """
+    build = str(_read(torch, "__config__.show") or "")
+    return TorchBuild(
         version=_text(torch, "__version__"),
         git=_text(torch, "version.git_version"),
         cuda=_text(torch, "version.cuda") or _text(torch, "version.hip"),
-        cudnn=_text(torch, "backends.cudnn.version") if _read(torch, "cuda.is_initialized") else "",
         mkl=_find(r"Math Kernel Library Version (\S+)", build),
         onednn=_find(r"MKL-DNN (\S+)", build),
         openmp=_find(r"OpenMP (\d+)", build),
         capability=_text(torch, "backends.cpu.get_cpu_capability"),
-        threads=_collect_threads(torch),
-        switches=_collect_switches(torch),
-        gpus=_collect_gpus(torch),
     )
 
 

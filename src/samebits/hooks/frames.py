@@ -14,10 +14,13 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 ENGINE = -2  # torch's call into its autograd engine
-OPTIMIZER = -1  # torch's optimizers
+OPTIMIZER = -1  # the mathematics of torch's optimizers: run within `Optimizer.step` only
 OWN = 0  # torch, samebits, the interpreter's own machinery: never a site
 LIBRARY = 1  # an installed library: a site when no user code is on the stack
 USER = 2
+
+# Of torch.optim, what runs ops between steps too: `zero_grad`, schedules, averaging.
+_BETWEEN_STEPS = ("optimizer.py", "lr_scheduler.py", "swa_utils.py")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +51,8 @@ class FrameRanks:
         rank = self._classify(code.co_filename)
         if rank == OWN and code.co_name == ENGINE_FUNCTION:
             rank = ENGINE
+        elif rank == OPTIMIZER and code.co_name == "__init__":
+            rank = OWN
         self.known[id(code)] = rank
         return rank
 
@@ -72,7 +77,8 @@ class FrameRanks:
                 top, below = (*parts[parts.index(place) + 1 :], "")[:2]
                 if top not in ("torch", "functorch", "torchgen"):
                     return LIBRARY
-                return OPTIMIZER if (top, below) == ("torch", "optim") else OWN
+                in_step = (top, below) == ("torch", "optim") and parts[-1] not in _BETWEEN_STEPS
+                return OPTIMIZER if in_step else OWN
         return LIBRARY if path.startswith(self._libraries) else USER
 
 

@@ -46,6 +46,10 @@ class PostImport:
         if in_progress and len(waiting) == 1:  # its import has begun; the finder is not asked any more
             self._watch(spec)
 
+    def on_torch(self, callback: Callback) -> None:
+        """Call `callback(torch)` after PyTorch's body; never with a `torch.py` of the user's own."""
+        self.on_import("torch", lambda torch: callback(torch) if hasattr(torch, "Tensor") else None)
+
     def install(self) -> None:
         """Begin to see imports."""
         if self not in sys.meta_path:

@@ -6,6 +6,8 @@ import ctypes
 import gc
 from typing import Any
 
+from samebits.hooks.patching import name_after_place
+
 
 class StaticTypePatches:
     """Replaced methods of C types, such as `torch.Generator.seed`; `restore` undoes them.
@@ -22,6 +24,7 @@ class StaticTypePatches:
     def set(self, owner: type, name: str, value: Any) -> None:
         """Replace the method `name` that `owner` itself has."""
         self._saved.append((owner, name, vars(owner)[name]))
+        name_after_place(owner, name, value)
         _assign(owner, name, value)
 
     def restore(self) -> None:

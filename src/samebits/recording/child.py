@@ -41,10 +41,7 @@ def main(arguments: list[str]) -> int:
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
-    session.start()
-    controlled = ControlledRun(settings.control, session.recorder) if settings.control else None
-    if controlled is not None:
-        controlled.start()  # after the session: of two watchers of an import the later one is called first
+    controlled = _begin(session, settings)
     results: list[RunResult] = []
     closed: list[bool] = []
     process = os.getpid()
@@ -73,6 +70,17 @@ def main(arguments: list[str]) -> int:
     if refusal is not None:
         raise refusal
     return results[0].exit_status
+
+
+def _begin(session: RecordingSession | StepClock, settings: RecordingSettings) -> ControlledRun | None:
+    """Put recording and control in place, in the order in which they are to be called."""
+    session.start()
+    controlled = ControlledRun(settings.control, session.recorder) if settings.control else None
+    if controlled is not None:
+        controlled.start()  # after the session: of two watchers of an import the later one is called first
+    if isinstance(session, RecordingSession):
+        session.watch_draws()
+    return controlled
 
 
 def _end_after_grace(status: int) -> None:

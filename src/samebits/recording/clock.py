@@ -50,7 +50,7 @@ class StepClock:
 
     def start(self) -> None:
         """Begin, once torch is imported."""
-        self._imports.on_import("torch", self._install)
+        self._imports.on_torch(self._install)
         self._imports.install()
 
     def finish(self, ending: Ending, control: dict[str, Any] | None = None) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
 _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
+GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
 END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 
 
@@ -23,7 +24,8 @@ class TensorInfo:
     Args:
         role: `in` (before an op), `out` (after it, mutated arguments too), `param`, `buffer`, `grad`,
             `optimizer`, `value` (loss, batch, read, save) or `rng` (the state of one RNG source).
-        name: parameter or buffer path (`fc1.weight`), RNG source, position in a batch; else empty.
+        name: parameter or buffer path (`fc1.weight`), RNG source (`torch`, `cuda:0`, `python`, `numpy`, or
+            `GIVEN`), position in a batch; else empty.
         dtype: without the `torch.` prefix, such as `float32`.
         shape: sizes.
     """
@@ -32,6 +34,10 @@ class TensorInfo:
     name: str
     dtype: str
     shape: tuple[int, ...]
+
+
+DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,25 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from contextlib import AbstractContextManager
+
+# During these, the state of the run is recorded: without it two runs cannot be called identical.
+_STATE_KINDS = ("a step", "a backward pass", "the last state")
+
+
+def lost_state(notes: Iterable[str]) -> str:
+    """The note of a record that says that some of the state is not in it; empty if there is none.
+
+    Args:
+        notes: of a `RunInfo`.
+    """
+    starts = tuple(_begin(kind) for kind in _STATE_KINDS)
+    return next((note for note in notes if note.startswith(starts)), "")
+
+
+def _begin(kind: str) -> str:
+    return f"recording of {kind} failed"
 
 
 class Failures:
@@ -27,10 +45,7 @@ class Failures:
 
     def notes(self) -> list[str]:
         """One line for each kind."""
-        return [
-            f"recording of {kind} failed and left something out ({text})"
-            for kind, text in list(self._first.items())
-        ]
+        return [f"{_begin(kind)} and left something out ({text})" for kind, text in list(self._first.items())]
 
 
 class Guard:

@@ -9,7 +9,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, NO_WRITER, TensorInfo
+from samebits.recording.events import DRAWN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
 from samebits.torch_private import enter_shelter, is_virtual
@@ -37,15 +37,17 @@ class Quiet(threading.local):
         self._guards: list[Any] = []
 
     def __enter__(self) -> None:
-        if not self.depth:
+        depth = self.depth  # looking up what is local to a thread is slow, so once
+        if not depth:
             self._guards = enter_shelter()
-        self.depth += 1
+        self.depth = depth + 1
 
     def __exit__(self, *_: object) -> None:
-        self.depth -= 1
-        if not self.depth:
-            while self._guards:
-                self._guards.pop().__exit__(None, None, None)
+        self.depth = depth = self.depth - 1
+        if not depth:
+            guards = self._guards
+            while guards:
+                guards.pop().__exit__(None, None, None)
 
 
 class Recorder:
@@ -70,10 +72,12 @@ class Recorder:
         self.has_optimizer = False
         self.has_backward = False
         self.compile_asked = False
-        self.links: Callable[..., bytes] | None = None
+        self.links: Callable[[int, bytes, bool], bytes] | None = None
         self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
         self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
         self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
+        self.observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
+        self.addresses: Callable[[Sequence[Any]], bytes]
         self.next_seq = itertools.count().__next__
         self._infos: dict[Any, int] = {}
         self._threads: dict[int, int] = {}
@@ -145,19 +149,26 @@ class Recorder:
             found = self._infos[key] = self.writer.layout(infos)
         return found
 
+    def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+        """The layout and the digests of some tensors that share a role."""
+        try:
+            with self.quietly:
+                digests, kinds, _ = self.observe(tensors)
+        except SamebitsError:
+            return self.layout(role, names, tensors), self.digests(tensors)
+        self.n_values += len(tensors)
+        key = (role, names, kinds)
+        found = self._infos.get(key)
+        if found is None:
+            found = self._infos[key] = self.layout(role, names, tensors)
+        return found, digests
+
     def value(
         self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
-        role = "grad" if kind == "grad" else "value"
-        self.event(
-            kind,
-            op,
-            self.sites.find(frame),
-            self.layout(role, names, tensors),
-            self.digests(tensors),
-            tensors,
-        )
+        layout, digests = self.look("grad" if kind == "grad" else "value", names, tensors)
+        self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(
         self, kind: str, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
@@ -181,7 +192,7 @@ class Recorder:
     ) -> int:
         kind, op, arguments = what
         seq = self.next_seq()
-        links = b"" if self.links is None else self.links(seq, tensors, writes=kind == "batch")
+        links = b"" if self.links is None else self.links(seq, self.addresses(tensors), kind == "batch")
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
@@ -199,6 +210,23 @@ class Recorder:
         self.writer.add(
             (self.next_seq(), _KIND_CODE[kind], self.step, text(op), self.sites.find(frame), None,
              self._empty, self.thread(), text(arguments), self.writer.layout(()), b"", b"")
+        )  # fmt: skip
+
+    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
+        """Record a value that was taken from outside torch.
+
+        Args:
+            op: what gave it, such as `time.time`.
+            site: whose line took it.
+            text: the value in short, or empty.
+            digest: 16 bytes, of the value.
+            step: the step in which it was taken.
+        """
+        texts = self.writer.text
+        layout = self.writer.layout((DRAWN,))
+        self.writer.add(
+            (self.next_seq(), _KIND_CODE["draw"], step, texts(op), site, None, self._empty, self.thread(),
+             texts(text) if text else self._empty, layout, digest, b"")
         )  # fmt: skip
 
     def boundary(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:

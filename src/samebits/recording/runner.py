@@ -18,7 +18,7 @@ What runs when:
 
 What stays different from bare Python: the frames of samebits lie below the script's own, so
 `inspect.stack()`, `traceback.print_stack()` and warnings whose `stacklevel` points past the script see them.
-No traceback does.
+No traceback of an uncaught error does.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ from samebits.recording.script_file import (
     script_path,
     uncover,
 )
+from samebits.recording.tracebacks import clean_tracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -228,11 +229,13 @@ def _outcome_of(start: Callable[[], None]) -> BaseException | None:
     try:
         start()
     except BaseException as error:  # noqa: BLE001 - all that a script can raise
-        return error.with_traceback(_without_own_frames(error.__traceback__))
+        error.__traceback__ = _from_script_on(error.__traceback__)
+        clean_tracebacks(error)
+        return error
     return None
 
 
-def _without_own_frames(trace: TracebackType | None) -> TracebackType | None:
+def _from_script_on(trace: TracebackType | None) -> TracebackType | None:
     own = os.path.dirname(_outcome_of.__code__.co_filename)
     while trace is not None and os.path.dirname(trace.tb_frame.f_code.co_filename) == own:
         trace = trace.tb_next

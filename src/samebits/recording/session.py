@@ -12,6 +12,7 @@ from samebits.hooks.imports import PostImport
 from samebits.recording.events import RunInfo
 from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
+from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
@@ -57,12 +58,15 @@ class RecordingSession:
 
     def __init__(self, settings: RecordingSettings, command: tuple[str, ...]) -> None:
         self.settings = settings
-        info = RunInfo(command=command, level=settings.level, status="running")
+        self._facts = environment.collect_at_start()
+        info = RunInfo(command, settings.level, "running", environment=self._facts.to_dict())
         self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite)
         self.recorder = Recorder(self.writer, settings)
         self.progress = Progress(self.recorder)
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
+        self._draws = DrawProbe(self.recorder)
+        self._installed: list[ProbeSet | DrawProbe] = []
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
@@ -76,7 +80,7 @@ class RecordingSession:
         if settings.progress:
             recorder.on_boundary.append(self.progress)
         recorder.start()
-        self._imports.on_import("torch", self._install)
+        self._imports.on_torch(self._install)
         self._imports.on_import("numpy", self._install_numpy)
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
         if self._values is not None:
@@ -84,6 +88,11 @@ class RecordingSession:
         self._imports.install()
         if self._noise is not None:
             self._noise.start()
+
+    def watch_draws(self) -> None:
+        """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        self._installed.append(self._draws)
+        self._draws.install(self._imports)
 
     def finish(self, ending: Ending | None = None, control: dict[str, Any] | None = None) -> None:
         """Record the last state, take the probes away and close the record.
@@ -97,6 +106,7 @@ class RecordingSession:
             self._noise.stop()
         recorder = self.recorder
         try:
+            self._draws.record_end()
             if self._probes is not None:
                 self._probes.record_end()
         finally:
@@ -105,8 +115,8 @@ class RecordingSession:
             self._imports.remove()
             if self._values is not None:
                 self._values.remove()
-            if self._probes is not None:
-                self._probes.remove()
+            while self._installed:  # last first: some replace the same function
+                self._installed.pop().remove()
         torch = sys.modules.get("torch")
         early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
@@ -123,13 +133,16 @@ class RecordingSession:
         self.writer.close()
 
     def _install(self, torch: Any) -> None:
-        if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
-            return
-        from samebits.digest import digest_many
+        # What a killed run leaves of its environment; `finish` puts the rest in its place.
+        facts = environment.with_torch(self._facts, torch)
+        self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=facts.to_dict())
+        from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.digest_many = digest_many
+        self.recorder.digest_many, self.recorder.observe = digest_many, observe
+        self.recorder.addresses = storage_addresses
         self._probes = ProbeSet(self.recorder)
+        self._installed.append(self._probes)
         self._probes.install(torch)
 
     def _install_numpy(self, numpy: Any) -> None:
@@ -171,6 +184,7 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
     settings = RecordingSettings(record=str(path), level=level, overwrite=overwrite)
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()
+    session.watch_draws()
     try:
         yield Path(path)
     except BaseException as error:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from samebits.cost.results import OFF, ON
+from samebits.cost.results import AGAIN, OFF, ON
+from samebits.cost.variants import WATCHED
 
 if TYPE_CHECKING:
     from samebits.cost.results import Cost, CostReport
     from samebits.report.style import Style
 
-_NAME, _FIGURES = 28, 34
+_NAME, _FIGURES = 30, 36
 _MOST_BAR = 40
 
 
@@ -24,7 +25,7 @@ def render_cost(report: CostReport, style: Style) -> str:
     """
     measured = [cost for cost in report.costs if not cost.failure]
     longest = max((abs(cost.ratio - 1) for cost in measured), default=0.0) or 1.0
-    lines = [style.paint(f"{'':{_NAME}}{'ms/step':>9}{'cost':>9}{'spread':>16}", "dim")]
+    lines = [style.paint(f"{'':{_NAME}}{'ms/step':>9}{'cost':>9}{'spread':>18}", "dim")]
     lines += [_row(cost, report.noise, longest, style) for cost in report.costs]
     lines += ["", *style.wrap(_how(report))]
     lines += _left_out(report, style)
@@ -57,7 +58,7 @@ def _row(cost: Cost, noise: float, longest: float, style: Style) -> str:
     if cost.variant.name == OFF:
         return name + milliseconds
     low, high = cost.spread
-    figures = f"{_percent(cost.ratio):>9}{f'{_percent(low)} to {_percent(high)}':>16}"
+    figures = f"{_percent(cost.ratio):>9}{f'{_percent(low)} to {_percent(high)}':>18}"
     room = min(_MOST_BAR, style.width - _NAME - _FIGURES - 2)
     bar = "#" * round(room * abs(cost.ratio - 1) / longest)
     clear = low - 1 > noise or 1 - high > noise
@@ -73,11 +74,16 @@ def _how(report: CostReport) -> str:
     request = report.request
     text = (
         f"Median time of {report.steps} steps in each of {request.rounds} runs; cost: median over the runs "
-        "of the ratio to `off` in the same round; spread: the least and the greatest. "
-        f"Two runs without control differ by up to {100 * report.noise:.1f}%: less than that is noise."
+        "of the ratio to `off` in the same round; spread: the least and the greatest. `off again` is off "
+        f"once more: two equal variants differ by up to {100 * report.noise:.1f}% here; less is noise."
     )
-    notes = [f"{c.variant.name}: {c.variant.why}." for c in report.costs if c.variant.name not in (OFF, ON)]
-    return text + "".join(f" {note}" for note in notes if not note.endswith(": ."))
+    known = (OFF, ON, AGAIN)
+    notes = [
+        f"{cost.variant.name} is measured {cost.variant.why}."
+        for cost in report.costs
+        if cost.variant.why and cost.variant.name not in known
+    ]
+    return " ".join([text, *notes])
 
 
 def _left_out(report: CostReport, style: Style) -> list[str]:
@@ -86,5 +92,6 @@ def _left_out(report: CostReport, style: Style) -> list[str]:
         reasons.setdefault(reason, []).append(name)
     lines = []
     for reason, names in reasons.items():
-        lines += style.wrap(f"Not measured ({reason}): {', '.join(names)}.", hanging=2)
+        listed = ", ".join(names) if reason != WATCHED else f"{len(names)} switches"
+        lines += style.wrap(f"Not measured ({reason}): {listed}.", hanging=2)
     return lines

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from samebits.verification.results import ScriptRun
 
 
+# torch refuses some things while a dispatch mode is on, such as tracing a module.
+_OP_HINT = (
+    "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
+)
 _COMPARED_KINDS = {"step", "loss", "grad", "read", "save"}
 
 
@@ -25,7 +29,7 @@ def nothing_to_compare(run: ScriptRun, target: Target) -> str:
     if run.info is None:
         return f"{name} ended with exit status {run.status} before its record was begun"
     if run.info.status == "running":
-        return f"run 1 of {name} did not end: {_ending(run)}"
+        return f"run 1 of {name} did not end: {_ending(run)}{_hint(run)}"
     if run.info.torch:
         return ""
     if run.info.status == "failed":
@@ -40,13 +44,12 @@ def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
     if not any(said):
         return ""
     if all(said):
-        if said[0] == said[1]:
-            return f"{name} failed in both runs: {said[0]}"
-        return f"{name} failed in both runs: {said[0]} in run 1, {said[1]} in run 2"
+        how = said[0] if said[0] == said[1] else f"{said[0]} in run 1, {said[1]} in run 2"
+        return f"{name} failed in both runs: {how}{_hint(*runs)}"
     number = 1 if said[0] else 2
     other = runs[2 - number].info or RunInfo((), "step", "finished")
     ended = "was stopped at a difference" if other.status == "stopped" else "did not fail"
-    return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}"
+    return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}{_hint(*runs)}"
 
 
 def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[str], target: Target) -> str:
@@ -76,6 +79,11 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
 def script_name(target: Target) -> str:
     """What to call the script in a message."""
     return target.script if target.script is not None else f"module {target.module or target_name(target)}"
+
+
+def _hint(*runs: ScriptRun) -> str:
+    """What to try when a script that failed had its operations recorded."""
+    return _OP_HINT if any(run.info and run.info.level == "op" for run in runs) else ""
 
 
 def _ending(run: ScriptRun) -> str:

@@ -88,6 +88,20 @@ def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
     return _read_info(record)
 
 
+def steps_recorded(record: Path, info: RunInfo) -> int:
+    """How many steps of a run a comparison would count.
+
+    Args:
+        record: its path.
+        info: what the record says of the run; its number stands where the events cannot be read.
+    """
+    try:
+        with RecordReader(record) as reader:
+            return reader.n_steps()
+    except SamebitsError:
+        return info.steps
+
+
 def _read_info(record: Path) -> RunInfo | None:
     try:
         with RecordReader(record) as reader:

@@ -9,7 +9,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from samebits.recording.events import NO_WRITER  # noqa: E402
-from samebits.recording.session import record  # noqa: E402
+from samebits.recording.session import RecordingSession, record  # noqa: E402
+from samebits.recording.settings import RecordingSettings  # noqa: E402
 from samebits.recording.store import RecordReader  # noqa: E402
 
 
@@ -278,3 +279,58 @@ def test_the_same_work_gives_the_same_events(tmp_path):
         found.append([(e.op, e.module, e.arguments, e.tensors, e.links) for e in ops_of(path)])
 
     assert found[0] == found[1]
+
+
+def failing_step(optimizer):
+    def closure():
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        optimizer.step(closure)
+
+
+def test_a_generator_has_the_name_of_its_source(tmp_path):
+    """One that was given to the op has none; ops of one shape keep apart."""
+    with record(tmp_path / "a.sbr", level="op") as path:
+        torch.rand(2)
+        torch.rand(2, generator=torch.Generator())
+    rands = [op for op in ops_of(path) if op.op.startswith("aten::rand.")]
+
+    assert [roles(op, "rng")[0][0].name for op in rands] == ["torch", "given"]
+
+
+def test_ops_after_a_step_that_raised_have_their_own_site(tmp_path):
+    """What torch's optimizer code runs between steps is not at the line of the failed step."""
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    with record(tmp_path / "a.sbr", level="op") as path:
+        weight.sum().backward()
+        failing_step(optimizer)
+        optimizer.zero_grad(set_to_none=False)
+        torch.optim.Adagrad([weight])
+    found = {op.op: op.site.function for op in ops_of(path)}
+
+    here = test_ops_after_a_step_that_raised_have_their_own_site.__name__
+    assert found["aten::zero_.default"] == here
+    assert found["aten::full_like.default"] == here
+
+
+def test_a_step_that_raised_is_not_in_progress_any_more(tmp_path):
+    """The next steps find their site once, as if it had not been."""
+    weight = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    session = RecordingSession(RecordingSettings(record=str(tmp_path / "a.sbr"), level="op"), ("test",))
+    session.start()
+    known = []
+    try:
+        failing_step(optimizer)
+        thread = threading.Thread(target=failing_step, args=(optimizer,))
+        thread.start()
+        thread.join()
+        for _ in range(2):
+            optimizer.step(lambda: known.append(session.recorder.sites.optimizer_site))
+    finally:
+        session.finish()
+
+    assert None not in known
+    assert len(known) == 2

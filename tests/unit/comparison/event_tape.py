@@ -113,7 +113,8 @@ class Tape:
         """Record an op; its result is made from its inputs, arguments, generator and `noise`."""
         row = [self._shown("in", t) for t in inputs]
         if draws:
-            row.append((TensorInfo("rng", "generator", "state", ()), self.generator, Link(0, NO_WRITER)))
+            source = "given" if name.endswith(".generator") else "torch"
+            row.append((TensorInfo("rng", source, "state", ()), self.generator, Link(0, NO_WRITER)))
         value = result
         if value is None:
             value = hash_of(

@@ -8,6 +8,7 @@ import pytest
 from event_tape import Tape
 
 from samebits.comparison.verdict import judge
+from samebits.recording.guard import Failures
 
 
 def train(steps=3, *, level="step", weight="w", before=None, after=None):
@@ -356,6 +357,32 @@ def test_a_run_that_did_not_end_is_not_judged(status):
     assert result.verdict == "not_judged"
     how = "failed with status 1" if status == "failed" else "never ended its record"
     assert result.reason == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
+
+
+@pytest.mark.parametrize("kind", ["a step", "a backward pass", "the last state"])
+def test_state_that_could_not_be_recorded_is_not_judged(kind):
+    """Equal digests of the rest prove nothing of it."""
+    failures = Failures()
+    failures.add(kind, ZeroDivisionError("no text"))
+    note = failures.notes()[0]
+    whole, partial = train().record(), train().record()
+    partial.info = replace(partial.info, notes=(note,))
+    result = judge(whole, partial)
+
+    assert result.verdict == "not_judged"
+    assert result.reason == f"the state could not be recorded in the second run: {note}"
+    assert "could not be recorded in both runs" in str(judge(partial, partial).reason)
+
+
+def test_a_batch_that_could_not_be_recorded_is_a_note():
+    """The state is all there."""
+    failures = Failures()
+    failures.add("a batch", ZeroDivisionError())
+    record = train().record()
+    record.info = replace(record.info, notes=tuple(failures.notes()))
+    result = judge(record, record)
+
+    assert (result.verdict, result.notes) == ("identical", tuple(failures.notes()))
 
 
 def test_the_end_of_a_failed_run_is_not_compared():

@@ -484,6 +484,7 @@ def test_unseeded_generator():
 
     finding = only(run, 1, 2)
     assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
+    assert finding.inputs == ("torch's generator",)
     assert finding.evidence == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
     )
@@ -581,7 +582,8 @@ def test_a_generator_that_was_given():
         tape.generator = default
         tape.boundary({"w": x})
 
-    assert only(alone, 1, 2).cause == "unknown"
+    finding = only(alone, 1, 2)
+    assert (finding.cause, finding.inputs) == ("unknown", ("a generator given to it",))
 
 
 def test_same_generator_state_and_other_numbers_is_the_kernel():
@@ -815,6 +817,39 @@ def test_another_tensor_was_chosen():
     )
     assert "train.py:1" in finding.evidence[0]
     assert "train.py:3" in finding.evidence[0]
+
+
+def unbound(tape, line):
+    """Two rows of a table, `for row in table`."""
+    table = tape.parts("randn.default", 1, {"0": "first row", "1": "second row"})
+    rows = [table.view(part, shape=(4,)) for part in table.memory.cells]
+    shown = [tape._shown("in", table), *(tape._shown("out", row) for row in rows)]
+    tape.add("op", "aten::unbind.int", shown, line)
+    return rows
+
+
+def test_another_output_of_one_op_was_chosen():
+    """`random.choice(list(table))`: the op that gave the rows is innocent."""
+
+    def run(tape, choice):
+        tape.boundary({"w": tape.op("mul.Tensor", unbound(tape, line=2)[choice], line=9)})
+
+    finding = only(run, 0, 1)
+    assert (finding.site.line, finding.entry, finding.cause) == (9, "order", "unknown")
+    assert finding.evidence == (
+        "it took another output of aten::unbind.int at /home/u/train.py:2 in each run",
+    )
+
+
+def test_a_batch_of_other_rows_of_one_op():
+    """`for x in loader(list(table))`, shuffled by Python: the loader's line gave another batch."""
+
+    def run(tape, choice):
+        (x,) = tape.batch([unbound(tape, line=2)[choice].value], line=5)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
+
+    finding = only(run, 0, 1)
+    assert (finding.site.line, finding.entry, finding.cause) == (5, "batch", "unknown")
 
 
 def test_extra_ops_in_one_run_do_not_hide_the_origin():

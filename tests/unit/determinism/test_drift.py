@@ -133,6 +133,27 @@ def test_a_held_switch_may_be_chosen_before_the_first_boundary_only():
     assert torch.get_num_threads() == threads
 
 
+def test_a_default_that_torch_writes_down_itself_is_no_drift(tmp_path, monkeypatch):
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "x")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    source = (
+        "import os\n"
+        "from torch._inductor.runtime.cache_dir_utils import cache_dir\n"
+        "def use():\n    return inner()\n"
+        "def inner():\n    return cache_dir()\n"
+        "def choose():\n    os.environ['TORCHINDUCTOR_CACHE_DIR'] = '/elsewhere'\n"
+    )
+    with library(tmp_path, source) as (module, path), watching(seed=0) as control:
+        module.use()
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        assert control.check() == ()
+        module.choose()
+        (drift,) = control.check()
+
+    assert (drift.what, drift.now, drift.by.file) == ("TORCHINDUCTOR_CACHE_DIR", "/elsewhere", path)
+
+
 def test_a_library_that_changes_a_held_switch_is_named_even_before(tmp_path):
     source = "import torch\ndef setup():\n    inner()\n"
     source += "def inner():\n    torch.set_float32_matmul_precision('high')\n"

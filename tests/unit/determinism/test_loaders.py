@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import copy
 import gc
-import importlib.util
 import itertools
 import random
-import sys
 import threading
 import warnings
 from pathlib import Path
@@ -38,17 +36,6 @@ from samebits.torch_private import loader_iterator_classes
 
 HERE = Path(__file__).resolve().parent
 SIZE = 8
-
-
-@pytest.fixture(autouse=True)
-def rng_module(monkeypatch):
-    """Have `samebits.determinism.rng`, or what stands in for it."""
-    name = "samebits.determinism.rng"
-    if importlib.util.find_spec(name) is None:
-        spec = importlib.util.spec_from_file_location(name, HERE / "stand_in_rng.py")
-        module = importlib.util.module_from_spec(spec)
-        monkeypatch.setitem(sys.modules, name, module)
-        spec.loader.exec_module(module)
 
 
 @contextlib.contextmanager

@@ -203,7 +203,24 @@ def test_without_the_library(monkeypatch):
     """The same public functions, when nothing could be compiled."""
     data = [random_bytes(n, n) for n in LENGTHS]
     expected = digest_many(data), digest_bytes(b"abc"), digest_bytes(b"")
+    monkeypatch.setattr(tensors, "_READER", None)
     monkeypatch.setattr(tensors, "_LIBRARY", None)
     assert tensors.backend_name() == "torch"
     assert describe(data) is None
     assert (digest_many(data), digest_bytes(b"abc"), digest_bytes(b"")) == expected
+
+
+@pytest.mark.parametrize("length", [6, 24_000, 3_000_000])
+def test_tensors_that_share_memory(length):
+    """One after the other in one call: views, parts, transposes, the same again; with and without threads."""
+    data = torch.arange(length, dtype=torch.float32)
+    table = data.view(-1, 6)
+    listed = [
+        data, table, table.view(torch.int32), table.t(), table, table, table[1:], data[: length - 6],
+        data[6:], table.reshape(-1, 2, 3), table[0:0], data[0:0], data[:1].expand(6), data[:6], data,
+    ]  # fmt: skip
+    expected = b"".join(digest_many([tensor.clone()]) for tensor in listed)
+    assert digest_many(listed) == expected
+    assert digest_many(listed[::-1]) == b"".join(
+        expected[16 * i : 16 * i + 16] for i in reversed(range(len(listed)))
+    )

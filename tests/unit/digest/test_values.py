@@ -12,9 +12,11 @@ from samebits.digest.arrays import is_array
 from samebits.errors import SamebitsError
 
 
-@pytest.fixture(params=["native", "torch"], autouse=True)
+@pytest.fixture(params=["bindings", "native", "torch"], autouse=True)
 def back_end(request, monkeypatch):
-    """Each test with the C library and without."""
+    """Each test with all C parts, with the C library alone and without any."""
+    if request.param != "bindings":
+        monkeypatch.setattr(tensors, "_READER", None)
     if request.param == "torch":
         monkeypatch.setattr(tensors, "_LIBRARY", None)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from samebits.environment import Environment, bit_relevant_differences, collect
+from samebits.environment import Environment, bit_relevant_differences, collect, collect_at_start
 from samebits.environment.software import SourceFacts, collect_source
 from samebits.environment.torch_facts import GpuFacts, collect_torch
 
@@ -59,6 +59,31 @@ def test_torch_as_it_stands() -> None:
     assert (found["gpus"], imported, cuda) == ([], [], False)
     assert facts["packages"]["torch"] == version
     assert facts["variables"]["ATEN_CPU_CAPABILITY"] == "default"
+
+
+def test_the_facts_of_a_start_need_no_torch() -> None:
+    """They are those of the end, as far as they go; what may change until then is left out."""
+    code = "import samebits.environment as e; start = e.collect_at_start()\n"
+    code += "early, loaded = start.to_dict(), [name in sys.modules for name in ('torch', 'numpy')]\n"
+    code += "import torch\n"
+    code += "print(json.dumps([early, loaded, e.with_torch(start, torch).to_dict(), e.collect().to_dict()]))"
+    early, loaded, later, end = python(code)
+
+    assert (loaded, early.pop("torch")) == ([False, False], None)
+    assert early.items() <= later.items()
+    build = later.pop("torch")
+    assert build.items() <= end["torch"].items()
+    assert "switches" not in build
+    assert later.pop("taken")
+    assert later.items() <= end.items()
+
+
+def test_a_killed_run_has_no_differences_that_only_its_end_would_tell(facts: dict[str, Any]) -> None:
+    """A variable that a script sets itself is unknown at its start."""
+    start = {"taken": "at the start of the run", **collect_at_start().to_dict(), "variables": {}}
+    start["machine"] = {**facts["machine"], "processor": "other"}
+
+    assert bit_relevant_differences(start, facts) == ["processor: other and AMD EPYC"]
 
 
 def test_facts_are_json() -> None:

@@ -34,6 +34,7 @@ def read_all(path: Path) -> int:
             reader.event(event.seq)
         for seq in range(3):
             reader.captures(seq)
+        reader.n_steps()
     return len(events)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,9 @@ def plugins() -> tuple[RngSource, ...]:
 
 
 @functools.lru_cache(maxsize=1)
-def _plugins(path: tuple[str, ...]) -> tuple[RngSource, ...]:  # noqa: ARG001 - the key
+def _plugins(path: tuple[str, ...]) -> tuple[RngSource, ...]:
+    if not any(_mentions_group(folder) for folder in path):
+        return ()
     from importlib.metadata import entry_points
 
     found: dict[str, RngSource] = {}
@@ -37,6 +40,29 @@ def _plugins(path: tuple[str, ...]) -> tuple[RngSource, ...]:  # noqa: ARG001 - 
         if source is not None:
             found[source.name] = source
     return tuple(found[name] for name in sorted(found))
+
+
+def _mentions_group(folder: str) -> bool:
+    """Whether a package in a folder of `sys.path` may have such an entry point.
+
+    Reading those files takes a fifth of the time that `importlib.metadata` needs for the same answer, and
+    nearly always the answer is no.
+    """
+    if os.path.isfile(folder):
+        return True  # an archive: leave it to the library
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return False
+    for name in names:
+        if name.endswith((".dist-info", ".egg-info")):
+            try:
+                with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                    if GROUP.encode() in file.read():
+                        return True
+            except OSError:
+                continue
+    return False
 
 
 def _try_load(entry: EntryPoint, taken: set[str]) -> RngSource | None:

@@ -13,7 +13,7 @@ from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
 from samebits.recording.probes.capture import CaptureProbe
 from samebits.recording.probes.compiled import CompileProbe
-from samebits.recording.probes.memory import MemoryMap
+from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.module_paths import ModulePaths
 from samebits.recording.probes.modules import ModuleRegistry
 from samebits.recording.probes.ops import OpProbe
@@ -58,7 +58,7 @@ class ProbeSet:
         if recorder.settings.capture is not None:
             self._probes.append(CaptureProbe(recorder, recorder.settings.capture))
         if recorder.settings.level == "op":
-            memory, paths = MemoryMap(), ModulePaths(recorder, registry)
+            memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
             recorder.links = memory.event_links
             self._probes += [paths, ops, ThreadProbe(ops)]

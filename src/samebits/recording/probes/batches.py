@@ -64,12 +64,11 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
     values = [tensor for _, tensor in tensors]
     if not recordable(values):
         return
-    digests = recorder.digests(values)
-    infos = tuple(describe("value", name, tensor) for name, tensor in tensors)
+    layout, digests = recorder.look("value", tuple([name for name, _ in tensors]), values)
     if plain:
-        infos += (TensorInfo("value", "others", "python", (len(plain),)),)
+        infos = tuple(describe("value", name, tensor) for name, tensor in tensors)
+        layout = recorder.writer.layout((*infos, TensorInfo("value", "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
-    layout = recorder.writer.layout(infos)
     recorder.event("batch", "DataLoader", recorder.sites.find(frame), layout, digests, values)
 
 

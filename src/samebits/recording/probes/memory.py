@@ -4,53 +4,77 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from typing import TYPE_CHECKING, Any
+from typing import Protocol
 
+from samebits.digest.bindings import load_module
 from samebits.recording.events import NO_WRITER
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from samebits.recording.probes.op_specs import OpSpec
+# What is known of an op whose links are asked for (the same in bindings/memory.c): its outputs' contents come
+# from outside torch; it draws from a generator; it writes to an argument.
+SOURCE, RANDOM, WRITES = 1, 2, 4
 
 _UNKNOWN = (0, NO_WRITER)
 
 
-class MemoryMap:
-    """Follows storages by address: each has a serial number and the event that last wrote it.
+class Memory(Protocol):
+    """**Protocol:** follows storages by address: each has a serial number and the event that last wrote it.
 
     An address can be reused by a new storage. Storages that torch makes come out of an op, which starts a
     new serial there; memory made elsewhere (NumPy) is noticed by comparison, since its digest is not that of
     the writer.
     """
 
-    def __init__(self) -> None:
-        self._entries: dict[int, tuple[int, int]] = {}
-        self._serial = itertools.count(1).__next__
-
-    def op_links(self, seq: int, inputs: list[int], outputs: list[int], spec: OpSpec) -> bytes:
+    def op_links(self, seq: int, inputs: bytes, outputs: bytes, flags: int, /) -> bytes:
         """Links of an op's inputs and outputs; outputs that are new or written get `seq` as writer.
 
         Args:
             seq: number of the op's event.
-            inputs: where the storages of the tensors that it read begin.
+            inputs: where the storages of the tensors that it read begin, 8 bytes each.
             outputs: likewise for what it returned or wrote.
-            spec: what is known of the op.
+            flags: what is known of the op.
         """
+
+    def event_links(self, seq: int, bases: bytes, writes: bool, /) -> bytes:  # noqa: FBT001
+        """Links of the tensors of another event.
+
+        Args:
+            seq: its number.
+            bases: where their storages begin.
+            writes: whether it counts as their writer, as a batch does.
+        """
+
+
+def memory_map() -> Memory:
+    """A map that knows nothing yet: the C module's, or one in Python."""
+    module = load_module()
+    made: Memory = MemoryMap() if module is None else module.MemoryMap()
+    return made
+
+
+class MemoryMap:
+    """The map in Python; see `Memory`."""
+
+    def __init__(self) -> None:
+        self._entries: dict[int, tuple[int, int]] = {}
+        self._serial = itertools.count(1).__next__
+
+    def op_links(self, seq: int, inputs: bytes, outputs: bytes, flags: int, /) -> bytes:
+        """See `Memory`."""
         entries = self._entries
         links: list[int] = []
-        for base in inputs:
+        read = array("Q", inputs)
+        for base in read:
             entry = entries.get(base)
-            if entry is None or spec.source:
+            if entry is None or flags & SOURCE:
                 entry = entries[base] = (self._serial(), NO_WRITER)
             links += entry
-        if spec.random:
+        if flags & RANDOM:
             links += _UNKNOWN
-        for base in outputs:
-            if base in inputs:
+        for base in array("Q", outputs):
+            if base in read:
                 entry = entries[base]
                 links += entry
-                if spec.writes or spec.source:
+                if flags & (WRITES | SOURCE):
                     entries[base] = (entry[0], seq)
             else:
                 serial = self._serial()
@@ -59,23 +83,14 @@ class MemoryMap:
         entries.pop(0, None)  # no storage is there: tensors without contents are not linked
         return array("i", links).tobytes()
 
-    def event_links(self, seq: int, tensors: Sequence[Any], *, writes: bool) -> bytes:
-        """Links of the tensors of another event; a batch counts as the writer of its tensors."""
+    def event_links(self, seq: int, bases: bytes, writes: bool, /) -> bytes:  # noqa: FBT001
+        """See `Memory`."""
         entries = self._entries
         links: list[int] = []
-        for tensor in tensors:
-            base = address(tensor)
+        for base in array("Q", bases):
             if writes and base:
                 entries[base] = (self._serial(), seq)
                 links += (entries[base][0], NO_WRITER)
             else:
                 links += entries.get(base, _UNKNOWN)
         return array("i", links).tobytes()
-
-
-def address(tensor: Any) -> int:
-    """Where a tensor's storage begins; 0 for those without contents or without one (sparse)."""
-    try:
-        return int(tensor.untyped_storage().data_ptr())
-    except (NotImplementedError, RuntimeError):
-        return 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
+from samebits.recording.probes.memory import RANDOM, SOURCE, WRITES
 from samebits.torch_private import is_random, mutated_arguments
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class OpSpec:
         writes: whether it writes to any argument.
         alias: whether its output is its input under another name.
         source: whether its output's contents come from outside torch.
+        flags: `random`, `writes` and `source` as the memory map takes them.
     """
 
     name: int
@@ -43,6 +45,7 @@ class OpSpec:
     writes: bool
     alias: bool
     source: bool
+    flags: int
 
 
 def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
@@ -50,14 +53,16 @@ def spec_of(op: Any, intern: Callable[[str], int]) -> OpSpec:
     text = op.name()
     text = text if "." in text.partition("::")[2] else f"{text}.default"
     positions, keywords = mutated_arguments(op)
+    writes, random, source = bool(positions or keywords), is_random(op), text.partition(".")[0] in _SOURCES
     return OpSpec(
         name=intern(text),
         text=text,
         ignored=text.startswith(_IGNORED),
-        random=is_random(op),
+        random=random,
         positions=positions,
         keywords=keywords,
-        writes=bool(positions or keywords),
+        writes=writes,
         alias=text in _ALIASES,
-        source=text.partition(".")[0] in _SOURCES,
+        source=source,
+        flags=source * SOURCE | random * RANDOM | writes * WRITES,
     )

@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many, observe
-from samebits.recording.events import KINDS, TensorInfo
+from samebits.recording.events import GIVEN, KINDS, TensorInfo
 from samebits.recording.probes.arguments import (
     flatten_arguments,
     flatten_outputs,
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.recording.probes.backward import BackwardProbe
-    from samebits.recording.probes.memory import MemoryMap
+    from samebits.recording.probes.memory import Memory
     from samebits.recording.probes.module_paths import ModulePaths
     from samebits.recording.recorder import Recorder
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
     # storages in, storages out.
-    Seen = tuple[list[Any], list[Any], bytes, tuple[object, ...], list[int], list[int]]
+    Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
 _OP = KINDS.index("op")
 _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
@@ -66,7 +66,7 @@ class OpProbe:
     """
 
     def __init__(
-        self, recorder: Recorder, memory: MemoryMap, modules: ModulePaths, backward: BackwardProbe
+        self, recorder: Recorder, memory: Memory, modules: ModulePaths, backward: BackwardProbe
     ) -> None:
         self._recorder = recorder
         self._memory = memory
@@ -128,7 +128,7 @@ class OpProbe:
         if kwargs:
             flatten_arguments(kwargs.values(), inputs, others)
         try:
-            state = self._generator_digest(kwargs, inputs) if spec.random else b""
+            source, state = self._generator(kwargs, inputs) if spec.random else ("", b"")
             before = observe(inputs) if spec.writes else None
             described = inputs if before is None else self._described_before(spec, before[1], inputs)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
@@ -149,7 +149,7 @@ class OpProbe:
                 seen = _seen_after(spec, inputs, outputs, state)
                 if not outputs and outcome is not None:
                     others.append(("->", outcome))
-            self._record(spec, seen, repr(others)[1:-1] if others else "", thread)
+            self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
         except Exception as error:  # noqa: BLE001 - nor one after it
             recorder.failures.add("an operation", error)
         return outcome
@@ -160,16 +160,16 @@ class OpProbe:
         self._specs[id(op)] = (spec, op)
         return spec
 
-    def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState) -> None:
+    def _record(self, spec: OpSpec, seen: Seen, text: str, thread: ThreadState, source: str) -> None:
         recorder = self._recorder
         writer = recorder.writer
         inputs, outputs, digests, kinds, bases_in, bases_out = seen
         seq = recorder.next_seq()
-        links = self._memory.op_links(seq, bases_in, bases_out, spec)
-        key = (spec.name, len(inputs), kinds)
+        links = self._memory.op_links(seq, bases_in, bases_out, spec.flags)
+        key = (spec.name, len(inputs), kinds, source)
         layout = self._layouts.get(key)
         if layout is None:
-            layout = self._layouts[key] = self._describe(spec, inputs, outputs)
+            layout = self._layouts[key] = self._describe(spec, inputs, outputs, source)
         module = self._modules.text(thread.modules[-1]) if thread.modules else self._empty
         site = recorder.sites.find(sys._getframe(3))
         forward_site = None
@@ -194,26 +194,28 @@ class OpProbe:
             found = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
         return found
 
-    def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any]) -> int:
+    def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
         infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]
         if spec.random:
-            infos.append(TensorInfo("rng", "generator", "state", ()))
+            infos.append(TensorInfo("rng", source, "state", ()))
         infos += [describe("out", "", tensor) for tensor in outputs]
         return self._recorder.writer.layout(tuple(infos))
 
-    def _generator_digest(self, kwargs: dict[str, Any], inputs: list[Any]) -> bytes:
-        generator = kwargs.get("generator")
+    def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, bytes]:
+        """The RNG source that an op draws from, and the digest of its state."""
+        generator, source = kwargs.get("generator"), GIVEN
         if generator is None:
-            device = kwargs.get("device") or (inputs[0].device if inputs else "cpu")
-            generator = _default_generator(self._torch, self._torch.device(device))
-        return digest_many([generator.get_state()]) if generator is not None else bytes(16)
+            device = self._torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
+            generator = _default_generator(self._torch, device)
+            source = "torch" if device.type == "cpu" else str(getattr(generator, "device", device))
+        return source, digest_many([generator.get_state()]) if generator is not None else bytes(16)
 
 
 def _seen_around(
     spec: OpSpec,
     inputs: list[Any],
     outputs: list[Any],
-    before: tuple[bytes, tuple[object, ...], list[int]],
+    before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
     """What was seen before and after an op that writes to its arguments."""
@@ -233,7 +235,7 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
     n = len(inputs)
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
-    return inputs, outputs, digests, kinds, bases[:n], bases[n:]
+    return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
 
 
 def _default_generator(torch: Any, device: Any) -> Any:

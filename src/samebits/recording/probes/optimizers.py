@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.patching import Patches
@@ -37,7 +38,7 @@ class OptimizerProbe:
         self._backward = backward
         self._boundaries = boundaries
         self._handles: list[Any] = []
-        self._running = 0
+        self._running: list[tuple[int, int]] = []  # thread and frame of each step in progress
         self._patches = Patches()
 
     def install(self, torch: Any) -> None:
@@ -98,9 +99,9 @@ class OptimizerProbe:
     def _begin(self, optimizer: Any, frame: FrameType) -> None:
         recorder = self._recorder
         self._note(optimizer)
-        self._running += 1
+        self._enter(frame)
         sites = recorder.sites
-        sites.optimizer_site = sites.find(frame) if self._running == 1 else None
+        sites.optimizer_site = sites.find(frame) if len(self._running) == 1 else None
         seen = self._backward.seen
         changed = [
             (name, gradient)
@@ -112,11 +113,37 @@ class OptimizerProbe:
             recorder.value("grad", f"{type(optimizer).__name__}.step", frame, tensors, names)
         self._backward.forget()
 
+    def _enter(self, frame: FrameType) -> None:
+        """Note a step in progress; forget those that an error ended, of which no hook is told."""
+        if self._running:
+            thread = threading.get_ident()
+            outer = _frames_above(frame)
+            alive = {other.ident for other in threading.enumerate()} - {thread}
+            self._running = [
+                entry
+                for entry in self._running
+                if (entry[1] in outer if entry[0] == thread else entry[0] in alive)
+            ]
+        self._running.append((threading.get_ident(), id(frame)))
+
+    def _leave(self, frame: FrameType) -> None:
+        self._running = [entry for entry in self._running if entry[1] != id(frame)]
+
     def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._running -= 1
+        self._leave(sys._getframe(1))
         self._recorder.sites.optimizer_site = None
         if not self._recorder.active:
             return
         with self._recorder.recording("a step"):
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)
+
+
+def _frames_above(frame: FrameType) -> set[int]:
+    """The identities of the frames that called `frame`."""
+    found = set()
+    caller = frame.f_back
+    while caller is not None:
+        found.add(id(caller))
+        caller = caller.f_back
+    return found

@@ -8,17 +8,14 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.digest import digest_bytes, digest_many, digest_memory
+from samebits.digest import digest_many
 from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
+from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from samebits.recording.recorder import Recorder
-
-_WORDS = 625  # Mersenne Twister: 624 words of state and a position
 
 
 class RngProbe:
@@ -31,7 +28,8 @@ class RngProbe:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._patches = Patches()
-        self._python = python_state_reader()
+        self._python = python_state_address()
+        self._memory: dict[tuple[int, int], Any] = {}
         self._torch: Any = None
         self._layouts: dict[tuple[str, ...], int] = {}
 
@@ -59,17 +57,30 @@ class RngProbe:
     def record_states(self) -> None:
         """Record the digest of every generator's state."""
         recorder, torch = self._recorder, self._torch
-        names = ["torch", "python"]
-        digests = digest_many([torch.get_rng_state()]) + self._python()
+        names, states = ["torch", "python"], [torch.get_rng_state(), self._python_state()]
         address = numpy_state_address()
         if address is not None:
             names.append("numpy")
-            digests += digest_memory(*address)
+            states.append(self._memory_at(address))
         if torch.cuda.is_initialized():
-            states = torch.cuda.get_rng_state_all()
-            names += [f"cuda:{index}" for index in range(len(states))]
-            digests += digest_many(states)
-        recorder.event("rng", "state", None, self._layout(tuple(names)), digests, ())
+            on_devices = torch.cuda.get_rng_state_all()
+            names += [f"cuda:{index}" for index in range(len(on_devices))]
+            states += on_devices
+        recorder.event("rng", "state", None, self._layout(tuple(names)), digest_many(states), ())
+
+    def _python_state(self) -> Any:
+        if self._python is not None:
+            return self._memory_at(self._python)
+        text = bytearray(repr(random.getstate()).encode())
+        return self._torch.frombuffer(text, dtype=self._torch.uint8)
+
+    def _memory_at(self, place: tuple[int, int]) -> Any:
+        """A tensor over the memory of a generator: address and number of bytes."""
+        found = self._memory.get(place)
+        if found is None:
+            memory = (ctypes.c_ubyte * place[1]).from_address(place[0])
+            found = self._memory[place] = self._torch.frombuffer(memory, dtype=self._torch.uint8)
+        return found
 
     def _layout(self, names: tuple[str, ...]) -> int:
         found = self._layouts.get(names)
@@ -95,21 +106,3 @@ class RngProbe:
             return result
 
         self._patches.set(owner, name, seed)
-
-
-def python_state_reader() -> Callable[[], bytes]:
-    """A function that gives the digest of the state of Python's global generator.
-
-    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
-    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they are read there
-    when a comparison with `getstate()` shows that they are where they are expected.
-    """
-    instance = getattr(random, "_inst", None)
-    offset = object.__basicsize__
-    if sys.implementation.name == "cpython" and isinstance(instance, random.Random):
-        address = id(instance) + offset
-        words = list((ctypes.c_uint32 * _WORDS).from_address(address))
-        state = random.getstate()[1]
-        if words[1:] + words[:1] == list(state):
-            return lambda: digest_memory(address, 4 * _WORDS)
-    return lambda: digest_bytes(repr(random.getstate()).encode())

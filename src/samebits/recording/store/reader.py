@@ -79,6 +79,28 @@ class RecordReader:
                 if event.kind in codes and first <= event.step <= last:
                     yield self._tables.event(event)
 
+    def n_steps(self) -> int:
+        """Return how many step boundaries a comparison counts in this run.
+
+        Reads end steps until the first optimizer or backward pass exists. They count only in a run that never
+        comes to one, while `info.steps` counts them always.
+
+        Raises:
+            SamebitsError: `record-damaged`.
+        """
+        steps: set[int] = set()
+        with self._damage():
+            for (heads,) in self._query("SELECT heads FROM event"):  # without its digests: they may be large
+                if type(heads) is not bytes or len(heads) % schema.HEAD.size:
+                    raise Damage("some of its events are cut short")
+                if _STEP in heads[schema.KIND_OFFSET :: schema.HEAD.size]:
+                    steps.update(
+                        head[0]
+                        for head in schema.HEAD.iter_unpack(heads)
+                        if head[9] == _STEP and self._tables.texts.get(head[2]) != END
+                    )
+        return len(steps) or self.info.steps
+
     def event(self, seq: int) -> Event:
         """Return one event.
 

@@ -25,6 +25,9 @@ NO_SITE = -1
 HEAD = struct.Struct("<qiiiiiiiiBB")
 """An event: seq, step, op, site, forward site, module, thread, arguments, layout, kind code, has links."""
 
+KIND_OFFSET = HEAD.size - 2
+"""Where in an event its kind code is, one byte."""
+
 LINK = struct.Struct("<ii")
 """A link: memory, writer."""
 

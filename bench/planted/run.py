@@ -1,0 +1,160 @@
+"""`samebits verify` on every script of the planted corpus: does it see, place and name what is there?
+
+    python bench/planted/run.py                      # all: half an hour on 2 cores
+    python bench/planted/run.py wall-clock           # names or causes that contain that
+    python bench/planted/run.py --clean --stress     # clean scripts, circumstances perturbed
+    python bench/planted/run.py --json FILE          # also write what was found, after each script
+    python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
+
+The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a
+tensor, `near` is at most two lines away or a later finding, `miss` is elsewhere. The column `cause`:
+`unknown` is honest, `wrong` is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from corpus import CLEAN, Script, read_corpus
+from scores import Score, figures, score
+
+WIDTHS = (30, 23, 10, 6, 22, 7)
+TITLES = ("script", "expected", "verdict", "line", "cause", "seconds")
+
+
+def parse_arguments() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("words", nargs="*", metavar="WORD", help="only where cause/name contains one")
+    parser.add_argument("--clean", action="store_true", help="only clean scripts")
+    parser.add_argument("--planted", action="store_true", help="only planted scripts")
+    parser.add_argument("--stress", action="store_true", help="call `verify --stress` on all")
+    parser.add_argument("--jobs", type=int, default=2, help="scripts at a time (default: 2)")
+    parser.add_argument("--timeout", type=float, default=900, help="seconds for one script (default: 900)")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write scores and findings")
+    parser.add_argument("--resume", action="store_true", help="keep the verdicts of --json FILE")
+    arguments = parser.parse_args()
+    if arguments.resume and not arguments.json:
+        parser.error("--resume needs --json FILE")
+    return arguments
+
+
+def chosen(arguments: argparse.Namespace) -> list[Script]:
+    """The scripts that the command line asks for."""
+    scripts = read_corpus()
+    if arguments.clean != arguments.planted:
+        scripts = [script for script in scripts if script.is_clean == arguments.clean]
+    if arguments.words:
+        scripts = [s for s in scripts if any(word in f"{s.cause}/{s.name}" for word in arguments.words)]
+    return scripts
+
+
+def verify(script: Script, extra: list[str], timeout: float) -> dict[str, Any]:
+    """What `samebits verify --json` prints; runs in an empty folder of its own."""
+    words = [*script.options, *(word for word in extra if word not in script.options)]
+    # The seed of the hash is a circumstance that some scripts are about; a pinned one would hide it.
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONHASHSEED"}
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "samebits", "verify", "--json", *words]
+        command += ["--keep", os.path.join(folder, "records"), str(script.path)]
+        try:
+            done = subprocess.run(
+                command,
+                cwd=folder,
+                env={**environment, "PYTHONDONTWRITEBYTECODE": "1"},
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return {"verdict": "not_judged", "reason": f"no verdict in {timeout:g} s", "findings": []}
+    try:
+        found: dict[str, Any] = json.loads(done.stdout)
+    except ValueError:
+        return {"verdict": "not_judged", "reason": done.stderr.strip()[-2000:], "findings": []}
+    if found["verdict"] == "not_judged":
+        found["stderr"] = done.stderr[-2000:]
+    return found
+
+
+def row(cells: tuple[str, ...]) -> str:
+    """One line of the table."""
+    return " ".join(cell[:width].ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
+
+
+def show(result: Score, found: dict[str, Any]) -> None:
+    """Print a script's line of the table, and why where it is not as expected."""
+    cause = f"wrong: {result.found_cause}" if result.cause == "wrong" else result.cause
+    cells = (result.name, result.expected, result.verdict, result.line, cause, f"{result.seconds:.0f}")
+    print(row(cells), flush=True)
+    alarm = result.expected == CLEAN and result.verdict == "different"
+    if alarm or result.verdict == "not_judged":
+        print(f"    {found.get('reason')}", flush=True)
+
+
+class Results:
+    """What was found so far, by script; kept in a file if one is named."""
+
+    def __init__(self, path: Path | None, *, resume: bool) -> None:
+        self.path = path
+        self.rows: dict[str, dict[str, Any]] = {}
+        self.lock = Lock()
+        if path and resume and path.exists():
+            self.rows = {row["name"]: row for row in json.loads(path.read_text(encoding="utf-8"))}
+
+    def known(self, script: Script) -> dict[str, Any] | None:
+        """The row of that script, unless it was not judged or has changed since."""
+        row = self.rows.get(script.name)
+        judged = row is not None and row["verdict"] != "not_judged"
+        return row if judged and row["fingerprint"] == script.fingerprint else None
+
+    def add(self, script: Script, result: Score, found: dict[str, Any]) -> None:
+        """Keep a result, and write the file."""
+        with self.lock:
+            self.rows[script.name] = {**asdict(result), "fingerprint": script.fingerprint, "found": found}
+            if self.path:
+                text = json.dumps(list(self.rows.values()), indent=1)
+                self.path.write_text(text + "\n", encoding="utf-8")
+
+
+def judge(script: Script, extra: list[str], timeout: float, results: Results) -> Score:
+    """Run one script unless its result is known, and print its line of the table."""
+    known = results.known(script)
+    start = time.perf_counter()
+    found = known["found"] if known else verify(script, extra, timeout)
+    seconds = known["seconds"] if known else time.perf_counter() - start
+    result = score(script, found, seconds=seconds)
+    show(result, found)
+    results.add(script, result, found)
+    return result
+
+
+def main() -> None:
+    """Print the table as scripts end, then the figures."""
+    arguments = parse_arguments()
+    scripts = chosen(arguments)
+    extra = ["--stress"] if arguments.stress else []
+    results = Results(arguments.json, resume=arguments.resume)
+    print(row(TITLES), flush=True)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        scores = list(pool.map(lambda s: judge(s, extra, arguments.timeout, results), scripts))
+    print()
+    print("\n".join(figures(scores)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+#include "memory_map.h"
+#include "reader.h"
+
+#define NO_WRITER (-1)
+/* What is known of the op whose links are asked for. */
+enum { SOURCE = 1, RANDOM = 2, WRITES = 4 };
+
+typedef struct {
+    PyObject_HEAD
+    sb_memory_map map;
+    int32_t serial;
+} memory;
+
+/* Tensors of one event by the addresses of their storages. */
+typedef struct {
+    const uint64_t *bases;
+    Py_ssize_t count;
+} sb_bases;
+
+static sb_bases bases_of(const Py_buffer *buffer) { return (sb_bases){buffer->buf, buffer->len / 8}; }
+
+/* ---- links of an op: see MemoryMap.op_links in recording/probes/memory.py, step by step the same */
+
+/* The entry of an address; that of address 0, where no storage is, lasts for one op. */
+static sb_entry *find(memory *self, sb_entry *nowhere, uint64_t base) {
+    if (base)
+        return sb_map_find(&self->map, base);
+    return nowhere->serial ? nowhere : NULL;
+}
+
+static int set(memory *self, sb_entry *nowhere, uint64_t base, sb_entry entry) {
+    if (!base)
+        *nowhere = entry;
+    return sb_map_set(&self->map, base, entry);
+}
+
+static int contains(sb_bases all, uint64_t base) {
+    for (Py_ssize_t i = 0; i < all.count; i++)
+        if (all.bases[i] == base)
+            return 1;
+    return 0;
+}
+
+static int link_inputs(memory *self, sb_entry *nowhere, sb_bases inputs, int flags, sb_entry *links) {
+    for (Py_ssize_t i = 0; i < inputs.count; i++) {
+        const sb_entry *known = flags & SOURCE ? NULL : find(self, nowhere, inputs.bases[i]);
+        links[i] = known ? *known : (sb_entry){++self->serial, NO_WRITER};
+        if (!known && !set(self, nowhere, inputs.bases[i], links[i]))
+            return 0;
+    }
+    return 1;
+}
+
+static int link_outputs(memory *self, sb_entry *nowhere, sb_bases inputs, sb_bases outputs, int32_t seq, int flags,
+                        sb_entry *links) {
+    for (Py_ssize_t i = 0; i < outputs.count; i++) {
+        const uint64_t base = outputs.bases[i];
+        const int known = contains(inputs, base);
+        links[i] = known ? *find(self, nowhere, base) : (sb_entry){++self->serial, NO_WRITER};
+        const int written = !known || flags & (WRITES | SOURCE);
+        if (written && !set(self, nowhere, base, (sb_entry){links[i].serial, seq}))
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *op_links(PyObject *object, PyObject *args) {
+    int seq, flags;
+    Py_buffer in, out;
+    if (!PyArg_ParseTuple(args, "iy*y*i", &seq, &in, &out, &flags))
+        return NULL;
+    memory *self = (memory *)object;
+    const sb_bases inputs = bases_of(&in), outputs = bases_of(&out);
+    const int random = (flags & RANDOM) != 0;
+    PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * (inputs.count + random + outputs.count));
+    if (result) {
+        sb_entry *links = (sb_entry *)PyBytes_AS_STRING(result), nowhere = {0, NO_WRITER};
+        if (random)
+            links[inputs.count] = (sb_entry){0, NO_WRITER};
+        if (!link_inputs(self, &nowhere, inputs, flags, links) ||
+            !link_outputs(self, &nowhere, inputs, outputs, seq, flags, links + inputs.count + random)) {
+            Py_CLEAR(result);
+            PyErr_NoMemory();
+        }
+    }
+    PyBuffer_Release(&in);
+    PyBuffer_Release(&out);
+    return result;
+}
+
+/* ---- links of another event */
+
+static PyObject *event_links(PyObject *object, PyObject *args) {
+    int seq, writes;
+    Py_buffer buffer;
+    if (!PyArg_ParseTuple(args, "iy*p", &seq, &buffer, &writes))
+        return NULL;
+    memory *self = (memory *)object;
+    const sb_bases all = bases_of(&buffer);
+    PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * all.count);
+    sb_entry *links = result ? (sb_entry *)PyBytes_AS_STRING(result) : NULL;
+    for (Py_ssize_t i = 0; result && i < all.count; i++) {
+        const sb_entry *known = writes ? NULL : sb_map_find(&self->map, all.bases[i]);
+        links[i] = known ? *known : (sb_entry){writes && all.bases[i] ? ++self->serial : 0, NO_WRITER};
+        if (writes && !sb_map_set(&self->map, all.bases[i], (sb_entry){links[i].serial, seq})) {
+            Py_CLEAR(result);
+            PyErr_NoMemory();
+        }
+    }
+    PyBuffer_Release(&buffer);
+    return result;
+}
+
+/* ---- the type */
+
+static void free_memory(PyObject *object) {
+    sb_map_free(&((memory *)object)->map);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"op_links", op_links, METH_VARARGS,
+     "op_links(seq, inputs, outputs, flags) -> bytes\n\nAs the method of samebits.recording.probes.memory.MemoryMap."},
+    {"event_links", event_links, METH_VARARGS, "event_links(seq, bases, writes) -> bytes\n\nLikewise."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject sb_memory_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.MemoryMap",
+    .tp_doc = "MemoryMap()\n\nWhich event last wrote a storage, by its address.",
+    .tp_basicsize = sizeof(memory),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = PyType_GenericNew,
+    .tp_dealloc = free_memory,
+    .tp_methods = methods,
+};

@@ -1,0 +1,291 @@
+#include "reader.h"
+
+#include <string.h>
+
+#include "dlpack.h"
+
+/* Words of a descriptor (native/digest.h) of a tensor with this many dimensions; those with more take the slow way. */
+#define MOST_DIMS 12
+#define MOST_WORDS (2 + 2 * MOST_DIMS)
+#define STRIDED ((uint64_t)1 << 12)
+#define N_DIMS 20
+/* Descriptors of this many tensors lie on the stack. */
+#define FEW 8
+
+typedef struct {
+    PyObject_HEAD
+    PyObject *tensor, *parameter; /* the classes whose objects are read here */
+    PyObject *is_neg, *is_conj, *storage_offset;
+    PyObject *dtype, *int8, *uint8;
+    PyObject *n_threads;
+    int (*tensor_from_object)(void *, dl_tensor *);
+    int64_t (*digest_to)(const uint64_t *, size_t, uint64_t *);
+    int64_t (*digest_threaded)(const uint64_t *, size_t, uint64_t *, int);
+} reader;
+
+/* What is written while tensors are looked at; `kinds` and `bases` may be NULL. */
+typedef struct {
+    uint64_t *words, *kinds, *bases;
+} cursor;
+
+/* ---- one tensor */
+
+/* Dtype code and log2 of the bytes of an element (digest/definition.py); 0 for dtypes that take the slow way. */
+static uint64_t header_of(dl_dtype dtype) {
+    static const uint8_t codes[7][5] = {
+        [DL_INT] = {3, 4, 5, 6}, [DL_UINT] = {2, 7, 8, 9}, [DL_FLOAT] = {0, 10, 12, 13}, [DL_BFLOAT] = {0, 11},
+        [DL_COMPLEX] = {0, 0, 14, 15, 16}, [DL_BOOL] = {1},
+    };
+    unsigned shift = 0;
+    while (shift < 4 && 8u << shift < dtype.bits)
+        shift++;
+    if (dtype.code > DL_BOOL || dtype.lanes != 1 || 8u << shift != dtype.bits || !codes[dtype.code][shift])
+        return 0;
+    return codes[dtype.code][shift] | (uint64_t)shift << 8;
+}
+
+/* 1, 0, or -1 and an exception. */
+static int ask(PyObject *method, PyObject *tensor) {
+    PyObject *answer = PyObject_CallOneArg(method, tensor);
+    const int result = answer == NULL ? -1 : answer == Py_True;
+    Py_XDECREF(answer);
+    return result;
+}
+
+/* 1 for a lazily negated or conjugated view, 0 for none, -1 and an exception. */
+static int is_lazy(const reader *self, PyObject *tensor, dl_dtype dtype) {
+    if (dtype.code != DL_FLOAT && dtype.code != DL_BFLOAT && dtype.code != DL_COMPLEX)
+        return 0;
+    const int negated = ask(self->is_neg, tensor);
+    return negated || dtype.code != DL_COMPLEX ? negated : ask(self->is_conj, tensor);
+}
+
+/* Whether an integer of 8 bits is one: torch exports its int1 to int7, uint1 to uint7 under the same name. */
+static int is_whole_byte(const reader *self, PyObject *tensor, dl_dtype dtype) {
+    PyObject *found = PyObject_GetAttr(tensor, self->dtype);
+    const int result = found == (dtype.code == DL_INT ? self->int8 : self->uint8);
+    Py_XDECREF(found);
+    return result;
+}
+
+/* 1 and what DLPack says; 0 for a tensor that takes the slow way, perhaps with an exception. */
+static int look(const reader *self, PyObject *object, dl_tensor *found, uint64_t *header) {
+    PyObject *type = (PyObject *)Py_TYPE(object);
+    if ((type != self->tensor && type != self->parameter) || self->tensor_from_object(object, found))
+        return 0;
+    if (found->device_type != DL_CPU || found->n_dims > MOST_DIMS)
+        return 0;
+    if (found->dtype.code <= DL_UINT && found->dtype.bits == 8 && !is_whole_byte(self, object, found->dtype))
+        return 0;
+    *header = header_of(found->dtype) | (uint64_t)found->n_dims << N_DIMS;
+    return (*header & 0xFF) && !is_lazy(self, object, found->dtype);
+}
+
+/* Where its storage begins; 0 and perhaps an exception. */
+static int base_of(const reader *self, PyObject *object, const dl_tensor *found, uint64_t header, uint64_t *base) {
+    PyObject *offset = PyObject_CallOneArg(self->storage_offset, object);
+    const long long elements = offset ? PyLong_AsLongLong(offset) : -1;
+    Py_XDECREF(offset);
+    *base = (uint64_t)(uintptr_t)found->data - ((uint64_t)elements << (header >> 8 & 0xF));
+    return elements >= 0;
+}
+
+/* Appends one tensor; 0 as `look`. */
+static int append(const reader *self, PyObject *object, cursor *to) {
+    dl_tensor found;
+    uint64_t header;
+    if (!look(self, object, &found, &header))
+        return 0;
+    const size_t n = (size_t)found.n_dims;
+    if (to->bases) {
+        if (!base_of(self, object, &found, header, to->bases++))
+            return 0;
+        *to->kinds++ = header;
+        memcpy(to->kinds, found.sizes, 8 * n);
+        to->kinds += n;
+    }
+    *to->words++ = (uint64_t)(uintptr_t)found.data + found.byte_offset;
+    *to->words++ = header | STRIDED;
+    memcpy(to->words, found.sizes, 8 * n);
+    memcpy(to->words + n, found.strides, 8 * n);
+    to->words += 2 * n;
+    return 1;
+}
+
+/* ---- many tensors */
+
+/* The digests that descriptors ask for; NULL, perhaps with an exception. */
+static PyObject *digest(const reader *self, const uint64_t *words, size_t count) {
+    PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(16 * count));
+    if (!result)
+        return NULL;
+    uint64_t *out = (uint64_t *)PyBytes_AS_STRING(result);
+    int64_t status = self->digest_to(words, count, out);
+    if (status > 0) {
+        PyObject *threads = PyObject_CallNoArgs(self->n_threads);
+        const long n = threads ? PyLong_AsLong(threads) : -1;
+        Py_XDECREF(threads);
+        if (n > 0) {
+            Py_BEGIN_ALLOW_THREADS
+            status = self->digest_threaded(words, count, out, (int)n);
+            Py_END_ALLOW_THREADS
+        }
+    }
+    if (status)
+        Py_CLEAR(result);
+    return result;
+}
+
+/* NULL without an exception becomes None, as do the exceptions of tensors without sizes or an address: the caller
+ * has a slow way that knows what to say. */
+static PyObject *or_none(PyObject *result) {
+    if (result)
+        return result;
+    if (PyErr_Occurred() && !PyErr_ExceptionMatches(PyExc_Exception))
+        return NULL;
+    PyErr_Clear();
+    Py_RETURN_NONE;
+}
+
+static PyObject *bytes_of(const uint64_t *from, const uint64_t *to) {
+    return PyBytes_FromStringAndSize((const char *)from, (const char *)to - (const char *)from);
+}
+
+static PyObject *triple(PyObject *digests, PyObject *kinds, PyObject *bases) {
+    PyObject *result = digests && kinds && bases ? PyTuple_Pack(3, digests, kinds, bases) : NULL;
+    Py_XDECREF(digests);
+    Py_XDECREF(kinds);
+    Py_XDECREF(bases);
+    return result;
+}
+
+/* Looks at all tensors of a list or tuple and digests them; `whole` asks for kinds and bases too. */
+static PyObject *read_all(const reader *self, PyObject *tensors, int whole) {
+    const size_t count = (size_t)PySequence_Fast_GET_SIZE(tensors);
+    uint64_t few[FEW * 2 * MOST_WORDS], *memory = few;
+    if (count > FEW && !(memory = PyMem_Malloc(8 * count * 2 * MOST_WORDS)))
+        return NULL;
+    uint64_t *kinds = memory + count * MOST_WORDS, *bases = kinds + count * (1 + MOST_DIMS);
+    cursor to = {memory, whole ? kinds : NULL, whole ? bases : NULL};
+    PyObject *result = NULL;
+    size_t i = 0;
+    while (i < count && i < (size_t)PySequence_Fast_GET_SIZE(tensors) &&
+           append(self, PySequence_Fast_GET_ITEM(tensors, i), &to))
+        i++;
+    if (i == count) {
+        result = digest(self, memory, count);
+        if (result && whole)
+            result = triple(result, bytes_of(kinds, to.kinds), bytes_of(bases, to.bases));
+    }
+    if (memory != few)
+        PyMem_Free(memory);
+    return result;
+}
+
+static int is_fast(PyObject *tensors) {
+    const int fast = PyList_CheckExact(tensors) || PyTuple_CheckExact(tensors);
+    if (!fast)
+        PyErr_SetString(PyExc_TypeError, "expected a list or tuple of tensors");
+    return fast;
+}
+
+/* Where the storages of all begin. */
+static PyObject *read_bases(const reader *self, PyObject *tensors) {
+    const Py_ssize_t count = PySequence_Fast_GET_SIZE(tensors);
+    PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * count);
+    Py_ssize_t i = 0;
+    while (result && i < count && i < PySequence_Fast_GET_SIZE(tensors)) {
+        PyObject *tensor = PySequence_Fast_GET_ITEM(tensors, i);
+        uint64_t header, *base = (uint64_t *)PyBytes_AS_STRING(result) + i++;
+        dl_tensor found;
+        if (!look(self, tensor, &found, &header) || !base_of(self, tensor, &found, header, base))
+            Py_CLEAR(result);
+    }
+    return result;
+}
+
+static PyObject *digests(PyObject *self, PyObject *tensors) {
+    return is_fast(tensors) ? or_none(read_all((const reader *)self, tensors, 0)) : NULL;
+}
+
+static PyObject *observe(PyObject *self, PyObject *tensors) {
+    return is_fast(tensors) ? or_none(read_all((const reader *)self, tensors, 1)) : NULL;
+}
+
+static PyObject *bases(PyObject *self, PyObject *tensors) {
+    return is_fast(tensors) ? or_none(read_bases((const reader *)self, tensors)) : NULL;
+}
+
+/* ---- the type */
+
+static dl_exchange *exchange_of(PyObject *capsule) {
+    dl_exchange *found = PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE);
+    while (found && found->major != DL_MAJOR)
+        found = found->previous;
+    if (!PyErr_Occurred() && (!found || !found->tensor_from_object))
+        PyErr_SetString(PyExc_ValueError, "no DLPack exchange of version 1");
+    return PyErr_Occurred() ? NULL : found;
+}
+
+static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
+    PyObject *capsule, *tensor, *parameter, *int8, *uint8, *n_threads;
+    unsigned long long digest_to, digest_threaded;
+    if (!PyArg_ParseTuple(args, "O(OO)(OO)OKK", &capsule, &tensor, &parameter, &int8, &uint8, &n_threads, &digest_to,
+                          &digest_threaded))
+        return NULL;
+    const dl_exchange *exchange = exchange_of(capsule);
+    reader *self = exchange ? (reader *)type->tp_alloc(type, 0) : NULL;
+    if (!self)
+        return NULL;
+    self->tensor = Py_NewRef(tensor);
+    self->parameter = Py_NewRef(parameter);
+    self->int8 = Py_NewRef(int8);
+    self->uint8 = Py_NewRef(uint8);
+    self->n_threads = Py_NewRef(n_threads);
+    self->dtype = PyUnicode_InternFromString("dtype");
+    self->is_neg = PyObject_GetAttrString(tensor, "is_neg");
+    self->is_conj = PyObject_GetAttrString(tensor, "is_conj");
+    self->storage_offset = PyObject_GetAttrString(tensor, "storage_offset");
+    self->tensor_from_object = exchange->tensor_from_object;
+    self->digest_to = (int64_t(*)(const uint64_t *, size_t, uint64_t *))(uintptr_t)digest_to;
+    self->digest_threaded = (int64_t(*)(const uint64_t *, size_t, uint64_t *, int))(uintptr_t)digest_threaded;
+    if (!self->dtype || !self->is_neg || !self->is_conj || !self->storage_offset)
+        Py_CLEAR(self);
+    return (PyObject *)self;
+}
+
+static void free_reader(PyObject *object) {
+    reader *self = (reader *)object;
+    Py_XDECREF(self->tensor);
+    Py_XDECREF(self->parameter);
+    Py_XDECREF(self->n_threads);
+    Py_XDECREF(self->int8);
+    Py_XDECREF(self->uint8);
+    Py_XDECREF(self->dtype);
+    Py_XDECREF(self->is_neg);
+    Py_XDECREF(self->is_conj);
+    Py_XDECREF(self->storage_offset);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"digests", digests, METH_O,
+     "digests(tensors) -> bytes | None\n\n16 bytes for each tensor of a list or tuple; None if one is not a plain CPU "
+     "tensor of a common dtype."},
+    {"observe", observe, METH_O,
+     "observe(tensors) -> tuple[bytes, bytes, bytes] | None\n\nDigests; dtypes and sizes; 8 bytes for each tensor that "
+     "say where its storage begins. None as for `digests`."},
+    {"bases", bases, METH_O, "bases(tensors) -> bytes | None\n\nThe last part of what `observe` gives."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject sb_reader_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Reader",
+    .tp_doc = "Reader(exchange, (Tensor, Parameter), (int8, uint8), get_num_threads, digest_to, digest_threaded)\n\n"
+              "Looks at plain CPU tensors; the last two are addresses of functions of native/digest.h.",
+    .tp_basicsize = sizeof(reader),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new_reader,
+    .tp_dealloc = free_reader,
+    .tp_methods = methods,
+};

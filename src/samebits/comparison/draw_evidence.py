@@ -1,0 +1,183 @@
+"""What the draw log says of an origin: which values from outside torch were not the same before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from samebits.comparison.draw_pairs import DrawPair, differing_draws
+from samebits.comparison.draws import differing_seeds, seeds_before
+from samebits.comparison.keys import site_key
+from samebits.comparison.results import place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.comparison.lookup import EventCache, Lookup
+    from samebits.comparison.results import Finding
+    from samebits.comparison.survey import Survey
+    from samebits.recording.events import Event
+
+    Target = tuple[Event | None, Event | None]
+
+_SHOWN = 4
+_NEARBY = 64  # events between a draw and what it is near to, draws with them
+_ENTRIES = ("outside", "argument", "batch", "control-flow")
+_PASSED = ("draw", "rng", "read")
+_BATCH_ENDS = ("batch", "step", "loss", "grad")
+
+
+class DrawEvidence:
+    """Adds to findings what the draw logs of two runs tell.
+
+    Args:
+        lookup: the records.
+        found: how they differ.
+        last_steps: of each run, none behind it is looked at.
+    """
+
+    def __init__(self, lookup: Lookup, found: Survey, last_steps: tuple[int, int]) -> None:
+        self._lookup = lookup
+        self._found = found
+        self._last_steps = last_steps
+
+    def explain(self, finding: Finding) -> Finding:
+        """The finding with the draws that differed before it, and with their cause and site if that is clear.
+
+        It is clear when all draws that can have mattered have one cause. A clock, a process id or a random
+        name is drawn in many scripts for logs alone: it counts when it was drawn on the line of the origin,
+        or when nothing but draws lies between, and not when it differed in earlier steps too, whose results
+        were the same. Other draws, such as of a generator without a seed, count wherever they were before.
+        """
+        if not _eligible(finding):
+            return finding
+        target = self._event(finding)
+        before = [] if target is None else self._before(target)
+        if finding.entry == "order":
+            before = [pair for pair in before if pair.cause == "race"]
+        if target is None or not before:
+            return finding
+        lines, claims = self._claims(finding, target, before)
+        finding = replace(finding, evidence=(*finding.evidence, *lines, *_lines(before, claims)))
+        return _claimed(finding, claims)
+
+    @cached_property
+    def _pairs(self) -> list[DrawPair]:
+        records = self._lookup.a.record, self._lookup.b.record
+        return differing_draws(records, self._found.first_span, self._last_steps)
+
+    @cached_property
+    def _harmless(self) -> set[object]:
+        """Sources and lines that gave other values in a step whose results were the same."""
+        first = self._found.first
+        if first is None or self._found.several_threads:
+            return set()
+        return {_source(pair) for pair in self._pairs if pair.a.step < first.a.first}
+
+    def _event(self, finding: Finding) -> Target | None:
+        lookup = self._lookup
+        found = tuple(
+            None if seq is None else cache.get(seq)
+            for cache, seq in zip((lookup.a, lookup.b), finding.events, strict=True)
+        )
+        return None if found == (None, None) else (found[0], found[1])
+
+    def _before(self, target: Target) -> list[DrawPair]:
+        a, b = target
+        return [
+            pair
+            for pair in self._pairs
+            if (a is None or pair.a.seq < a.seq) and (b is None or pair.b.seq < b.seq)
+            and (pair.unseeded or _source(pair) not in self._harmless)
+        ]  # fmt: skip
+
+    def _claims(
+        self, finding: Finding, target: Target, before: list[DrawPair]
+    ) -> tuple[list[str], list[DrawPair]]:
+        """Lines about seedings, and the draws that can have mattered."""
+        near = [pair for pair in before if self._is_near(pair, target)]
+        on_line = [pair for pair in near if _same_line(pair.a, finding)]
+        claims = [pair for pair in on_line or near if not pair.generator]
+        if not on_line:
+            claims += [pair for pair in before if pair.weighty and not pair.generator]
+        lines: list[str] = []
+        for library in sorted({pair.generator for pair in before} - {""}):
+            more, behind = self._behind_state(library, [p for p in before if p.generator == library])
+            lines += more
+            claims += behind
+        return lines, list(dict.fromkeys(claims))
+
+    def _behind_state(self, library: str, drawn: list[DrawPair]) -> tuple[list[str], list[DrawPair]]:
+        """Why a library's global generator was in another state: never seeded, or what its seed came from."""
+        caches, events = (self._lookup.a, self._lookup.b), (drawn[-1].a, drawn[-1].b)
+        seeds = [seeds_before(c.record, event, library) for c, event in zip(caches, events, strict=True)]
+        if not any(seeds):
+            return [], drawn
+        seeding = differing_seeds(seeds)
+        if seeding is None:
+            return [], []
+        texts = f"{seeding[0].arguments} and {seeding[1].arguments}"
+        line = f"it was seeded differently: {texts} at {place(seeding[0].site)}"
+        return [line], [pair for pair in self._before(seeding) if self._is_near(pair, seeding)]
+
+    def _is_near(self, pair: DrawPair, target: Target) -> bool:
+        a, b = target
+        event, drawn = (a, pair.a) if a is not None else (b, pair.b)
+        if event is None:
+            return False
+        if event.kind != "batch" and event.site is not None and site_key(event.site) == site_key(drawn.site):
+            return True
+        cache = self._lookup.a if a is not None else self._lookup.b
+        return _nothing_between(cache, drawn, event)
+
+
+def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
+    if event.kind == "batch":  # collating is part of it
+        between = cache.record.events(_BATCH_ENDS, drawn.step, event.step)
+        return not any(drawn.seq < other.seq < event.seq for other in between)
+    if event.seq - drawn.seq > _NEARBY:
+        return False
+    between_them = (cache.get(seq) for seq in range(drawn.seq + 1, event.seq))
+    return all(
+        other is None or other.kind in _PASSED or other.thread != event.thread for other in between_them
+    )
+
+
+def _eligible(finding: Finding) -> bool:
+    if finding.kind == "rng" and finding.op == "seed":
+        return True
+    if finding.entry == "order":
+        return finding.cause in ("unknown", "race")
+    return finding.cause == "unknown" and finding.entry in (*_ENTRIES, "rng")
+
+
+def _source(pair: DrawPair) -> object:
+    return pair.a.op, site_key(pair.a.site)
+
+
+def _same_line(drawn: Event, finding: Finding) -> bool:
+    return finding.site is not None and site_key(drawn.site) == site_key(finding.site)
+
+
+def _lines(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[str]:
+    """One line for each source and place: first those that can have mattered, the latest first."""
+    chosen: dict[object, DrawPair] = {}
+    for pair in [*reversed(claims), *reversed(list(before))]:
+        chosen.setdefault(_source(pair), pair)
+    listed = list(chosen.values())
+    more = [f"{len(listed) - _SHOWN} other sources gave other values too"] if len(listed) > _SHOWN else []
+    return [pair.line() for pair in listed[:_SHOWN]] + more
+
+
+def _claimed(finding: Finding, claims: list[DrawPair]) -> Finding:
+    causes = {pair.cause for pair in claims}
+    if len(causes) != 1:
+        return finding
+    found = replace(finding, cause=causes.pop())
+    last = max(claims, key=lambda pair: pair.a.seq)
+    sources = {pair.generator or _source(pair) for pair in claims}
+    if len(sources) != 1 or last.a.site is None or _same_line(last.a, finding):
+        return found
+    entered = f"it entered at {place(finding.site)} ({finding.op})"
+    return replace(found, site=last.a.site, other_site=None, evidence=(*found.evidence, entered))

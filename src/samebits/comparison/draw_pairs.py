@@ -1,0 +1,137 @@
+"""Which draws gave other values in two runs."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from samebits.comparison.keys import site_key
+from samebits.comparison.results import place
+from samebits.recording.events import UNUSED
+
+if TYPE_CHECKING:
+    from samebits.comparison.sources import Record
+    from samebits.recording.events import Event
+
+_MOST = 200_000  # draws of each run that are looked at
+_REST = re.compile(r"and \d+ more")
+# By the beginning of the op; the first that fits counts.
+_CAUSES = (
+    ("random.SystemRandom", "os-entropy"),
+    ("random.", "unseeded-python"),
+    ("numpy.random.", "unseeded-numpy"),
+    ("concurrent.futures.", "race"),
+    ("multiprocessing.pool.", "race"),
+    ("datetime.", "wall-clock"),
+    ("time.", "wall-clock"),
+    ("uuid.", "os-entropy"),
+    ("secrets.", "os-entropy"),
+    ("tempfile.", "os-entropy"),
+    ("os.urandom", "os-entropy"),
+)  # all others: environment
+# Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
+_FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence")
+_LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
+
+
+@dataclass(frozen=True)
+class DrawPair:
+    """The same draw of both runs, with another value in each.
+
+    Args:
+        a: in the first run.
+        b: in the second.
+    """
+
+    a: Event
+    b: Event
+
+    @property
+    def cause(self) -> str:
+        """The cause that it would be."""
+        return cause_of(self.a.op)
+
+    @property
+    def generator(self) -> str:
+        """The library whose global generator was found in another state; empty for any other draw."""
+        if self.a.op.startswith(_FRESH) or not self.unseeded:
+            return ""
+        return self.cause.removeprefix("unseeded-")
+
+    @property
+    def unseeded(self) -> bool:
+        """Whether it is of a generator: what it decides may show many steps later."""
+        return self.cause in ("unseeded-python", "unseeded-numpy")
+
+    @property
+    def weighty(self) -> bool:
+        """Whether who takes it hardly ever does so for names and logs alone."""
+        listing = self.a.op.startswith(_LISTING)
+        return listing or self.unseeded or self.cause == "race"
+
+    def line(self) -> str:
+        """As a line of evidence."""
+        op, where = self.a.op, place(self.a.site)
+        if self.generator:
+            library = {"python": "Python", "numpy": "NumPy"}[self.generator]
+            return f"{op} at {where} found {library}'s generator in another state in each run"
+        if op.startswith(_FRESH):
+            what = "a generator was seeded" if op == "numpy.random.SeedSequence" else op
+            return f"{what} at {where} from the operating system's entropy"
+        if self.cause == "race":
+            return f"{op} at {where} gave another order in each run"
+        texts = [event.arguments for event in (self.a, self.b)]
+        shown = f": {texts[0]} and {texts[1]}" if all(texts) and not _REST.fullmatch(texts[0]) else ""
+        return f"{op} at {where} gave other values in the two runs{shown}"
+
+
+def cause_of(op: str) -> str:
+    """The cause that draws of a source would be."""
+    return next((cause for start, cause in _CAUSES if op.startswith(start)), "environment")
+
+
+def differing_draws(
+    records: tuple[Record, Record], first_span: tuple[int, int], last_steps: tuple[int, int]
+) -> list[DrawPair]:
+    """Pair the draws of two runs, by source, line and order within a step; give those with other values.
+
+    A draw that only one run made is no difference.
+
+    Args:
+        records: the runs.
+        first_span: last step number of the first step of each run; later steps correspond from there on.
+        last_steps: of each run, none behind it is looked at.
+    """
+    rows: dict[object, deque[Event]] = defaultdict(deque)
+    for event in _draws(records[1], last_steps[1]):
+        rows[_key(event, first_span[1])].append(event)
+    found = []
+    for event in _draws(records[0], last_steps[0]):
+        waiting = rows.get(_key(event, first_span[0]))
+        if waiting:
+            twin = waiting.popleft()
+            if twin.digests != event.digests:
+                found.append(DrawPair(event, twin))
+    return found
+
+
+def _key(event: Event, first: int) -> object:
+    rest = event.arguments if _REST.fullmatch(event.arguments) else ""
+    return event.op, site_key(event.site), max(event.step - first, 0), rest
+
+
+def _draws(record: Record, last_step: int) -> list[Event]:
+    found: list[Event] = []
+    for event in islice(record.events(("draw",), last_step=last_step), _MOST):
+        if event.arguments == UNUSED:
+            source = event.op, event.site, event.thread
+            drawn = range(len(found) - 1, -1, -1)
+            row = next((i for i in drawn if (found[i].op, found[i].site, found[i].thread) == source), None)
+            if row is not None:
+                del found[row]
+        else:
+            found.append(event)
+    return found

@@ -1,0 +1,212 @@
+"""Turns what is taken from outside torch into `draw` events: whose line took it, and few enough of them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import samebits
+from samebits.hooks.frames import OWN, USER, FrameRanks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from samebits.recording.recorder import Recorder
+
+Key = tuple[int, int]
+"""An instruction: the id of its code and its offset."""
+
+MOST_EACH = 4  # events of one instruction in one step; what follows is counted
+_SHOWN = 40  # characters of a value
+# Parts of the standard library that draw for whoever calls them. What others draw is for their own use: names
+# of sockets, keys between processes, intervals.
+_HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "pathlib"})
+_PACKAGE = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
+
+
+class Rest:
+    """What an instruction draws in a step after the first `MOST_EACH` values.
+
+    Args:
+        op: what gives it.
+        site: the line.
+    """
+
+    __slots__ = ("chain", "count", "op", "site")
+
+    def __init__(self, op: str, site: int | None) -> None:
+        self.op = op
+        self.site = site
+        self.count = 0
+        self.chain = 0
+
+    def add(self, value: Any) -> None:
+        """Take one more value in."""
+        self.count += 1
+        # The hash of numbers is the same in every process, that of text is not.
+        number = value if isinstance(value, int | float) else int.from_bytes(digest_of(value), "little")
+        self.chain = hash((self.chain, number))
+
+
+class DrawLog:
+    """Records draws.
+
+    Args:
+        recorder: where events go.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self.ranks = FrameRanks()
+        self.seen: set[Key] = set()  # instructions that drew from a global generator in this step
+        self.counted: dict[Key, Rest] = {}  # instructions whose values are only counted in this step
+        self._begun: dict[Key, int] = {}
+
+    @property
+    def active(self) -> bool:
+        """Whether this process is being recorded."""
+        return self._recorder.active
+
+    def end_step(self, *_: object) -> None:
+        """Called at each boundary."""
+        self.flush(self._recorder.step - 1)
+
+    def flush(self, step: int) -> None:
+        """Record what was only counted in a step."""
+        self.seen.clear()
+        self._begun.clear()
+        if not self.counted:
+            return
+        counted = list(self.counted.values())
+        self.counted.clear()
+        for rest in counted:
+            if rest.count:
+                text = f"and {rest.count} more"
+                self._recorder.draw(rest.op, rest.site, text, digest_of(rest.chain), step)
+
+    def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
+        """Record what the user's own code took: the rule for clocks and facts of the process.
+
+        Args:
+            op: what gave the value.
+            frame: what called it, already known to be the user's.
+            value: a number or text.
+        """
+        if self._recorder.active:
+            self._add(op, frame, value)
+
+    def taken(self, op: str, frame: FrameType | None, value: Any, *, through: bool = False) -> None:
+        """Record what the user's code, or a library on its behalf, took: the rule for entropy.
+
+        Args:
+            op: what gave the value; a function of the standard library that asked for it goes before.
+            frame: what called it.
+            value: anything with a repr that tells its contents.
+            through: frames of samebits right at the beginning are other wrappers.
+        """
+        if not self._recorder.active:
+            return
+        found = self.asker(frame, op, through=through)
+        if found is not None:
+            self._add(found[1], found[0], value)
+
+    def taken_by_call(self, op: str, frame: FrameType, state: Callable[[], bytes]) -> None:
+        """Record a draw from a global generator: the state that it found. Once for a step and instruction.
+
+        Args:
+            op: the function.
+            frame: what called it.
+            state: reads the generator's state.
+        """
+        self.seen.add((id(frame.f_code), frame.f_lasti))
+        if not self._recorder.active:
+            return
+        found = self.asker(frame, op)
+        if found is not None:
+            self._record(op, found[0], state())
+
+    def asker(
+        self, frame: FrameType | None, op: str, *, through: bool = False
+    ) -> tuple[FrameType, str] | None:
+        """The code for which a value is drawn, and the function that it called; None for housekeeping."""
+        while through and frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+            frame = frame.f_back
+        while frame is not None:
+            rank = self.ranks.of(frame)
+            name = str(frame.f_globals.get("__name__", ""))
+            if rank == USER:
+                return frame, op
+            if not _is_standard(name):
+                imported = rank <= OWN or self._is_imported(frame)
+                return None if imported else (frame, op)
+            if name.partition(".")[0] not in _HANDING_ON:
+                return None
+            function = _name_of(frame).removesuffix(".__init__")
+            if not function.startswith("_"):
+                op = f"{name.partition('.')[0]}.{function}"
+            frame = frame.f_back
+        return None
+
+    def _is_imported(self, frame: FrameType | None) -> bool:
+        """Whether a library is only being imported: what it draws then is its own."""
+        while frame is not None and self.ranks.of(frame) != USER:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def at(self, op: str, site: int | None, value: Any) -> None:
+        """Record what came about at a site that is known already."""
+        recorder = self._recorder
+        if recorder.active:
+            recorder.draw(op, site, text_of(value), digest_of(value), recorder.step)
+
+    def site(self, frame: FrameType) -> int | None:
+        """The site of a frame."""
+        return self._recorder.sites.find(frame)
+
+    def _add(self, op: str, frame: FrameType, value: Any) -> None:
+        key = id(frame.f_code), frame.f_lasti
+        rest = self.counted.get(key)
+        if rest is not None:
+            rest.add(value)
+            return
+        begun = self._begun[key] = self._begun.get(key, 0) + 1
+        self._record(op, frame, value)
+        if begun == MOST_EACH:
+            self.counted[key] = Rest(op, self._recorder.sites.find(frame))
+
+    def _record(self, op: str, frame: FrameType, value: Any) -> None:
+        try:
+            self.at(op, self._recorder.sites.find(frame), value)
+        except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
+            self._recorder.failures.add("draws", error)
+
+
+def _is_standard(module: str) -> bool:
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _name_of(frame: FrameType) -> str:
+    code = frame.f_code
+    if hasattr(code, "co_qualname"):  # new in Python 3.11
+        return str(code.co_qualname)
+    owner = frame.f_locals.get("self")
+    return code.co_name if owner is None else f"{type(owner).__name__}.{code.co_name}"
+
+
+def digest_of(value: Any) -> bytes:
+    """16 bytes for a number, text, bytes, or a list of these."""
+    data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
+    return hashlib.blake2b(data, digest_size=16).digest()
+
+
+def text_of(value: Any) -> str:
+    """A value in short for a report; empty where it is long."""
+    if isinstance(value, bytes):
+        return ""
+    text = str(value) if isinstance(value, str) else repr(value)
+    return text if len(text) <= _SHOWN else ""

@@ -1,0 +1,203 @@
+"""The draw log: values from outside torch, with the line of user code that took them."""
+
+from __future__ import annotations
+
+import ctypes
+import datetime as dt
+import functools
+import os
+import random
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.frames import USER
+from samebits.hooks.patching import Patches
+from samebits.hooks.static_types import StaticTypePatches
+from samebits.recording.probes.draw_functions import (
+    entropy,
+    global_draw,
+    leave_no_line,
+    now,
+    reseeding,
+    user_fact,
+)
+from samebits.recording.probes.draw_log import DrawLog
+from samebits.recording.probes.draw_numpy import watch_numpy_entropy
+from samebits.recording.probes.draw_orders import scan, watch_futures, watch_pools
+from samebits.recording.probes.python_state import python_state_address
+from samebits.torch_private import numpy_state_address
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.hooks.imports import PostImport
+    from samebits.recording.recorder import Recorder
+
+_CLOCKS = (
+    "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",
+    "process_time_ns", "thread_time", "thread_time_ns", "clock_gettime", "clock_gettime_ns",
+)  # fmt: skip
+_CLOCK_UNLESS_GIVEN = {"localtime": 0, "gmtime": 0, "ctime": 0, "strftime": 1}  # arguments without a time
+_PROCESS = ("getpid", "getppid", "getloadavg")
+_NO_DRAWS = ("seed", "getstate", "setstate", "get_state", "set_state")
+
+
+class DrawProbe:
+    """Records `draw` events.
+
+    What counts is said in docs/recording.md. It is put in place before the script begins, and so before
+    `from time import time` can get past it; what was imported by then keeps the originals.
+
+    Args:
+        recorder: where events go.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._log = DrawLog(recorder)
+        self._patches = Patches()
+        self._static = StaticTypePatches()
+
+    def install(self, imports: PostImport) -> None:
+        """Begin to watch, with modules that are imported later as well.
+
+        Args:
+            imports: calls back when a module is imported.
+        """
+        self._recorder.on_boundary.insert(0, self._log.end_step)  # others may end the run
+        self._watch_clocks()
+        self._watch_system()
+        self._watch_python()
+        imports.on_import("uuid", self._watch_uuid)
+        imports.on_import("tempfile", self._watch_tempfile)
+        imports.on_import("socket", lambda module: self._stand(module, "gethostname", user_fact))
+        imports.on_import("concurrent.futures", self._watch_futures)
+        imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
+        imports.on_import("numpy.random", self._watch_numpy)
+
+    def record_end(self) -> None:
+        """Record what was only counted since the last boundary."""
+        if self._recorder.active:
+            self._log.flush(self._recorder.step)
+
+    def remove(self) -> None:
+        """Put everything back; what the script took from modules by then only calls the original."""
+        if self._log.end_step in self._recorder.on_boundary:
+            self._recorder.on_boundary.remove(self._log.end_step)
+        self._patches.restore()
+        self._static.restore()
+
+    def _stand(self, module: Any, name: str, stand: Callable[..., Any], *more: Any) -> None:
+        function = getattr(module, name, None)
+        if function is not None:
+            op = f"{module.__name__}.{name}"
+            self._patches.set(module, name, stand(function, op, self._log, *more))
+
+    def _watch_clocks(self) -> None:
+        for name in _CLOCKS:
+            self._stand(time, name, user_fact)
+        for name, n_before in _CLOCK_UNLESS_GIVEN.items():
+            self._stand(time, name, now, n_before)
+        for name in ("now", "utcnow"):  # `today` asks `time.time`
+            self._watch_datetime(name)
+
+    def _watch_datetime(self, name: str) -> None:
+        log, original = self._log, vars(dt.datetime)[name]
+
+        @functools.wraps(original)
+        def current(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            try:
+                value = original.__get__(None, cls)(*args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
+            frame = sys._getframe(1)
+            if log.active and log.ranks.of(frame) == USER:
+                log.taken_by_user(f"datetime.datetime.{name}", frame, str(value))
+            return value
+
+        self._static.set(dt.datetime, name, classmethod(current))
+
+    def _watch_system(self) -> None:
+        for name in _PROCESS:
+            self._stand(os, name, user_fact)
+        urandom = entropy(os.urandom, "os.urandom", self._log)
+        self._patches.set(os, "urandom", urandom)
+        if hasattr(random, "_urandom"):  # what `SystemRandom` and `secrets` draw from
+            self._patches.set(random, "_urandom", urandom)
+        self._stand(os, "listdir", entropy)
+        self._stand(os, "scandir", scan)
+
+    def _watch_python(self) -> None:
+        log, state = self._log, _python_state()
+        instance = getattr(random, "_inst", None)
+        for name, function in list(vars(random).items()):
+            if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
+                self._stand(random, name, global_draw, state)
+        self._stand(random, "seed", reseeding, state)
+        original = random.Random.seed
+
+        @functools.wraps(original)
+        def seed(self: random.Random, a: Any = None, *args: Any, **kwargs: Any) -> None:
+            try:
+                original(self, a, *args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
+            if a is None and log.active:
+                frame = sys._getframe(1)
+                if frame.f_globals.get("__name__") != "tempfile":  # its names are recorded
+                    log.taken("random.Random", frame, repr(self.getstate()).encode(), through=True)
+
+        self._patches.set(random.Random, "seed", seed)
+
+    def _watch_uuid(self, uuid: Any) -> None:
+        log, original = self._log, uuid.uuid1
+
+        @functools.wraps(original)
+        def uuid1(*args: Any, **kwargs: Any) -> Any:
+            value = original(*args, **kwargs)
+            log.taken("uuid.uuid1", sys._getframe(1), str(value))
+            return value
+
+        self._patches.set(uuid, "uuid1", uuid1)
+
+    def _watch_tempfile(self, tempfile: Any) -> None:
+        names = getattr(tempfile, "_RandomNameSequence", None)
+        if names is None:
+            return
+        log, original = self._log, names.__next__
+
+        @functools.wraps(original)
+        def following(self: Any) -> str:
+            name: str = original(self)
+            log.taken("tempfile", sys._getframe(1), name)
+            return name
+
+        self._patches.set(names, "__next__", following)
+
+    def _watch_futures(self, _module: Any) -> None:
+        watch_futures(sys.modules["concurrent.futures._base"], self._patches, self._log)
+
+    def _watch_numpy(self, module: Any) -> None:
+        log = self._log
+        instance = getattr(module.mtrand, "_rand", None)
+        for name in module.__all__:
+            function = getattr(module, name, None)
+            if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
+                self._stand(module, name, global_draw, _numpy_state)
+        watch_numpy_entropy(self._patches, self._static, log)
+
+
+def _python_state() -> Callable[[], bytes]:
+    """A function that gives the state of Python's global generator."""
+    address = python_state_address()
+    if address is not None:
+        return lambda: ctypes.string_at(*address)
+    return lambda: repr(random.getstate()).encode()
+
+
+def _numpy_state() -> bytes:
+    address = numpy_state_address()
+    return b"" if address is None else ctypes.string_at(*address)

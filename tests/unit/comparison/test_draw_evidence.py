@@ -1,0 +1,191 @@
+"""What the draw log adds to a finding: lines, and the cause and the line where that is clear."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from event_tape import Tape
+
+from samebits.comparison import find_origins, judge
+from samebits.recording.events import DRAWN, UNUSED, Link
+
+CAUSES = {
+    "time.time": "wall-clock",
+    "datetime.datetime.now": "wall-clock",
+    "os.getpid": "environment",
+    "os.listdir": "environment",
+    "uuid.uuid4": "os-entropy",
+    "random.SystemRandom.random": "os-entropy",
+    "random.Random": "unseeded-python",
+    "random.random": "unseeded-python",
+    "numpy.random.SeedSequence": "unseeded-numpy",
+    "numpy.random.rand": "unseeded-numpy",
+    "concurrent.futures.as_completed": "race",
+}
+
+
+def draw(tape, op, value, line, text=""):
+    """A draw as the recorder writes it; unlike tensors it has no link."""
+    seq = tape.add("draw", op, [(DRAWN, value, Link(0, -1))], line, arguments=text)
+    tape.log[seq] = replace(tape.log[seq], links=())
+
+
+def make(value, *, draws=(), between=False, early=(), seed=None):
+    """A run of two steps whose second takes a value from outside, at line 10."""
+    tape = Tape()
+    weight = tape.outside("w")
+    for source, drawn, line in early:
+        draw(tape, source, drawn, line)
+    weight = tape.op("mul", weight, line=4)
+    tape.boundary({"w": weight})
+    if seed is not None:
+        tape.seed(seed, 6, "numpy.random.seed")
+    for source, drawn, line in draws:
+        draw(tape, source, drawn, line, f"text {drawn}")
+    if between:
+        tape.op("relu", tape.outside("same"), line=9)
+    tape.add_(weight, tape.outside(value), line=10)
+    tape.boundary({"w": weight})
+    return tape.record()
+
+
+def origin(a, b):
+    """The one origin of two runs."""
+    (found,) = find_origins(a, b).findings
+    return found
+
+
+@pytest.mark.parametrize("source", CAUSES)
+def test_a_draw_right_before_the_origin_is_its_cause(source):
+    """The finding has the cause and the line of the draw, and says where the value entered."""
+    found = origin(*(make(value, draws=[(source, value, 8)]) for value in (1, 2)))
+    assert (found.cause, found.site.line) == (CAUSES[source], 8)
+    assert any("train.py:8" in line for line in found.evidence)
+    assert any("entered at" in line and "train.py:10" in line for line in found.evidence)
+
+
+def test_values_are_shown():
+    """The line of evidence shows both values."""
+    found = origin(*(make(value, draws=[("time.time", value, 8)]) for value in (1, 2)))
+    assert any(
+        line.endswith("gave other values in the two runs: text 1 and text 2") for line in found.evidence
+    )
+
+
+def test_equal_draws_say_nothing():
+    """A draw with the same value is no evidence."""
+    found = origin(*(make(value, draws=[("time.time", 0, 8)]) for value in (1, 2)))
+    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert not any("time.time" in line for line in found.evidence)
+
+
+def test_a_clock_with_an_operation_in_between_is_evidence_only():
+    """Most clocks are read for logs: far from the origin they are shown, not blamed."""
+    found = origin(*(make(value, draws=[("time.time", value, 8)], between=True) for value in (1, 2)))
+    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert any("time.time" in line for line in found.evidence)
+
+
+def test_a_clock_on_the_line_of_the_origin_is_its_cause():
+    """Whatever operations that line has."""
+    found = origin(*(make(value, draws=[("time.time", value, 10)], between=True) for value in (1, 2)))
+    assert (found.cause, found.site.line) == ("wall-clock", 10)
+
+
+def test_a_generator_without_a_seed_is_blamed_from_afar():
+    """It was made in an earlier step, with operations in between."""
+    early = "numpy.random.SeedSequence"
+    found = origin(*(make(value, early=[(early, value, 2)], between=True) for value in (1, 2)))
+    assert (found.cause, found.site.line) == ("unseeded-numpy", 2)
+
+
+def test_what_differed_in_equal_steps_is_harmless():
+    """A clock that was read at the same line in a step that was identical is not even evidence."""
+    clock = ("time.time", 8)
+    pair = [
+        make(value, early=[(clock[0], value, clock[1])], draws=[(clock[0], value, clock[1])])
+        for value in (1, 2)
+    ]
+    found = origin(*pair)
+    assert found.cause == "unknown"
+    assert not any("time.time" in line for line in found.evidence)
+
+
+def test_two_causes_are_left_open():
+    """Both are shown."""
+    draws = ("time.time", 7), ("os.getpid", 8)
+    found = origin(*(make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2)))
+    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert sum("gave other values" in line for line in found.evidence) == 2
+
+
+def test_a_seeded_generator_is_not_unseeded():
+    """Both runs gave it the same seed: that its state differs has another reason."""
+    found = origin(*(make(v, draws=[("numpy.random.rand", v, 8)], seed=3) for v in (1, 2)))
+    assert found.cause == "unknown"
+
+
+def test_a_seed_from_a_clock_is_the_clocks_doing():
+    """The generator was seeded differently, and a clock was read right before."""
+
+    def run(value):
+        tape = Tape()
+        draw(tape, "time.time", value, 5)
+        tape.seed(value, 6, "numpy.random.seed")
+        weight = tape.op("relu", tape.outside("w"), line=7)
+        draw(tape, "numpy.random.rand", value, 8)
+        tape.add_(weight, tape.outside(value), line=10)
+        tape.boundary({"w": weight})
+        return tape.record()
+
+    found = origin(run(1), run(2))
+    assert (found.cause, found.site.line) == ("wall-clock", 5)
+    assert any(
+        "seeded differently: numpy.random.seed(1) and numpy.random.seed(2)" in x for x in found.evidence
+    )
+
+
+def test_a_torch_seed_from_the_process_id():
+    """A seeding of torch is a finding of its own; what it came from is the cause."""
+
+    def run(value):
+        tape = Tape()
+        draw(tape, "os.getpid", value, 5)
+        tape.seed(value, 6)
+        tape.boundary({"w": tape.randn(7)})
+        return tape.record()
+
+    found = origin(run(1), run(2))
+    assert (found.kind, found.cause, found.site.line) == ("rng", "environment", 5)
+
+
+def test_draws_alone_are_no_difference():
+    """Neither other values nor more of them."""
+    extra = [("time.time", 5, 8)] * 3
+    a, b = make(1, draws=[("time.time", 1, 8)]), make(1, draws=[("time.time", 2, 8), *extra])
+    assert judge(a, b).verdict == "identical"
+    assert not judge(a, b).notes
+
+
+def test_draws_do_not_shift_the_alignment():
+    """One run reads a clock more often: the origin is the same."""
+    extra = [("time.time", n, 8) for n in range(30)]
+    found = origin(make(1, draws=extra), make(2, draws=extra[:2]))
+    assert (found.op, found.entry, found.site.line) == ("aten::add_.Tensor", "outside", 10)
+
+
+def test_entropy_that_was_not_used_is_no_evidence():
+    """`RandomState(3)`: both runs took entropy at line 8, and a seed replaced it."""
+
+    def run(value):
+        tape = Tape()
+        draw(tape, "numpy.random.SeedSequence", value, 8)
+        draw(tape, "numpy.random.SeedSequence", UNUSED, 8, UNUSED)
+        weight = tape.add_(tape.outside("w"), tape.outside(value), line=10)
+        tape.boundary({"w": weight})
+        return tape.record()
+
+    found = origin(run(1), run(2))
+    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert not any("SeedSequence" in line or "seeded at" in line for line in found.evidence)

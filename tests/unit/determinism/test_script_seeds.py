@@ -1,0 +1,85 @@
+"""The seeds that a script sets itself are seen, and follow the run seed when asked to."""
+
+from __future__ import annotations
+
+import random
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+import torch
+
+from samebits.determinism.control import Control
+from samebits.determinism.process import PROCESS, Active
+from samebits.determinism.rng import seed_sources
+from samebits.determinism.script_seeds import ScriptSeeds
+
+# Lambdas, because the functions are to be looked up when they are called.
+SEEDERS = {
+    "random.seed": (lambda seed: random.seed(seed), random.random),  # noqa: PLW0108
+    "numpy.random.seed": (lambda seed: np.random.seed(seed), np.random.rand),  # noqa: PLW0108
+    "torch.manual_seed": (lambda seed: torch.manual_seed(seed), lambda: torch.rand(1).item()),  # noqa: PLW0108
+    "torch.random.manual_seed": (lambda seed: torch.random.manual_seed(seed), lambda: torch.rand(1).item()),  # noqa: PLW0108
+    "by name": (lambda seed: torch.manual_seed(seed=seed), lambda: torch.rand(1).item()),
+}
+
+
+@contextmanager
+def watched(seed: int, *, reseed: bool):
+    active = Active(Control(seed=seed, reseed=reseed), seed)
+    seeds = ScriptSeeds(active)
+    PROCESS.push(active)
+    seeds.install()
+    try:
+        yield seeds
+    finally:
+        seeds.remove()
+        PROCESS.drop(active)
+
+
+@pytest.mark.parametrize("name", SEEDERS)
+def test_the_scripts_seed_wins_and_is_seen(name):
+    seed, draw = SEEDERS[name]
+    seed(42)
+    expected = draw()
+    with watched(3, reseed=False) as seeds:
+        seed(42)
+        assert draw() == expected
+    (call,) = seeds.seen
+
+    assert (call.given, call.site.file) == ("42", __file__)
+
+
+@pytest.mark.parametrize("name", SEEDERS)
+def test_when_asked_it_follows_from_the_run_seed(name):
+    seed, draw = SEEDERS[name]
+    drawn = {}
+    for run_seed in (3, 4):
+        for own in (42, 43):
+            with watched(run_seed, reseed=True):
+                seed(own)
+                first = draw()
+                seed(own)
+                assert draw() == first  # equal seeds stay equal
+            drawn[run_seed, own] = first
+
+    assert len(set(drawn.values())) == 4
+
+
+def test_what_samebits_seeds_is_not_the_scripts():
+    with watched(3, reseed=True) as seeds:
+        seed_sources(7)
+        ours = torch.rand(1)
+    torch.manual_seed(7)
+
+    assert (seeds.seen, torch.equal(ours, torch.rand(1))) == ([], True)
+
+
+def test_a_call_is_listed_once_and_the_list_ends():
+    with watched(3, reseed=False) as seeds:
+        for _ in range(3):
+            torch.manual_seed(1)
+        for number in range(200):
+            torch.manual_seed(number)
+
+    assert len(seeds.seen) == 100
