@@ -13,6 +13,7 @@ from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
 from samebits.recording.probes.arguments import flatten_arguments
 from samebits.recording.probes.replay_copies import CannotCopy, Copies, results_of
+from samebits.recording.probes.replay_cores import Cores
 from samebits.recording.probes.replay_generators import Generators, States, UnknownGenerator
 from samebits.recording.probes.replay_tally import Deviation, Place, Tally
 from samebits.recording.recorder import shape_of
@@ -52,7 +53,7 @@ class _Attempt:
         tensors: all tensors among the arguments.
         copies: of what it writes to.
         states: of the generators that it may draw from; None when it says that it draws from none.
-        inputs: descriptions of its inputs.
+        inputs: descriptions of its inputs; None when it cannot change their shapes, so that they can be made later.
         untouched: digests of what it should only read; empty where its schema is believed.
     """
 
@@ -60,7 +61,7 @@ class _Attempt:
     tensors: list[Any]
     copies: Copies
     states: States | None
-    inputs: tuple[str, ...]
+    inputs: tuple[str, ...] | None
     untouched: bytes
 
 
@@ -89,11 +90,13 @@ class ReplayProbe:
         self._mode: Any = None
         self._torch: Any = None
         self._generators: Generators | None = None
+        self._cores: Any = None
 
     def install(self, torch: Any) -> None:
         """Watch the ops of this thread."""
         self._torch = torch
         self._generators = Generators(torch)
+        self._cores = Cores(torch)
         self._mode_class = _mode_class(self)
         self._mode = self._mode_class()
         self._mode.__enter__()
@@ -204,7 +207,8 @@ class ReplayProbe:
         elif traits.is_random:
             states = generators.of(call, tensors)
         copies = Copies(self._torch, traits, call)
-        return _Attempt(traits, tensors, copies, states, tuple(map(_described, tensors)), untouched)
+        inputs = tuple(map(_described, tensors)) if traits.keywords or foreign else None
+        return _Attempt(traits, tensors, copies, states, inputs, untouched)
 
     def _only_read(self, traits: OpTraits, tensors: list[Any], call: Call) -> bytes:
         """Digests of the arguments of a foreign op that do not share memory with one that it writes to."""
@@ -249,12 +253,15 @@ class ReplayProbe:
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
         """What differed in any of the repetitions."""
         times, states = self._recorder.settings.replay, attempt.states
+        foreign = rules.is_foreign(attempt.traits)
         differing, example, moved = 0, None, False
         for number in range(times):
             call = attempt.copies.restored(last=number == times - 1)
             if states is not None:
                 states.as_before()
-            again = results_of(attempt.traits, op(*call[0], **call[1]), call)
+            with contextlib.nullcontext() if foreign else self._cores.another(attempt.traits.base):
+                outcome = op(*call[0], **call[1])
+            again = results_of(attempt.traits, outcome, call)
             self._wait(attempt.tensors, again)
             found = self._digests(again)
             apart = states is not None and not states.are_as_after()
@@ -269,7 +276,7 @@ class ReplayProbe:
         shown = [outputs[position] for position in positions if position < len(outputs)]
         return Deviation(
             differing=differing,
-            inputs=attempt.inputs,
+            inputs=tuple(map(_described, attempt.tensors)) if attempt.inputs is None else attempt.inputs,
             outputs=tuple(map(_described, shown)),
             device=outputs[0].device.type if outputs else "cpu",
             only_generator=example is None,

@@ -79,7 +79,11 @@ class Copies:
             if id(tensor) not in seen and _has_plain_memory(tensor) and _place(tensor) in places:
                 seen.add(id(tensor))
                 places[_place(tensor)].append(tensor)
-        self._spans = [_Span(self._torch, tensors) for tensors in places.values()]
+        for tensors in places.values():
+            if len(tensors) == 1 and _is_alone(tensors[0]):
+                self._others.append((tensors[0], tensors[0].clone()))
+            else:
+                self._spans.append(_Span(self._torch, tensors))
 
     def restored(self, *, last: bool) -> Call:
         """Arguments for one more call.
@@ -137,7 +141,18 @@ class _Span:
 
 
 def _has_plain_memory(tensor: Any) -> bool:
-    return str(tensor.layout) == "torch.strided" and not tensor.is_quantized and not tensor.is_nested
+    return repr(tensor.layout) == "torch.strided" and not tensor.is_quantized and not tensor.is_nested
+
+
+def _is_alone(tensor: Any) -> bool:
+    """Whether a clone is such a copy: no gaps, no other order, and memory as aligned as torch's own."""
+    return (
+        tensor.is_contiguous()
+        and not tensor.data_ptr() % _ALIGNMENT
+        and not tensor.is_conj()
+        and not tensor.is_neg()
+        and tensor.numel() > 0
+    )
 
 
 def _place(tensor: Any) -> tuple[str, int]:
