@@ -48,6 +48,7 @@ _OPTIONS_WITH_VALUE = frozenset("WX")
 _OPTIONS_DROPPED = frozenset("ix")
 _LONG_OPTION_WITH_VALUE = "--check-hash-based-pycs"
 _SAME_KEYPRESS_SECONDS = 0.5
+_GRACE_S = 5.0  # for a run that is ended at its limit, to close its record
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,16 @@ class Launch:
         environment: variables beside the user's own.
         output: `inherit`, `stderr` to send the script's standard output to ours of errors, or `nothing` to
             send both of its streams nowhere.
+        stdin: descriptor of its standard input; None for this program's own.
+        limit_s: seconds after which it is ended, first by SIGTERM; None for no limit.
     """
 
     target: Target
     settings_json: str
     environment: Mapping[str, str]
     output: str = "inherit"
+    stdin: int | None = None
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +80,12 @@ class Outcome:
     Args:
         status: as the shell would show it: 128 + N after signal N.
         signal: the signal that ended it.
+        timed_out: whether it was ended at its limit.
     """
 
     status: int
     signal: int | None
+    timed_out: bool = False
 
 
 def launch(request: Launch) -> Outcome:
@@ -97,13 +104,27 @@ def launch(request: Launch) -> Outcome:
         child = subprocess.Popen(
             child_command(request.target),
             env=environment,
+            stdin=request.stdin,
             stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
             stderr=subprocess.DEVNULL if request.output == "nothing" else None,
             close_fds=False,  # for what the shell opened (`3<file`); Python's own are not inherited anyway
         )
         signals.begin(child)
-        status = child.wait()
-    return Outcome(status, None) if status >= 0 else Outcome(128 - status, -status)
+        status, timed_out = _wait(child, request.limit_s)
+    return Outcome(status, None, timed_out) if status >= 0 else Outcome(128 - status, -status, timed_out)
+
+
+def _wait(child: subprocess.Popen[bytes], limit_s: float | None) -> tuple[int, bool]:
+    """The status of the child, and whether it had to be ended."""
+    try:
+        return child.wait(limit_s), False
+    except subprocess.TimeoutExpired:
+        child.terminate()
+    try:
+        return child.wait(_GRACE_S), True
+    except subprocess.TimeoutExpired:
+        child.kill()
+    return child.wait(), True
 
 
 def child_command(target: Target) -> list[str]:

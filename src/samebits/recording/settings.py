@@ -43,6 +43,8 @@ class RecordingSettings:
         reference: another record; stop at the first step boundary whose state differs from it.
         excused: names of state tensors that are left out of that comparison.
         capture: the event whose output tensors are kept, if any.
+        keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
+        keep_from_step: from which step on.
         progress: show a live line on stderr.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
@@ -59,6 +61,8 @@ class RecordingSettings:
     reference: str = ""
     excused: tuple[str, ...] = ()
     capture: CaptureSpec | None = None
+    keep_bytes: int = 0
+    keep_from_step: int = 0
     progress: bool = False
     scheduling_noise: int = 0
     overwrite: bool = False

@@ -16,6 +16,7 @@ MOST_PAIRS = 3
 _FEW_STEPS = 3
 _FAILED = ("failed", "running")
 _LEAD_STEPS = 2  # steps with operations before the step that differed
+_KEPT_BYTES = 1 << 26
 _SPARE_STEPS = 3  # a race moves: later pairs may go further than the first difference that was seen
 
 
@@ -61,7 +62,13 @@ def localise(
     for attempt in range(1, MOST_PAIRS + 1):
         words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
         settings = RecordingSettings(
-            record="", level="op", first_op_step=start, max_steps=last, excused=excused
+            record="",
+            level="op",
+            first_op_step=start,
+            max_steps=last,
+            excused=excused,
+            keep_bytes=_KEPT_BYTES,
+            keep_from_step=step if start else 0,
         )
         pair = series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
         origins = origins_of(pair, tools, excused)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from samebits.recording.launch import Outcome
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings
+    from samebits.verification.stdin import StandardInput
 
 
 @dataclass(frozen=True)
@@ -32,11 +33,15 @@ class Script:
         target: the script or module and its arguments.
         output: where its standard output goes: `inherit` or `stderr`.
         environment: variables beside the user's own.
+        stdin: gives each run its standard input; None hands on this program's own.
+        limit_s: seconds after which a run is ended; None for no limit.
     """
 
     target: Target
     output: str = "inherit"
     environment: Mapping[str, str] = field(default_factory=dict)
+    stdin: StandardInput | None = None
+    limit_s: float | None = None
 
 
 def run_script(
@@ -59,8 +64,9 @@ def run_script(
     """
     started = time.monotonic()
     variables = {**script.environment, **perturbation.environment}
-    with applied(perturbation):
-        outcome = launch(Launch(script.target, settings.to_json(), variables, script.output))
+    with applied(perturbation), script.stdin.for_run() if script.stdin else nullcontext() as stdin:
+        request = Launch(script.target, settings.to_json(), variables, script.output, stdin, script.limit_s)
+        outcome = launch(request)
     seconds = time.monotonic() - started
     info = close_record(Path(settings.record), outcome)
     if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:

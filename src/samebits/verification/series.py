@@ -11,6 +11,7 @@ from samebits.verification.naming import SUFFIX
 from samebits.verification.perturbation import NONE, stress
 from samebits.verification.place import check_place
 from samebits.verification.runs import Script, run_script
+from samebits.verification.stdin import StandardInput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +70,7 @@ class Series:
         self.runs: list[ScriptRun] = []
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
-        self._script = Script(request.target, request.output, request.environment)
+        self._script = Script(request.target, request.output, request.environment, StandardInput())
 
     def check_folder(self) -> None:
         """Refuse a folder that holds the records of another verification, or cannot hold any.

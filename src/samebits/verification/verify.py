@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
+from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
@@ -149,9 +150,12 @@ class _Verifier:
         """The comparison with the first finding's values fetched."""
         if found.pair is None or found.origins is None or not found.origins.findings:
             return comparison
-        if comparison.several_threads:  # another run makes the operation at a step of another number
+        kept = tuple(with_kept_values(each, self.tools, found.pair) for each in comparison.findings)
+        comparison = replace(comparison, findings=kept)
+        # Where several threads make steps, another run makes the operation at a step of another number.
+        if kept[0].difference is not None or comparison.several_threads:
             return comparison
-        wanted = Measurement(comparison.findings[0], found.pair, found.first_op_step, role)
+        wanted = Measurement(kept[0], found.pair, found.first_op_step, role)
         first, note = measure(self.series, self.tools, wanted)
         notes = (*comparison.notes, note) if note else comparison.notes
         return replace(comparison, findings=(first, *comparison.findings[1:]), notes=notes)

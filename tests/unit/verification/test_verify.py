@@ -92,6 +92,21 @@ def test_a_difference_is_localised_and_measured(tmp_path):
     assert (difference.elements, difference.total, difference.max_abs) == (1, 2, 0.5)
 
 
+def test_what_the_op_pair_kept_takes_no_more_runs(tmp_path):
+    """Step-level pair, op-level pair: its kept tensors are what differs."""
+    world = World(
+        verdicts={"run-2": different(), "op-1b": different()},
+        origins={"op-1b": Origins((finding(),))},
+        captured={"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)},
+    )
+
+    comparison = run(world, tmp_path).comparison
+
+    assert world.names == ["run-1", "run-2", "op-1a", "op-1b"]
+    assert (world.settings("op-1a").keep_from_step, world.settings("op-1a").keep_bytes) == (0, 1 << 26)
+    assert comparison.findings[0].difference.elements == 1
+
+
 def test_small_steps_are_localised_from_the_start(tmp_path):
     """Ops are recorded from step 0 when the difference is near it."""
     world = World(

@@ -13,6 +13,7 @@ from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
 from samebits.recording.probes.capture import CaptureProbe
 from samebits.recording.probes.compiled import CompileProbe
+from samebits.recording.probes.keep import KeepProbe
 from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.module_paths import ModulePaths
 from samebits.recording.probes.modules import ModuleRegistry
@@ -57,6 +58,8 @@ class ProbeSet:
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
         if recorder.settings.capture is not None:
             self._probes.append(CaptureProbe(recorder, recorder.settings.capture))
+        if recorder.settings.keep_bytes:
+            self._probes.append(KeepProbe(recorder))
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)

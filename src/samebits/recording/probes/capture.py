@@ -49,15 +49,21 @@ class CaptureProbe:
                 self._store(seq, position, tensor)
 
     def _store(self, seq: int, position: int, tensor: Any) -> None:
-        from safetensors.torch import save
-        from torch import view_as_real
+        data = as_file(tensor) if tensor.numel() * tensor.element_size() <= _MOST_BYTES else b""
+        if data:
+            self._recorder.writer.capture(seq, position, data)
 
-        plain = tensor.detach()
-        if str(plain.layout) != "torch.strided" or plain.is_quantized:
-            return
-        if plain.numel() * plain.element_size() > _MOST_BYTES:
-            return
-        if plain.is_complex():  # the format has no complex numbers; bits are compared as pairs
-            plain = view_as_real(plain.resolve_conj())
-        with contextlib.suppress(KeyError):  # nor every other dtype
-            self._recorder.writer.capture(seq, position, save({"value": plain.cpu().contiguous()}))
+
+def as_file(tensor: Any) -> bytes:
+    """A tensor as a safetensors file; empty for one that the format does not hold."""
+    from safetensors.torch import save
+    from torch import view_as_real
+
+    plain = tensor.detach()
+    if str(plain.layout) != "torch.strided" or plain.is_quantized:
+        return b""
+    if plain.is_complex():  # the format has no complex numbers; bits are compared as pairs
+        plain = view_as_real(plain.resolve_conj())
+    with contextlib.suppress(KeyError):  # nor every other dtype
+        return bytes(save({"value": plain.cpu().contiguous()}))
+    return b""

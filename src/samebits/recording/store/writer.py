@@ -116,12 +116,17 @@ class RecordWriter:
             position: in that event's layout.
             data: a safetensors file.
         """
+        self.capture_all([(seq, position, data)])
+
+    def capture_all(self, captures: Sequence[tuple[int, int, bytes]]) -> None:
+        """Store the contents of several tensors, each as the arguments of `capture`."""
 
         def write(connection: sqlite3.Connection) -> Stored:
-            for start in range(0, max(len(data), 1), CAPTURE_PART):
-                part = data[start : start + CAPTURE_PART]
-                row = (seq, position, zlib.crc32(part), part)
-                connection.execute(schema.insert("capture", "seq, position, checksum, data"), row)
+            for seq, position, data in captures:
+                for start in range(0, max(len(data), 1), CAPTURE_PART):
+                    part = data[start : start + CAPTURE_PART]
+                    row = (seq, position, zlib.crc32(part), part)
+                    connection.execute(schema.insert("capture", "seq, position, checksum, data"), row)
             return []
 
         self._commit(write)

@@ -1,0 +1,121 @@
+"""The smallest set of pins with which the runs are identical."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+Outcome = Literal["identical", "different", "failed", "no time"]
+"""What came of runs with some pins; `failed`: they could not be judged; `no time`: they were not made."""
+Pins = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """Runs with some pins.
+
+    Args:
+        pins: their names, in the order in which they were asked for.
+        outcome: what came of them.
+    """
+
+    pins: Pins
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """What a search found.
+
+    Args:
+        pins: the smallest set that made the runs identical; None when no set did, or time ran out before.
+        trials: everything that was tried, in order.
+        minimal: whether every smaller set that the search would try was tried.
+    """
+
+    pins: Pins | None
+    trials: tuple[Trial, ...]
+    minimal: bool = True
+
+
+def search(likely: Sequence[Pins], every: Pins, test: Callable[[Pins], Outcome]) -> SearchResult:
+    """Look for the smallest set of pins with which runs are identical.
+
+    First the likely sets are tried, in order; the first that helps is made smaller. If none does, all pins
+    are tried at once, and their halves, in the manner of delta debugging (A. Zeller and R. Hildebrandt,
+    "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002). If all at once cannot be
+    judged, each is tried alone.
+
+    Args:
+        likely: sets of pins, the likeliest first.
+        every: all pins, the likeliest first.
+        test: runs the script with some pins; not asked twice for the same set.
+    """
+    return _Search(test).run(likely, every)
+
+
+class _OutOfTime(Exception):  # noqa: N818 - it is no error
+    """No more runs can be made."""
+
+
+class _Search:
+    """One search, and what it has tried."""
+
+    def __init__(self, test: Callable[[Pins], Outcome]) -> None:
+        self._test = test
+        self._tried: dict[frozenset[str], Trial] = {}
+        self._best: Pins | None = None
+
+    def run(self, likely: Sequence[Pins], every: Pins) -> SearchResult:
+        minimal = True
+        try:
+            start = self._first_that_helps([*likely, every])
+            if start is None and every and self._outcome(every) == "failed":
+                start = self._first_that_helps([(pin,) for pin in every])
+            if start is not None:
+                self._reduce(start)
+        except _OutOfTime:
+            minimal = False
+        return SearchResult(self._best, tuple(self._tried.values()), minimal)
+
+    def _first_that_helps(self, sets: Sequence[Pins]) -> Pins | None:
+        return next((pins for pins in sets if pins and self._helps(pins)), None)
+
+    def _helps(self, pins: Pins) -> bool:
+        helped = self._outcome(pins) == "identical"
+        if helped and (self._best is None or len(pins) < len(self._best)):
+            self._best = pins
+        return helped
+
+    def _outcome(self, pins: Pins) -> Outcome:
+        known = self._tried.get(frozenset(pins))
+        if known is None:
+            outcome = self._test(pins)
+            if outcome == "no time":
+                raise _OutOfTime
+            known = self._tried[frozenset(pins)] = Trial(pins, outcome)
+        return known.outcome
+
+    def _reduce(self, pins: Pins) -> None:
+        """Take away what is not needed: halves first, then smaller and smaller parts."""
+        parts = 2
+        while len(pins) > 1:
+            smaller = self._smaller(pins, min(parts, len(pins)))
+            if smaller is None:
+                if parts >= len(pins):
+                    return
+                parts *= 2
+            else:
+                pins, parts = smaller, max(2, parts - 1) if len(smaller) > len(pins) // 2 else 2
+
+    def _smaller(self, pins: Pins, parts: int) -> Pins | None:
+        """One of that many parts, or all but one of them, if that is enough."""
+        bounds = [len(pins) * i // parts for i in range(parts + 1)]
+        chunks = [pins[start:end] for start, end in itertools.pairwise(bounds)]
+        # Of two halves each is the other's rest.
+        rests = [tuple(pin for pin in pins if pin not in chunk) for chunk in chunks] if parts > 2 else []
+        return self._first_that_helps([*chunks, *rests])

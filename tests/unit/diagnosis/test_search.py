@@ -1,0 +1,81 @@
+"""The search for the smallest set of pins."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from samebits.diagnosis.search import search
+
+EVERY = tuple("abcdefghijklmnop")
+
+
+class Script:
+    """What happens with some pins: identical if one of the sets that are needed is among them."""
+
+    def __init__(self, *needed, failing=(), runs=1000):
+        self.needed = [set(pins) for pins in needed]
+        self.failing = set(failing)
+        self.runs = runs
+        self.asked = []
+
+    def __call__(self, pins):
+        """Run with those pins."""
+        if len(self.asked) == self.runs:
+            return "no time"
+        self.asked.append(pins)
+        if self.failing & set(pins):
+            return "failed"
+        return "identical" if any(need <= set(pins) for need in self.needed) else "different"
+
+
+def test_the_likeliest_alone_takes_one_trial():
+    script = Script("c")
+    found = search([("c",), ("a",)], EVERY, script)
+    assert (found.pins, script.asked) == (("c",), [("c",)])
+
+
+@pytest.mark.parametrize("needed", [*EVERY, *map("".join, itertools.combinations(EVERY[::3], 2)), "aho"])
+def test_the_smallest_set_is_found_among_all(needed):
+    script = Script(needed)
+    found = search([], EVERY, script)
+    assert found.pins is not None
+    assert (set(found.pins), found.minimal) == (set(needed), True)
+    assert len(script.asked) == len({frozenset(pins) for pins in script.asked})
+
+
+def test_one_of_sixteen_takes_few_trials():
+    most = max(len(search([], EVERY, Script(pin)).trials) for pin in EVERY)
+    assert most <= 9  # all, then at most both halves of 16, 8, 4 and 2
+
+
+def test_a_likely_set_is_made_smaller():
+    found = search([("a", "b", "c")], EVERY, Script("b"))
+    assert found.pins == ("b",)
+
+
+def test_nothing_helps():
+    script = Script("z")
+    found = search([("a",)], EVERY, script)
+    assert (found.pins, script.asked) == (None, [("a",), EVERY])
+
+
+def test_each_is_tried_alone_where_all_at_once_cannot_be_judged():
+    found = search([], EVERY, Script("g", failing="b"))
+    assert found.pins == ("g",)
+    assert [trial.outcome for trial in found.trials[:3]] == ["failed", "different", "failed"]
+
+
+def test_when_time_runs_out_the_best_so_far_is_given():
+    found = search([], EVERY, Script("n", runs=3))
+    assert found.pins is not None
+    assert "n" in found.pins
+    assert (len(found.pins), found.minimal) == (8, False)
+    assert search([], EVERY, Script("n", runs=0)).pins is None
+
+
+def test_without_any_pin_nothing_is_tried():
+    script = Script("a")
+    assert search([], (), script).pins is None
+    assert script.asked == []
