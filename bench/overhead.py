@@ -6,9 +6,10 @@
     python bench/overhead.py --cpu-time --threads 1    on a machine that is busy with other things
 
 One process runs blocks of steps of the same training in turn: plain, step level, op level, step level with
-each op executed again (`verify --replay`), DebugMode, then again. A block's figure is its mean time per step, with everything that happens inside it (buffered rows are
-written too; opening and closing the record is outside). The ratios are those of the fastest blocks (`min`),
-which other load on the machine disturbs least, and of the medians; a target is met when the former is.
+each op executed again (`verify --replay`), DebugMode, then again. A block's figure is its mean time per
+step, with everything that happens inside it (buffered rows are written too; opening and closing the record is
+outside). The ratios are those of the fastest blocks (`min`), which other load on the machine disturbs least,
+and of the medians; a target is met when the former is.
 
 `debugmode` logs each op's outputs with its default hash (an L1 norm); `debugmode+in` hashes inputs and
 outputs with torch.hash_tensor, which is nearer to what the op level does. Neither is an exact digest.

@@ -53,7 +53,7 @@ class _Attempt:
         tensors: all tensors among the arguments.
         copies: of what it writes to.
         states: of the generators that it may draw from; None when it says that it draws from none.
-        inputs: descriptions of its inputs; None when it cannot change their shapes, so that they can be made later.
+        inputs: descriptions of its inputs; None when their shapes stay, so that they can be made later.
         untouched: digests of what it should only read; empty where its schema is believed.
     """
 

@@ -68,7 +68,7 @@ class Copies:
             self._copy(written, everything)
 
     def _copy(self, written: list[Any], everything: list[Any]) -> None:
-        places: dict[tuple[str, int], list[Any]] = {}
+        places: dict[tuple[object, int], list[Any]] = {}
         for tensor in written:
             if _has_plain_memory(tensor):
                 places.setdefault(_place(tensor), [])
@@ -141,7 +141,7 @@ class _Span:
 
 
 def _has_plain_memory(tensor: Any) -> bool:
-    return repr(tensor.layout) == "torch.strided" and not tensor.is_quantized and not tensor.is_nested
+    return str(tensor.layout) == "torch.strided" and not tensor.is_quantized and not tensor.is_nested
 
 
 def _is_alone(tensor: Any) -> bool:
@@ -155,10 +155,10 @@ def _is_alone(tensor: Any) -> bool:
     )
 
 
-def _place(tensor: Any) -> tuple[str, int]:
+def _place(tensor: Any) -> tuple[object, int]:
     """Which storage; empty ones are each on their own."""
     base = tensor.untyped_storage().data_ptr()
-    return (str(tensor.device), base) if base else (f"empty {id(tensor)}", 0)
+    return (tensor.device, base) if base else (f"empty {id(tensor)}", 0)
 
 
 def _bounds(tensor: Any) -> tuple[int, int]:
