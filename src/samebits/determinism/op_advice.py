@@ -184,6 +184,8 @@ SWITCHABLE = frozenset(
 )  # fmt: skip
 
 
+_SWITCH = "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch takes another kernel"
+
 # How the name in torch's error follows from that of the op, by device.
 _ALERT_SUFFIXES = {
     "cuda": (
@@ -206,6 +208,8 @@ def remedy_for(op: str, device: str) -> str:
     name = rest.partition(".")[0].removesuffix("_")
     if namespace != "aten":
         return ""
+    if name == "put":
+        return f"{_SWITCH}; it takes `accumulate=True` only"
     if name.startswith("_cudnn_rnn"):
         return "set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:2, or run the layer on the CPU"
     for stem in (name, name.lstrip("_"), f"_{name}"):
@@ -214,5 +218,5 @@ def remedy_for(op: str, device: str) -> str:
             if advice is not None:
                 return f"{advice.op}: {advice.instead}"
     if name in SWITCHABLE:
-        return "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch takes another kernel"
+        return _SWITCH
     return ""

@@ -61,7 +61,8 @@ def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -
     why = (
         "as operations that do not repeat can"
         if unrepeated
-        else "although every operation repeated: a thread raced, something beside them depends on time, "
-        "or torch chose other operations because it was watched (docs/recording.md)"
+        else "although every operation repeated: one of them races and did not show it (`--replay 5` looks "
+        "more often), a thread raced, something beside them depends on time, or torch chose other "
+        "operations because it was watched (docs/recording.md)"
     )
     return [f"the run with operations executed again gave other bits than run 1, {why}: {comparison.reason}"]

@@ -11,10 +11,13 @@ import numpy as np
 import pytest
 import torch
 from torch.utils.checkpoint import checkpoint
+from torch.utils.flop_counter import FlopCounterMode
 
+from samebits.determinism.op_advice import remedy_for
 from samebits.digest import digest_many
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
+from samebits.recording.probes.replay_cores import Cores
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
@@ -99,7 +102,14 @@ def race(x):
     return total
 
 
+@define("looks_around(Tensor x) -> Tensor")
+def looks_around(x):
+    PLACES.append(os.sched_getaffinity(0))
+    return x + 1
+
+
 CALLS: list[int] = []
+PLACES: list[set[int]] = []
 noisy = torch.ops.replaytest
 
 
@@ -278,6 +288,80 @@ def test_an_op_that_fails_does_so_once_and_as_it_would(tmp_path):
 
     assert summary.unrepeated == ()
     assert notes == ()
+
+
+@pytest.fixture
+def two_threads():
+    """Kernels with two threads, for a test that needs two cores."""
+    if len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2:
+        pytest.skip("needs two cores on which a thread can be placed")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("two_threads")
+@pytest.mark.parametrize(("call", "op"), [
+    (lambda x, index, values: x.index_put_((index,), values, accumulate=True), "aten::index_put_.default"),
+    (lambda x, index, values: x.put_(index, values, accumulate=True), "aten::put_.default"),
+])  # fmt: skip
+def test_kernels_of_torch_that_race_are_found(tmp_path, call, op):
+    """Sums of many values into few places, in the order in which the kernel's threads come by."""
+    torch.manual_seed(0)
+    index, values = torch.randint(0, 16, (200_000,)), torch.rand(200_000)
+    _, summary, _ = replayed(lambda: call(torch.zeros(16), index, values), tmp_path / "a", 40)
+
+    assert [found.op for found in summary.unrepeated] == [op]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_a_repetition_runs_on_another_core_and_the_thread_keeps_its_cores():
+    """The first few of each op, more of those known to race; each on the next core."""
+    cores, own = Cores(torch), os.sched_getaffinity(0)
+
+    def place(op):
+        with cores.another(op):
+            return frozenset(os.sched_getaffinity(0))
+
+    plain = [place("aten::add") for _ in range(4)]
+    suspect = [place("aten::index_put_") for _ in range(70)]
+
+    assert len(plain[0]) == len(plain[1]) == 1
+    assert plain[0] != plain[1]
+    assert plain[2] == plain[3] == own
+    assert [len(where) for where in suspect] == [1] * 64 + [len(own)] * 6
+    with pytest.raises(ValueError, match="x"), cores.another("aten::mul"):
+        raise ValueError("x")
+    assert os.sched_getaffinity(0) == own
+    torch.set_num_threads(1)
+    assert place("aten::sub") == own
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_an_op_that_is_not_torchs_own_stays_where_it_is(tmp_path):
+    """Threads that it starts would stay on one core."""
+    own = os.sched_getaffinity(0)
+    PLACES.clear()
+    replayed(lambda: noisy.looks_around(torch.ones(1)), tmp_path / "a")
+
+    first, again = PLACES
+    assert first == again == own
+
+
+def test_modes_of_the_script_see_each_operation_once(tmp_path):
+    """A counter of operations counts what the script called."""
+    with FlopCounterMode(display=False) as outside:
+
+        def act():
+            with FlopCounterMode(display=False) as inside:
+                torch.ones(2, 3) @ torch.ones(3, 4)
+            return inside.get_total_flops()
+
+        inside, summary, _ = replayed(act, tmp_path / "a")
+
+    assert inside == outside.get_total_flops() == 2 * 2 * 3 * 4
+    assert "aten::mm.default" not in skipped(summary)
 
 
 def optimizer_state(**options):
@@ -467,6 +551,20 @@ FULL = ReplaySummary(
     ),
     skipped=(Skipped("view", "aten::t.default", 9),),
 )  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "device", "words"), [
+    ("aten::put_.default", "cpu", "`torch.use_deterministic_algorithms(True)`"),
+    ("aten::index_put.default", "cpu", "`torch.use_deterministic_algorithms(True)`"),
+    ("aten::add.Tensor", "cpu", ""),
+    ("mine::put_.default", "cpu", ""),
+])  # fmt: skip
+def test_what_is_known_to_help_is_said(op, device, words):
+    """Nothing is said of an op of which nothing is known."""
+    text = remedy_for(op, device)
+
+    assert words in text
+    assert bool(text) == bool(words)
 
 
 def test_a_summary_is_read_back_as_it_was():
