@@ -17,11 +17,13 @@ from samebits.determinism.op_advice import remedy_for
 from samebits.digest import digest_many
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
+from samebits.recording.probes.replay_copies import Copies
 from samebits.recording.probes.replay_cores import Cores
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordReader
+from samebits.torch_schema import traits_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -290,10 +292,23 @@ def test_an_op_that_fails_does_so_once_and_as_it_would(tmp_path):
     assert notes == ()
 
 
+@pytest.fixture(autouse=True)
+def keeps_its_cores():
+    """The thread of a test is left with the cores that it had."""
+    cores = getattr(os, "sched_getaffinity", lambda _: ())
+    own = cores(0)
+    yield
+    left = cores(0)
+    if left != own:
+        os.sched_setaffinity(0, own)
+    assert left == own
+
+
 @pytest.fixture
 def two_threads():
     """Kernels with two threads, for a test that needs two cores."""
-    if len(getattr(os, "sched_getaffinity", lambda _: ())(0)) < 2:
+    own = getattr(os, "sched_getaffinity", lambda _: ())(0)
+    if len(own) < 2:
         pytest.skip("needs two cores on which a thread can be placed")
     before = torch.get_num_threads()
     torch.set_num_threads(2)
@@ -313,6 +328,49 @@ def test_kernels_of_torch_that_race_are_found(tmp_path, call, op):
     _, summary, _ = replayed(lambda: call(torch.zeros(16), index, values), tmp_path / "a", 40)
 
     assert [found.op for found in summary.unrepeated] == [op]
+
+
+@pytest.mark.usefixtures("two_threads")
+def test_inputs_are_described_as_they_were_before_the_op(tmp_path):
+    """An `out` that the op makes larger."""
+    torch.manual_seed(0)
+    index, values, out = torch.randint(0, 16, (200_000,)), torch.rand(200_000), torch.empty(0)
+
+    def act():
+        torch.ops.aten.index_put.out(torch.zeros(16), [index], values, True, out=out)
+
+    _, summary, _ = replayed(act, tmp_path / "a", 40)
+
+    (found,) = summary.unrepeated
+    assert found.inputs == ("float32[16]", "int64[200000]", "float32[200000]", "float32[0]")
+    assert found.outputs == ("float32[16]",)
+
+
+@pytest.mark.parametrize("make", [
+    lambda: torch.randn(40),
+    lambda: torch.randn(40)[1:],
+    lambda: torch.randn(40)[16:],
+    lambda: torch.randn(40)[::3],
+    lambda: torch.randn(5, 8).t(),
+    lambda: torch.randn(5).as_strided((3, 2), (1, 1)),
+    lambda: torch.randn(2, 3, 4, 4).to(memory_format=torch.channels_last),
+    lambda: torch.from_numpy(np.arange(43, dtype=np.uint8)[3:]),
+    lambda: torch.randn(3, dtype=torch.complex64).conj(),
+])  # fmt: skip
+def test_a_copy_has_the_layout_and_the_alignment_of_what_it_stands_for(make):
+    """A kernel may take another way through memory that is laid out in another way."""
+    tensor = make()
+    before = digest_many([tensor])
+    copies = Copies(torch, traits_of(torch.ops.aten.mul_.Tensor), ((tensor, tensor), {}))
+    tensor[0] = 0  # what the op writes
+    for last in (False, True):
+        (first, second), _ = copies.restored(last=last)
+        assert first is second
+        assert first.stride() == tensor.stride()
+        assert first.is_conj() == tensor.is_conj()
+        assert first.data_ptr() % 64 == tensor.data_ptr() % 64
+        assert digest_many([first]) == before
+        first[0] = 7
 
 
 @pytest.mark.usefixtures("two_threads")
