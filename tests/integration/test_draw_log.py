@@ -205,6 +205,34 @@ PLANTED = {
         9,
     ),
     "python": (["x = x + 1", "x = x * random.random()"], "unseeded-python", 10),
+    "generator": (
+        ["own = torch.Generator()", "own.seed()", "x = x + 1", "x = x * torch.rand(1, generator=own)"],
+        "unseeded-torch",
+        10,
+    ),
+    "seed in a fork": (
+        ["with torch.random.fork_rng():", "    torch.seed()", "    x = x + torch.rand(6, 4)"],
+        "unseeded-torch",
+        10,
+    ),
+    "rows": (
+        [
+            "rows = [x[0] + i for i in range(99)]",
+            "at = random.sample(range(99), 6)",
+            "x = torch.stack([rows[i] for i in at])",
+        ],
+        "unseeded-python",
+        10,
+    ),
+    "branch": (
+        [
+            "for _ in range(40):",
+            "    token = x.argmax() if random.random() < 0.5 else torch.tensor(0)",
+            "    x = x * 0.9 + token",
+        ],
+        "unseeded-python",
+        10,
+    ),
     "pid": (["x = x * (os.getpid() % 9973)"], "environment", 9),
     "listing": (
         [

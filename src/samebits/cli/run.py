@@ -10,8 +10,11 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
 from samebits.cli.control_options import add_control_options, control_of, control_variables
+from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.determinism.pins.plan import combine
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import fixed_layout
 from samebits.recording.launch import Launch, launch
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
@@ -53,6 +56,7 @@ class RunCommand:
         )
         add_recording_options(parser)
         add_control_options(parser)
+        add_pin_options(parser)
         parser.add_argument("--record", metavar="PATH", help="the record (default: .samebits/SCRIPT-N.sbr)")
         parser.add_argument("--force", action="store_true", help="replace the record if it exists")
         return parser.parse_command(arguments)
@@ -60,9 +64,9 @@ class RunCommand:
     def run(self, options: argparse.Namespace) -> int:
         """Run the script; its status is ours."""
         check_target(options.target)
+        control, pins = control_of(options), pins_of(options)
         record = self._record(options)
         check_place(record)
-        control = control_of(options)
         settings = RecordingSettings(
             record=str(record),
             level=options.level,
@@ -70,8 +74,12 @@ class RunCommand:
             progress=wants_progress(options),
             overwrite=options.force,
             control=control,
+            pins=pins,
         )
-        outcome = launch(Launch(options.target, settings.to_json(), control_variables(control)))
+        variables = control_variables(control)
+        plan = combine(pins, control, {**os.environ, **variables})
+        with fixed_layout(fixed=plan.fixed_layout):
+            outcome = launch(Launch(options.target, settings.to_json(), {**variables, **plan.environment}))
         info = close_record(record, outcome)
         print(f"samebits: {_ending(record, info, outcome)}", file=sys.stderr)
         if outcome.signal is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import description
 from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.output import print_result
+from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
@@ -54,6 +55,7 @@ class VerifyCommand:
         )
         add_recording_options(parser)
         add_control_options(parser)
+        add_pin_options(parser)
         parser.add_argument(
             "--stress",
             action="store_true",
@@ -105,6 +107,7 @@ class VerifyCommand:
             replay=options.replay,
             control=control,
             environment=control_variables(control),
+            pins=pins_of(options),
         )
         result = verify(request, announce=Phases(sys.stderr) if live else None)
         return print_result(result, as_json=options.json)

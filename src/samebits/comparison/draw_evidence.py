@@ -54,7 +54,7 @@ class DrawEvidence:
             return finding
         target = self._event(finding)
         before = [] if target is None else self._before(target)
-        if finding.entry == "order":
+        if finding.cause == "race":
             before = [pair for pair in before if pair.cause == "race"]
         if target is None or not before:
             return finding

@@ -23,6 +23,7 @@ _CAUSES = (
     ("random.SystemRandom", "os-entropy"),
     ("random.", "unseeded-python"),
     ("numpy.random.", "unseeded-numpy"),
+    ("torch.", "unseeded-torch"),
     ("concurrent.futures.", "race"),
     ("multiprocessing.pool.", "race"),
     ("datetime.", "wall-clock"),
@@ -33,7 +34,7 @@ _CAUSES = (
     ("os.urandom", "os-entropy"),
 )  # all others: environment
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
-_FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence")
+_FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")
 _LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
 
 
@@ -64,7 +65,7 @@ class DrawPair:
     @property
     def unseeded(self) -> bool:
         """Whether it is of a generator: what it decides may show many steps later."""
-        return self.cause in ("unseeded-python", "unseeded-numpy")
+        return self.cause.startswith("unseeded-")
 
     @property
     def weighty(self) -> bool:
@@ -79,7 +80,7 @@ class DrawPair:
             library = {"python": "Python", "numpy": "NumPy"}[self.generator]
             return f"{op} at {where} found {library}'s generator in another state in each run"
         if op.startswith(_FRESH):
-            what = "a generator was seeded" if op == "numpy.random.SeedSequence" else op
+            what = op if op.startswith("random.") else "a generator was seeded"
             return f"{what} at {where} from the operating system's entropy"
         if self.cause == "race":
             return f"{op} at {where} gave another order in each run"

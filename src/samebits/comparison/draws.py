@@ -58,17 +58,18 @@ def blame_draw(lookup: Lookup, a: Event, b: Event, source: str) -> Blame:
         line = "it drew from a generator that was given to it, which was in another state in each run"
         return Blame(a, b, "unknown", "rng", (line,))
     known = source if source.startswith("cuda") else "torch"
-    if _same_at_boundary(lookup, a, b, known):
+    seeds = [seeds_before(cache.record, event, known) for cache, event in ((lookup.a, a), (lookup.b, b))]
+    put_back = _same_at_boundary(lookup, a, b, known)
+    if put_back and not _last_seeds_differ(seeds):
         line = (
             f"{generator_words(known)} was in the same state at the end of the step: the op drew from another"
             " generator, or the state was put back"
         )
         return Blame(a, b, "unknown", "rng", (line,))
-    seeds = [seeds_before(cache.record, event, known) for cache, event in ((lookup.a, a), (lookup.b, b))]
     calls = [[event.arguments for event in listed] for listed in seeds]
     line = f"{generator_words(known)} was not in the same state before {a.op}: {seeding(known, *seeds)}"
     if calls[0] != calls[1]:
-        first, second = differing_seeds(seeds) or (a, b)
+        first, second = (seeds[0][-1], seeds[1][-1]) if put_back else differing_seeds(seeds) or (a, b)
         return Blame(first, second, "unseeded-torch", "rng", (line,))
     if not calls[0]:
         return Blame(a, b, "unseeded-torch", "rng", (line,))
@@ -79,6 +80,10 @@ def differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
     """The first calls of two runs that seeded a generator with other values."""
     pairs = zip(*seeds, strict=False)
     return next(((x, y) for x, y in pairs if x.arguments != y.arguments), None)
+
+
+def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
+    return all(seeds) and seeds[0][-1].arguments != seeds[1][-1].arguments
 
 
 def _same_at_boundary(lookup: Lookup, a: Event, b: Event, source: str) -> bool:

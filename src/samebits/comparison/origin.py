@@ -68,7 +68,7 @@ def find_origins(a: Record, b: Record, excused: Collection[str] = ()) -> Origins
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, _last_steps(a, b, found))
-    explained = tuple(map(drawn.explain, _ordered(findings)))
+    explained = _consequences_last(map(drawn.explain, _ordered(findings)))
     return Origins(
         explained, tuple(unread), tuple(_unread_notes(unread) + walk.notes), complete=walk.complete
     )
@@ -372,6 +372,14 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     for found in sorted(findings, key=_position):
         by_place.setdefault((found.op, found.site), []).append(found)
     return tuple(_merged(group) for group in by_place.values())
+
+
+def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Where runs did different things, another order of operations in one thread may only follow from it."""
+    listed = list(findings)
+    if any(found.entry == "control-flow" for found in listed):
+        listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")
+    return tuple(listed)
 
 
 def _merged(group: list[Finding]) -> Finding:

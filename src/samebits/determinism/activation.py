@@ -188,13 +188,14 @@ class Activation:
     def _seed(self, active: Active) -> None:
         if self._control.seed is None:
             return
-        from samebits.determinism.rng import current_rank, rank_seed, seed_on_import, seed_sources
+        from samebits.determinism.rng import current_rank, rank_seed, seed_on_import, seed_sources, sources
 
         seed = check_seed(self._control.seed)
         active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed)
         start = required(active.source_seed)
-        seed_sources(start)
-        seed_on_import(self._imports, start)
+        among = [source for source in sources() if self._control.seeds(source.name)]
+        seed_sources(start, among)
+        seed_on_import(self._imports, start, among)
 
     def _install_parts(self, active: Active) -> None:
         parts, loaders = _parts(active)
@@ -298,7 +299,11 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
     from samebits.determinism.processes import ChildProcesses
     from samebits.determinism.script_seeds import ScriptSeeds
 
-    parts = [GeneratorControl(active), ChildProcesses(active), ScriptSeeds(active)]
+    parts: list[Any] = [GeneratorControl(active), ChildProcesses(active), ScriptSeeds(active)]
+    if active.control.pins:
+        from samebits.determinism.pins.pinned import PinnedProcess
+
+        parts.append(PinnedProcess(active.control.pins))
     return parts, LoaderControl(active)
 
 

@@ -23,6 +23,9 @@ class Control:
         workers: seed DataLoader workers, and keep loaders from drawing from the main process's generators.
         reseed: seeds that the script sets itself follow from `seed` too; else they are the script's.
         scope: the part of the run that this process is, in processes that the run starts; samebits' own.
+        sources: names of the only RNG sources that are seeded, with what is made without a seed in their
+            libraries; None is all. For pins (docs/pins.md), with `workers=False`.
+        pins: names of pins that replace something inside the process (`determinism.pins`).
     """
 
     seed: int | None = None
@@ -33,6 +36,12 @@ class Control:
     workers: bool = True
     reseed: bool = False
     scope: tuple[int | str, ...] = ()
+    sources: tuple[str, ...] | None = None
+    pins: tuple[str, ...] = ()
+
+    def seeds(self, source: str) -> bool:
+        """Whether the RNG source of that name is to be seeded, if there is a seed."""
+        return self.sources is None or source in self.sources
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
@@ -42,5 +51,7 @@ class Control:
     def from_dict(cls, fields: dict[str, Any]) -> Control:
         """Read what `to_dict` wrote, also after it went through JSON."""
         switches = tuple((str(name), str(value)) for name, value in fields["switches"])
-        scope = tuple(fields.get("scope", ()))
-        return cls(**{**fields, "switches": switches, "scope": scope})
+        read = {"switches": switches, "scope": tuple(fields.get("scope", ()))}
+        if fields.get("sources") is not None:
+            read["sources"] = tuple(fields["sources"])
+        return cls(**{**fields, **read, "pins": tuple(fields.get("pins", ()))})

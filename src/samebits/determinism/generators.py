@@ -69,7 +69,7 @@ class GeneratorControl:
         if active is None or active.seed is None:
             active = self._active
         module = _asking_module()
-        if active.seed is None or module in _LEFT_ALONE:
+        if active.seed is None or module in _LEFT_ALONE or not active.control.seeds(library):
             return None
         return active.next_seed(f"{library} generator of {module}")
 

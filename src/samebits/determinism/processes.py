@@ -112,7 +112,7 @@ class ChildProcesses:
         # After the functions registered with `os.register_at_fork`, that of `random` among them.
         active, random = acting(self._active), sys.modules.get("random")
         active.enter_scope(*scope)
-        if random is not None and active.source_seed is not None:
+        if random is not None and active.source_seed is not None and active.control.seeds("python"):
             random.seed(fit(active.source_seed, "python"))
 
     def _patch_spawn(self, spawn: ModuleType) -> None:

@@ -108,7 +108,7 @@ def seed_sources(seed: int, among: Iterable[RngSource] | None = None) -> None:
             raise SamebitsError(message, slug="rng-seed") from error
 
 
-def seed_on_import(imports: PostImport, seed: int) -> None:
+def seed_on_import(imports: PostImport, seed: int, among: Iterable[RngSource] | None = None) -> None:
     """Have each source whose library is not imported yet be seeded right after its import.
 
     A seed that the script sets later wins.
@@ -116,8 +116,9 @@ def seed_on_import(imports: PostImport, seed: int) -> None:
     Args:
         imports: installed by the caller.
         seed: from 0 to 2**64 - 1.
+        among: which ones; by default all.
     """
-    for source in sources():
+    for source in sources() if among is None else among:
         if source.module and not source.available():
             imports.on_import(source.module, functools.partial(_seed_one, source, seed))
 

@@ -13,7 +13,7 @@ from samebits.doctor.cpus import read_kinds, read_quota
 from samebits.doctor.surroundings import Cpus, Gpu, Interpreter, Torch, to_facts
 from samebits.doctor.switch_views import view_switches
 from samebits.environment import collect
-from samebits.verification.perturbation import can_fix_layout
+from samebits.hooks.layout import can_fix_layout
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -75,11 +75,16 @@ def main(arguments: list[str]) -> int:
 def _begin(session: RecordingSession | StepClock, settings: RecordingSettings) -> ControlledRun | None:
     """Put recording and control in place, in the order in which they are to be called."""
     session.start()
-    controlled = ControlledRun(settings.control, session.recorder) if settings.control else None
+    control = settings.control
+    if settings.pins:
+        from samebits.determinism.pins import combine
+
+        control = combine(settings.pins, control, os.environ).control
+    controlled = ControlledRun(control, session.recorder) if control else None
     if controlled is not None:
         controlled.start()  # after the session: of two watchers of an import the later one is called first
     if isinstance(session, RecordingSession):
-        session.watch_draws()
+        session.watch_draws()  # after what pins replaced, so that what they give is what is recorded
     return controlled
 
 

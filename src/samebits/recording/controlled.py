@@ -68,7 +68,8 @@ class ControlledRun:
     def _tell_of_seeds(self) -> None:
         """A seed that the script sets is not the one that was asked for, which is easily overlooked."""
         seeds = [seed for seed in self._activation.script_seeds if seed.site is not None]
-        if not seeds or self._control.seed is None or self._control.reseed:
+        control = self._control
+        if not seeds or control.seed is None or control.reseed or control.sources is not None:
             return
         first, more = seeds[0], f" and {len(seeds) - 1} more such calls" if len(seeds) > 1 else ""
         place = "" if first.site is None else f"{first.site.file}:{first.site.line}"

@@ -21,7 +21,7 @@ from samebits.recording.values import ValueLog
 from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from samebits.recording.probes.assembly import ProbeSet
@@ -151,6 +151,8 @@ class RecordingSession:
 
     def _notes(self) -> tuple[str, ...]:
         graphs, notes = compiled_graphs(), []
+        if self.settings.pins:
+            notes.append(pinned_words(self.settings.pins))
         if graphs:
             notes.append(
                 f"torch.compile made {graphs} graph(s): compiled code is recorded by step, not by op"
@@ -161,6 +163,14 @@ class RecordingSession:
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
         return (*notes, *self.recorder.failures.notes())
+
+
+def pinned_words(pins: Sequence[str]) -> str:
+    """A note on the pins that a run had."""
+    from samebits.determinism.pins import pin_named
+
+    words = (f"{pin_named(name).words} (pin {name})" for name in pins)
+    return f"made {', '.join(words)}"
 
 
 @contextlib.contextmanager

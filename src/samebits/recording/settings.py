@@ -52,6 +52,8 @@ class RecordingSettings:
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
             for none.
+        pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
+            address layout are for who starts the run to give.
     """
 
     record: str
@@ -69,6 +71,7 @@ class RecordingSettings:
     control: Control | None = None
     values: str = ""
     replay: int = 0
+    pins: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -79,6 +82,7 @@ class RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
         fields["excused"] = tuple(fields["excused"])
+        fields["pins"] = tuple(fields["pins"])
         if fields["capture"] is not None:
             fields["capture"] = CaptureSpec(**fields["capture"])
         if fields["control"] is not None:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import os
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from samebits.hooks.layout import can_fix_layout
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 # By these a note about differing environments is known to speak of a perturbation.
 STRESS_WORDS = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING", "hash seed of Python")
-_ADDR_NO_RANDOMIZE = 0x0040000  # <sys/personality.h>
-_QUERY = 0xFFFFFFFF
 _FILL_BYTES = (0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0)
 
 
@@ -57,34 +55,3 @@ def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbatio
     fixed = run % 2 == 0 and can_fix_layout()
     words.append("fixed addresses" if fixed else "default addresses")
     return Perturbation(changes, fixed, run + 1, tuple(words))
-
-
-def can_fix_layout() -> bool:
-    """Whether address space randomisation can be switched off here (containers often forbid it)."""
-    before = _personality(_QUERY)
-    if before is None or _personality(before | _ADDR_NO_RANDOMIZE) is None:
-        return False
-    _personality(before)
-    return True
-
-
-@contextlib.contextmanager
-def applied(perturbation: Perturbation) -> Iterator[None]:
-    """Inside, children of this thread start with the perturbation's address layout."""
-    before = _personality(_QUERY) if perturbation.fixed_layout else None
-    if before is None:
-        yield
-        return
-    _personality(before | _ADDR_NO_RANDOMIZE)
-    try:
-        yield
-    finally:
-        _personality(before)
-
-
-def _personality(persona: int) -> int | None:
-    """The Linux call of that name: sets, and gives what was before; None where it is refused."""
-    if sys.platform != "linux":
-        return None
-    result = int(ctypes.CDLL(None).personality(ctypes.c_ulong(persona)))
-    return None if result == -1 else result

@@ -31,6 +31,7 @@ class VerifyRequest:
         control: seeds and switches of every run; None leaves the script as it is.
         replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
+        pins: names of the pins that every run has (docs/pins.md).
     """
 
     target: Target
@@ -46,3 +47,4 @@ class VerifyRequest:
     control: Control | None = None
     replay: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
+    pins: tuple[str, ...] = ()

@@ -22,6 +22,7 @@ class ScriptRun:
         seconds: how long it took.
         perturbation: what `--stress` changed, in words.
         info: what the record says of the run; None when it left no record.
+        timed_out: whether it was ended at its limit of time.
     """
 
     purpose: str
@@ -30,6 +31,7 @@ class ScriptRun:
     seconds: float
     perturbation: tuple[str, ...] = ()
     info: RunInfo | None = None
+    timed_out: bool = False
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import fixed_layout
 from samebits.recording.launch import Launch, launch
 from samebits.recording.store import RecordReader, finalize
-from samebits.verification.perturbation import NONE, Perturbation, applied
+from samebits.verification.perturbation import NONE, Perturbation
 from samebits.verification.results import ScriptRun
 
 if TYPE_CHECKING:
@@ -64,14 +65,15 @@ def run_script(
     """
     started = time.monotonic()
     variables = {**script.environment, **perturbation.environment}
-    with applied(perturbation), script.stdin.for_run() if script.stdin else nullcontext() as stdin:
+    fixed = fixed_layout(fixed=perturbation.fixed_layout)
+    with fixed, script.stdin.for_run() if script.stdin else nullcontext() as stdin:
         request = Launch(script.target, settings.to_json(), variables, script.output, stdin, script.limit_s)
         outcome = launch(request)
     seconds = time.monotonic() - started
     info = close_record(Path(settings.record), outcome)
     if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
         raise KeyboardInterrupt
-    run = ScriptRun(purpose, settings.record, outcome.status, seconds)
+    run = ScriptRun(purpose, settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
     return replace(run, perturbation=perturbation.description, info=info)
 
 

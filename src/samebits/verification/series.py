@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from samebits.errors import SamebitsError
 from samebits.verification.naming import SUFFIX
@@ -20,6 +21,13 @@ if TYPE_CHECKING:
     from samebits.verification.perturbation import Perturbation
     from samebits.verification.request import VerifyRequest
     from samebits.verification.results import ScriptRun
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+class BudgetSpent(Exception):  # noqa: N818 - it is no error
+    """The time for explaining a difference is over."""
 
 
 class RunScript(Protocol):
@@ -42,6 +50,8 @@ class Plan:
         settings: how it is recorded; the series fills in the record's path.
         purpose: see `ScriptRun`.
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
+        limit_s: seconds after which it is ended; None for no limit of its own.
+        pins: names of the pins that it has beside the request's.
     """
 
     name: str
@@ -49,6 +59,8 @@ class Plan:
     settings: RecordingSettings
     purpose: str = "compare"
     role: int = 0
+    limit_s: float | None = None
+    pins: tuple[str, ...] = ()
 
 
 class Series:
@@ -58,6 +70,9 @@ class Series:
         request: what is verified.
         announce: told what is about to run.
         run_script: runs the script.
+
+    Attributes:
+        deadline: moment of `time.monotonic` at which no more runs are made; None for never.
     """
 
     def __init__(
@@ -68,6 +83,7 @@ class Series:
     ) -> None:
         self.request = request
         self.runs: list[ScriptRun] = []
+        self.deadline: float | None = None
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
         self._script = Script(request.target, request.output, request.environment, StandardInput())
@@ -85,7 +101,12 @@ class Series:
         check_place(first)
 
     def run(self, plan: Plan) -> ScriptRun:
-        """Run the script once."""
+        """Run the script once.
+
+        Raises:
+            BudgetSpent: the deadline has passed, or passed while the script ran.
+        """
+        left = self._seconds_left()
         self._announce(plan.words)
         settings = replace(
             plan.settings,
@@ -93,20 +114,47 @@ class Series:
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
+            pins=tuple(dict.fromkeys((*self.request.pins, *plan.settings.pins, *plan.pins))),
         )
-        perturbation = self._perturbation(plan.role)
+        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
-        run = self._run_script(self._script, settings, purpose=plan.purpose, perturbation=perturbation)
+        script = replace(self._script, limit_s=_least(left, plan.limit_s))
+        run = self._run_script(script, settings, purpose=plan.purpose, perturbation=perturbation)
         self.runs.append(run)
+        if run.timed_out:
+            self._seconds_left()
         return run
+
+    def _seconds_left(self) -> float | None:
+        if self.deadline is None:
+            return None
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise BudgetSpent
+        return left
 
     def _perturbation(self, role: int) -> Perturbation:
         if not self.request.stress:
             return NONE
         return stress(role, {**os.environ, **self.request.environment})  # what is pinned is not perturbed
 
+    def _pinned(self, perturbation: Perturbation, pins: tuple[str, ...]) -> Perturbation:
+        """What the run gets besides, with that of its pins: what is pinned is not perturbed."""
+        if not pins:
+            return perturbation
+        from samebits.determinism.pins import combine
+
+        request = self.request
+        plan = combine(pins, request.control, {**os.environ, **request.environment})
+        variables = {**perturbation.environment, **plan.environment}
+        fixed = perturbation.fixed_layout or plan.fixed_layout
+        return replace(perturbation, environment=variables, fixed_layout=fixed)
+
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs.
+
+        `settings.pins` are the pins that both have beside the request's.
+        """
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
         following = replace(settings, reference="" if settings.capture else first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))
@@ -121,5 +169,5 @@ class Pair:
     second: ScriptRun
 
 
-def _least(*limits: int | None) -> int | None:
+def _least(*limits: _Number | None) -> _Number | None:
     return min((limit for limit in limits if limit is not None), default=None)

@@ -21,6 +21,7 @@ CAUSES = {
     "random.random": "unseeded-python",
     "numpy.random.SeedSequence": "unseeded-numpy",
     "numpy.random.rand": "unseeded-numpy",
+    "torch.Generator.seed": "unseeded-torch",
     "concurrent.futures.as_completed": "race",
 }
 

@@ -41,6 +41,8 @@ target = Target(sys.argv[1], None, tuple(sys.argv[3:]))
 print(module.launch(module.Launch(target, "settings", {{"EXTRA": "1"}}, sys.argv[2])), flush=True)
 """
 
+IGNORING = "signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(60)"
+
 # Counts the interrupts that reach it within half a second after the first.
 COUNTER = """\
 import signal, sys, time
@@ -288,3 +290,14 @@ def test_handlers_are_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("samebits.recording.launch.BOOTSTRAP", "import sys; sys.exit(4)")
     assert launch(Launch(Target(str(tmp_path / "a.py"), None, ()), "", {})) == Outcome(4, None)
     assert [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)] == before
+
+
+@pytest.mark.parametrize("source", ["import time; time.sleep(60)", "import signal, time\n" + IGNORING])
+def test_a_run_is_ended_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str) -> None:
+    """By SIGTERM; by SIGKILL if that is ignored."""
+    (tmp_path / "a.py").write_text("")
+    monkeypatch.setattr(launch_module, "BOOTSTRAP", source)
+    monkeypatch.setattr(launch_module, "_GRACE_S", 0.1)
+    request = Launch(Target(str(tmp_path / "a.py"), None, ()), "", {}, limit_s=1)
+    expected = signal.SIGKILL if "SIG_IGN" in source else signal.SIGTERM
+    assert launch(request) == Outcome(128 + expected, expected, timed_out=True)

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from samebits.verification.perturbation import applied, can_fix_layout, stress
+from samebits.hooks.layout import can_fix_layout, fixed_layout
+from samebits.verification.perturbation import stress
 
 
 def test_every_run_gets_another_one():
@@ -32,7 +33,7 @@ def test_a_fixed_layout_reaches_children_and_only_them():
     code = "import ctypes; print(ctypes.CDLL(None).personality(0xFFFFFFFF) & 0x40000)"
     command = [sys.executable, "-c", code]
 
-    with applied(stress(0, {})):
+    with fixed_layout(fixed=stress(0, {}).fixed_layout):
         inside = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     outside = subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

@@ -1,58 +1,17 @@
-"""What stands in a module for a function that draws.
-
-A C function in a class is not bound to instances (`clock = time.monotonic` in a class body works), it
-pickles by its name, and it leaves no line in a traceback. What stands for one does the same: it is an object
-and no function, and gives the original's answers.
-"""
+"""What stands in a module for a function that draws, and gives the original's answers."""
 
 from __future__ import annotations
 
-import functools
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER
+from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.recording.probes.draw_log import DrawLog
-
-    Call = Callable[..., Any]
-
-
-class Stand:
-    """Stands for a function. Each has a class of its own, whose `__call__` it is: see `standing`."""
-
-    def __init__(self, function: Any) -> None:
-        functools.update_wrapper(cast("Any", self), function)
-        self._function = function
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "_function":  # while it is being made
-            raise AttributeError(name)
-        return getattr(self._function, name)
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> Any:  # for isinstance(time.time, types.BuiltinFunctionType)
-        return type(self._function)
-
-    def __repr__(self) -> str:
-        return repr(self._function)
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._function.__reduce_ex__(protocol)
-
-
-def standing(function: Any, call: Call) -> Any:
-    """What stands for a function.
-
-    Args:
-        function: the original.
-        call: takes the stand and the arguments. A closure finds what it needs faster than a method, which
-            would ask `__getattr__`.
-    """
-    return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
 
 
 def user_fact(function: Any, op: str, log: DrawLog) -> Any:
@@ -147,13 +106,3 @@ def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) 
         return value
 
     return standing(function, call)
-
-
-def leave_no_line(error: BaseException) -> None:
-    """Take the first line, ours, out of an error's traceback before it is raised again by a bare `raise`.
-
-    CPython adds a line where an error leaves a call, and none where it is raised again (Python/ceval.c,
-    `exception_unwind`).
-    """
-    trace = error.__traceback__
-    error.__traceback__ = None if trace is None else trace.tb_next

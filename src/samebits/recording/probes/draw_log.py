@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import os
-import sys
 from typing import TYPE_CHECKING, Any
 
-import samebits
-from samebits.hooks.frames import OWN, USER, FrameRanks
+from samebits.hooks.asking import Asker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,10 +18,6 @@ Key = tuple[int, int]
 
 MOST_EACH = 4  # events of one instruction in one step; what follows is counted
 _SHOWN = 40  # characters of a value
-# Parts of the standard library that draw for whoever calls them. What others draw is for their own use: names
-# of sockets, keys between processes, intervals.
-_HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "pathlib"})
-_PACKAGE = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
 
 
 class Rest:
@@ -60,7 +53,8 @@ class DrawLog:
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
-        self.ranks = FrameRanks()
+        self._asker = Asker()
+        self.ranks = self._asker.ranks
         self.seen: set[Key] = set()  # instructions that drew from a global generator in this step
         self.counted: dict[Key, Rest] = {}  # instructions whose values are only counted in this step
         self._begun: dict[Key, int] = {}
@@ -132,31 +126,7 @@ class DrawLog:
         self, frame: FrameType | None, op: str, *, through: bool = False
     ) -> tuple[FrameType, str] | None:
         """The code for which a value is drawn, and the function that it called; None for housekeeping."""
-        while through and frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-            frame = frame.f_back
-        while frame is not None:
-            rank = self.ranks.of(frame)
-            name = str(frame.f_globals.get("__name__", ""))
-            if rank == USER:
-                return frame, op
-            if not _is_standard(name):
-                imported = rank <= OWN or self._is_imported(frame)
-                return None if imported else (frame, op)
-            if name.partition(".")[0] not in _HANDING_ON:
-                return None
-            function = _name_of(frame).removesuffix(".__init__")
-            if not function.startswith("_"):
-                op = f"{name.partition('.')[0]}.{function}"
-            frame = frame.f_back
-        return None
-
-    def _is_imported(self, frame: FrameType | None) -> bool:
-        """Whether a library is only being imported: what it draws then is its own."""
-        while frame is not None and self.ranks.of(frame) != USER:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return True
-            frame = frame.f_back
-        return False
+        return self._asker.find(frame, op, through=through)
 
     def at(self, op: str, site: int | None, value: Any) -> None:
         """Record what came about at a site that is known already."""
@@ -184,18 +154,6 @@ class DrawLog:
             self.at(op, self._recorder.sites.find(frame), value)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
             self._recorder.failures.add("draws", error)
-
-
-def _is_standard(module: str) -> bool:
-    return module.partition(".")[0] in sys.stdlib_module_names
-
-
-def _name_of(frame: FrameType) -> str:
-    code = frame.f_code
-    if hasattr(code, "co_qualname"):  # new in Python 3.11
-        return str(code.co_qualname)
-    owner = frame.f_locals.get("self")
-    return code.co_name if owner is None else f"{type(owner).__name__}.{code.co_name}"
 
 
 def digest_of(value: Any) -> bytes:

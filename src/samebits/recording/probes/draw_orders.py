@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.recording.probes.draw_functions import leave_no_line, standing
+from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.recording.probes.draw_functions import (
     entropy,
     global_draw,
-    leave_no_line,
     now,
     reseeding,
     user_fact,
@@ -75,6 +75,7 @@ class DrawProbe:
         imports.on_import("concurrent.futures", self._watch_futures)
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
+        imports.on_torch(self._watch_torch)
 
     def record_end(self) -> None:
         """Record what was only counted since the last boundary."""
@@ -188,6 +189,18 @@ class DrawProbe:
             if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
                 self._stand(module, name, global_draw, _numpy_state)
         watch_numpy_entropy(self._patches, self._static, log)
+
+    def _watch_torch(self, torch: Any) -> None:
+        """What seeds a generator from the operating system; `torch.seed` calls it too."""
+        log, original = self._log, torch.Generator.seed
+
+        @functools.wraps(original)
+        def seed(self: Any) -> int:
+            value = int(original(self))
+            log.taken("torch.Generator.seed", sys._getframe(1), value, through=True)
+            return value
+
+        self._static.set(torch.Generator, "seed", seed)
 
 
 def _python_state() -> Callable[[], bytes]:

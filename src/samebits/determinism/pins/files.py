@@ -1,0 +1,114 @@
+"""Pins for what a file system says: the order of a directory, the times and the inode numbers of files."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.asking import HANDING_ON, Asker
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from samebits.determinism.pins.tools import PinTools
+
+FILE_TIME_NS = 1_767_225_600_123_456_789
+"""2026-01-01, of every file."""
+_PATHS = HANDING_ON | {"posixpath", "ntpath", "genericpath"}
+_TIMES = ("st_atime", "st_mtime", "st_ctime", "st_birthtime")
+
+
+def pin_listing(tools: PinTools) -> None:
+    """List directories in the order of the names."""
+    rule = tools.asker.is_asked
+    tools.replace(os, "listdir", lambda function, *args, **kwargs: sorted(function(*args, **kwargs)), rule)
+    tools.replace(
+        os, "scandir", lambda function, *args, **kwargs: SortedEntries(function(*args, **kwargs)), rule
+    )
+
+
+class SortedEntries:
+    """Stands for the iterator that `os.scandir` gives.
+
+    Args:
+        entries: the iterator; it is read and closed.
+    """
+
+    def __init__(self, entries: Any) -> None:
+        with entries:
+            self._entries: Iterator[Any] = iter(sorted(entries, key=lambda entry: entry.name))
+
+    def __iter__(self) -> SortedEntries:
+        return self
+
+    def __next__(self) -> Any:
+        return next(self._entries)
+
+    def __enter__(self) -> SortedEntries:  # noqa: PYI034 - `Self` is new in Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give no more entries."""
+        self._entries = iter(())
+
+
+def pin_file_times(tools: PinTools) -> None:
+    """Every file has the same times."""
+    _pin_status(tools, _with_times)
+
+
+def pin_inodes(tools: PinTools) -> None:
+    """The first file that is asked about has inode 1, the next one 2."""
+    numbers: dict[tuple[int, int], int] = {}
+
+    def with_number(found: os.stat_result) -> os.stat_result:
+        number = numbers.setdefault((found.st_dev, found.st_ino), len(numbers) + 1)
+        return _changed(found, {"st_ino": number})
+
+    _pin_status(tools, with_number)
+    get_frame, inode = sys._getframe, vars(os.DirEntry)["inode"]
+
+    @functools.wraps(inode)
+    def numbered(self: Any) -> int:
+        if not tools.asker.is_asked(get_frame(1)):
+            return int(inode(self))
+        return int(os.lstat(self.path).st_ino)
+
+    tools.static.set(os.DirEntry, "inode", numbered)
+
+
+def _pin_status(tools: PinTools, change: Callable[[os.stat_result], os.stat_result]) -> None:
+    rule = Asker(tools.asker.ranks, _PATHS).is_asked
+    for name in ("stat", "lstat", "fstat"):
+        tools.replace(os, name, lambda f, *args, **kwargs: change(f(*args, **kwargs)), rule)
+    get_frame, original = sys._getframe, vars(os.DirEntry)["stat"]
+
+    @functools.wraps(original)
+    def stat(self: Any, **kwargs: Any) -> Any:
+        found = original(self, **kwargs)
+        return change(found) if rule(get_frame(1)) else found
+
+    tools.static.set(os.DirEntry, "stat", stat)
+
+
+def _with_times(found: os.stat_result) -> os.stat_result:
+    times: dict[str, Any] = {}
+    for name in _TIMES:
+        if hasattr(found, name):
+            times[name], times[f"{name}_ns"] = FILE_TIME_NS / 1e9, FILE_TIME_NS
+    return _changed(found, times)
+
+
+def _changed(found: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
+    """The result with other values under some names."""
+    kind = type(found)
+    named = [name for name in dir(found) if name.startswith("st_")]
+    rest = {name: changes.get(name, getattr(found, name)) for name in named}
+    plain = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
+    times = tuple(int(rest[name]) for name in _TIMES[:3])
+    return kind((*(rest[name] for name in plain), *times), rest)
