@@ -73,14 +73,20 @@ class ScriptParser(CommandParser):
         return joined
 
     def _target_index(self, arguments: Sequence[str]) -> int:
-        takes_value = {word for a in self._actions if a.nargs != 0 for word in a.option_strings}
         index = 0
         while index < len(arguments):
             word = arguments[index]
             if word == "--" or word.startswith("-m") or not word.startswith("-") or word == "-":
                 return index
-            index += 2 if word in takes_value else 1
+            index += 2 if self._has_value(word, arguments[index + 1 : index + 2]) else 1
         return len(arguments)
+
+    def _has_value(self, word: str, following: Sequence[str]) -> bool:
+        """Whether the word after an option is its value; a value that may be left out is a number."""
+        action = next((a for a in self._actions if word in a.option_strings), None)
+        if action is None or action.nargs == 0:
+            return False
+        return action.nargs != argparse.OPTIONAL or (following[0:1] != [] and following[0].isdigit())
 
     def _target(self, words: Sequence[str]) -> Target:
         if words and words[0] == "--":  # what follows is the script, even if its name starts with a dash

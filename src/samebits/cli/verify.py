@@ -38,6 +38,7 @@ class VerifyCommand:
       samebits verify --runs 5 --stress train.py    # what differs only rarely
       samebits verify --seed 3 train.py             # is it repeatable once samebits controls it?
       samebits verify --fix train.py                # and a patch, tried by more runs
+      samebits verify --replay --steps 3 train.py   # which operations do not repeat?
       samebits verify --json train.py > verdict.json
     """
 
@@ -64,6 +65,16 @@ class VerifyCommand:
             action="store_true",
             help="perturb what must not matter, differently in each run: hash seed, memory fill, "
             "address layout, thread scheduling",
+        )
+        parser.add_argument(
+            "--replay",
+            nargs="?",
+            type=whole_number(1),
+            const=1,
+            default=0,
+            metavar="N",
+            help="one more run in which each operation is executed again, N times (default: 1), on the same "
+            "inputs and generator states: names those that do not repeat",
         )
         parser.add_argument(
             "--full", action="store_true", help="do not stop the later runs at their first difference"
@@ -123,6 +134,7 @@ class VerifyCommand:
             localise=not options.no_localise,
             output="stderr" if options.json else "inherit",
             progress=live,
+            replay=options.replay,
             control=control,
             environment=control_variables(control),
             pins=pins_of(options),

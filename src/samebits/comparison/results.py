@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
+    from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
+    from samebits.recording.distance import Difference
     from samebits.recording.events import Event, TensorInfo
 
 Verdict = Literal["identical", "different", "not_judged"]
@@ -23,28 +25,6 @@ _LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
 LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
-
-
-@dataclass(frozen=True)
-class Difference:
-    """How far two tensors of one dtype and shape are apart.
-
-    Args:
-        elements: how many elements have different bits.
-        total: how many elements there are.
-        max_ulp: largest distance in units in the last place; None where that means nothing: integers, and
-            where an element that differs is a NaN or an infinity.
-        max_abs: largest absolute difference; None where an element that differs is a NaN or an infinity.
-        first_index: index of the first element that differs.
-        values: that element in each run, as text that shows every digit.
-    """
-
-    elements: int
-    total: int
-    max_ulp: int | None
-    max_abs: float | None
-    first_index: tuple[int, ...] | None = None
-    values: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -155,6 +135,7 @@ class Comparison:
         first_step: the first step with a difference, None without one.
         differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
+        replayed: what executing operations again showed; None when that was not asked for.
     """
 
     verdict: Verdict
@@ -167,6 +148,7 @@ class Comparison:
     first_step: int | None = None
     differing_steps: int = 0
     several_threads: bool = False
+    replayed: Replayed | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +184,12 @@ def describe(info: TensorInfo) -> str:
     if info.role == "rng":
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
+
+
+def shortened(text: str) -> str:
+    """`f32[4, 3]` of `float32[4, 3]`."""
+    dtype, bracket, shape = text.partition("[")
+    return f"{_SHORT.get(dtype, dtype)}{bracket}{shape}"
 
 
 def place(site: Site | None) -> str:

@@ -168,3 +168,55 @@ def advice_for(name: str) -> Advice | None:
         if re.fullmatch(advice.pattern, name):
             return advice
     return None
+
+
+# Ops of which torch has a deterministic kernel that `use_deterministic_algorithms(True)` chooses: readers of
+# `deterministicAlgorithms()` in the libraries of 2.15.0.
+SWITCHABLE = frozenset(
+    (
+        "convolution", "convolution_backward", "cudnn_convolution", "index_put", "_index_put_impl", "put",
+        "index_copy", "scatter", "scatter_add", "scatter_reduce", "cumsum", "index_add",
+        "embedding_dense_backward", "embedding_backward", "reflection_pad2d_backward", "bmm",
+        "_flash_attention_backward", "_efficient_attention_backward", "_cudnn_attention_backward",
+        "_scaled_dot_product_flash_attention_backward", "_scaled_dot_product_efficient_attention_backward",
+        "_scaled_dot_product_cudnn_attention_backward",
+    )
+)  # fmt: skip
+
+
+_SWITCH = "`torch.use_deterministic_algorithms(True)` or `--deterministic`: torch takes another kernel"
+
+# How the name in torch's error follows from that of the op, by device.
+_ALERT_SUFFIXES = {
+    "cuda": (
+        "_cuda", "_out_cuda", "_cuda_", "_cuda_kernel", "_cuda_prod_", "_gpu", "_out_cuda_template",
+        " CUDA with indices output",
+    ),
+    "mps": ("_mps", " MPS"),
+    "cpu": ("", "_out", "_"),
+}  # fmt: skip
+
+
+def remedy_for(op: str, device: str) -> str:
+    """What to do about an op that gives other bits for the same inputs; empty when nothing is known.
+
+    Args:
+        op: such as `aten::index_add_.default`.
+        device: type of the device that it ran on, such as `cuda`.
+    """
+    namespace, _, rest = op.partition("::")
+    name = rest.partition(".")[0].removesuffix("_")
+    if namespace != "aten":
+        return ""
+    if name == "put":
+        return f"{_SWITCH}; it takes `accumulate=True` only"
+    if name.startswith("_cudnn_rnn"):
+        return "set the environment variable CUBLAS_WORKSPACE_CONFIG=:4096:2, or run the layer on the CPU"
+    for stem in (name, name.lstrip("_"), f"_{name}"):
+        for suffix in _ALERT_SUFFIXES.get(device, ("",)):
+            advice = advice_for(stem + suffix)
+            if advice is not None:
+                return f"{advice.op}: {advice.instead}"
+    if name in SWITCHABLE:
+        return _SWITCH
+    return ""

@@ -37,8 +37,8 @@ def main(arguments: list[str]) -> int:
         SamebitsError: nothing to run, the record cannot be written, or drift was to end the run.
     """
     settings = RecordingSettings.from_json(os.environ.pop(ENVIRONMENT_NAME))
-    if settings.level == "op":
-        # Compiled code has no ops to record. It is the only variable that a script can see.
+    if settings.level == "op" or settings.replay:
+        # Compiled code has no ops to look at. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))

@@ -147,6 +147,7 @@ class RunInfo:
         control: what seeds and switches were asked for, what came of it, and what changed later; empty for a
             run without control.
         notes: what the user should know of how it was recorded.
+        replay: what came of executing its ops again (`ReplaySummary.to_dict`); empty for a run without.
     """
 
     command: tuple[str, ...]
@@ -159,6 +160,7 @@ class RunInfo:
     environment: dict[str, Any] = field(default_factory=dict)
     control: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    replay: dict[str, Any] = field(default_factory=dict)
 
 
 def _ranges(positions: tuple[int, ...]) -> list[str]:

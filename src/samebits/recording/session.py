@@ -128,6 +128,7 @@ class RecordingSession:
             environment=environment.collect().to_dict(),
             control=control or {},
             notes=self._notes(),
+            replay=self._probes.replay_facts() if self._probes is not None else {},
         )
         self.writer.close()
 
@@ -156,8 +157,9 @@ class RecordingSession:
             notes.append(
                 f"torch.compile made {graphs} graph(s): compiled code is recorded by step, not by op"
             )
-        elif self.recorder.compile_asked and self.settings.level == "op":
-            notes.append("torch.compile was switched off to record ops: this run is eager")
+        elif self.recorder.compile_asked and (self.settings.level == "op" or self.settings.replay):
+            what = "record ops" if self.settings.level == "op" else "execute ops again"
+            notes.append(f"torch.compile was switched off to {what}: this run is eager")
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
         if self._probes is not None:

@@ -29,6 +29,7 @@ class RecordingSettings:
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
         control: what seeds and switches the run is to have; None controls nothing.
+        replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
             for none.
         pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
@@ -51,6 +52,7 @@ class RecordingSettings:
     overwrite: bool = False
     control: Control | None = None
     values: str = ""
+    replay: int = 0
     pins: tuple[str, ...] = ()
     overlay: tuple[tuple[str, str], ...] = ()
 

@@ -7,8 +7,9 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
+    from samebits.comparison.results import Comparison, Finding, Remedy
     from samebits.hooks.frames import Site
+    from samebits.recording.distance import Difference
     from samebits.verification.fix_results import Fix
 
 SCHEMA = 1
@@ -28,9 +29,10 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
             "verdict": comparison.verdict,
             "steps": comparison.steps,
             "reason": comparison.reason,
-            "findings": [_finding(finding) for finding in comparison.findings],
+            "findings": [_finding(finding) for finding in _findings(comparison)],
             "notes": list(comparison.notes),
             "final_digest": list(comparison.final_digest),
+            "replay": _replay(comparison),
             **more,
         }
     )
@@ -47,8 +49,28 @@ def render_error(message: str) -> str:
             "findings": [],
             "notes": [],
             "final_digest": ["", ""],
+            "replay": None,
         }
     )
+
+
+def _findings(comparison: Comparison) -> tuple[Finding, ...]:
+    """The origins, and after them the operations that did not repeat."""
+    return comparison.findings + (comparison.replayed.findings if comparison.replayed is not None else ())
+
+
+def _replay(comparison: Comparison) -> dict[str, Any] | None:
+    if comparison.replayed is None:
+        return None
+    summary = comparison.replayed.summary
+    return {
+        "times": summary.times,
+        "calls": summary.calls,
+        "ops": summary.ops,
+        "steps": summary.steps,
+        "unrepeated": len(summary.unrepeated),
+        "skipped": [{"reason": item.reason, "op": item.op, "calls": item.calls} for item in summary.skipped],
+    }
 
 
 def _text(fields: dict[str, Any]) -> str:

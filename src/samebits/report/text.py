@@ -6,14 +6,17 @@ import math
 import os
 from typing import TYPE_CHECKING
 
+from samebits.comparison.replayed import KIND as REPLAY
 from samebits.diagnosis.sentences import why
 from samebits.report.fix import fix_lines
+from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Difference, Finding, Remedy
+    from samebits.comparison.results import Comparison, Finding, Remedy
     from samebits.hooks.frames import Site
+    from samebits.recording.distance import Difference
     from samebits.verification.results import Verification
 
 _LABEL = 16  # columns before the text of a row
@@ -21,6 +24,7 @@ _MOST_FINDINGS = 4
 _MOST_NAMES = 4
 _MOST_NOTES = 4
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_OPS = ("op", REPLAY)
 _KIND_WORDS = {
     "batch": "a batch of the DataLoader",
     "draw": "a random draw",
@@ -49,6 +53,7 @@ def render(result: Verification, style: Style, folder: str, *, verbose: bool = F
         lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder, verbose=verbose)]
         lines += _others(comparison.findings[1:], style, folder)
     lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
+    lines += _replayed(comparison, style, folder, verbose=verbose)
     lines += _notes(comparison, style, folder, verbose=verbose)
     lines += _runs(result, style, folder)
     lines += _each_run(result, folder) if verbose else []
@@ -71,6 +76,10 @@ def _identical(result: Verification) -> str:
     parts = [_count(len(result.compared), "run"), _count(comparison.steps, "step")]
     if result.n_values:
         parts.append(f"{number(result.n_values)} values compared bit for bit")
+    found = comparison.replayed
+    if found is not None and found.findings:
+        verb = "does" if len(found.findings) == 1 else "do"
+        parts.append(f"but {_count(len(found.findings), 'operation')} {verb} not repeat")
     return ", ".join(parts)
 
 
@@ -83,9 +92,16 @@ def _not_judged(result: Verification) -> str:
     return result.comparison.reason or "no reason was given"
 
 
-def _first(finding: Finding, other: int, style: Style, folder: str, *, verbose: bool) -> list[str]:
+def _first(
+    finding: Finding,
+    other: int,
+    style: Style,
+    folder: str,
+    title: str = "first difference",
+    *,
+    verbose: bool,
+) -> list[str]:
     """The first origin; `other` is the number of the run that differs from run 1."""
-    title = "first difference"
     lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     lines += _quoted("", finding.site, style, folder)
@@ -106,10 +122,10 @@ def _first(finding: Finding, other: int, style: Style, folder: str, *, verbose: 
 
 
 def _headline(finding: Finding) -> str:
-    what = finding.op if finding.kind == "op" else _KIND_WORDS.get(finding.kind, finding.kind)
+    what = finding.op if finding.kind in _OPS else _KIND_WORDS.get(finding.kind, finding.kind)
     if finding.kind == "rng" and finding.op == "seed":
         what = "a generator is seeded"
-    elif finding.kind != "op" and finding.op:
+    elif finding.kind not in _OPS and finding.op:
         what = f"{what} ({finding.op})"
     parts = [f"step {finding.step}"] if finding.step is not None else []
     parts.append(str(what) + (f" in module {finding.module}" if finding.module else ""))
@@ -162,6 +178,8 @@ def _inputs(finding: Finding) -> str:
     what = ", ".join(finding.inputs)
     if finding.inputs_equal is None:
         return what
+    if finding.kind == REPLAY:
+        return f"{what}: the same bits each time" if what else "the same bits each time"
     verdict = "the same bits in both runs" if finding.inputs_equal else "not the same in both runs"
     return f"{what}: {verdict}" if what else verdict
 
@@ -216,6 +234,24 @@ def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[st
     return lines
 
 
+def _replayed(comparison: Comparison, style: Style, folder: str, *, verbose: bool) -> list[str]:
+    """The operations that did not repeat, whatever the verdict, and how many were looked at."""
+    if comparison.replayed is None:
+        return []
+    lines: list[str] = []
+    findings = comparison.replayed.findings
+    for finding in findings[:_MOST_FINDINGS]:
+        lines += ["", *_first(finding, 0, style, folder, title="does not repeat", verbose=verbose)]
+    if len(findings) > _MOST_FINDINGS:
+        lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
+    summary = comparison.replayed.summary
+    texts = [summary_text(summary), *(f"- {line}" for line in skipped_lines(summary))]
+    lines.append("")
+    for label, text in zip(["replay", *[""] * len(texts)], texts, strict=False):
+        lines += _row(label, text, style)
+    return lines
+
+
 def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) -> list[str]:
     if not comparison.notes:
         return []
@@ -254,6 +290,7 @@ def _run_counts(result: Verification) -> str:
         "compare": "to compare",
         "localise": "to find the operation",
         "excuse": "without memory that nothing read",
+        "replay": "to execute operations again",
         "capture": "to go on with equal values",
         "intervene": "with something pinned",
         "fix": "to try a patch",

@@ -29,6 +29,7 @@ class VerifyRequest:
         output: where the script's standard output goes: `inherit` or `stderr`.
         progress: let the runs show a live line.
         control: seeds and switches of every run; None leaves the script as it is.
+        replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
         pins: names of the pins that every run has (docs/pins.md).
         interventions: on a difference, run with one thing or another pinned, to see what takes it away.
@@ -47,6 +48,7 @@ class VerifyRequest:
     output: str = "inherit"
     progress: bool = False
     control: Control | None = None
+    replay: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
     interventions: bool = True

@@ -10,7 +10,8 @@ from samebits.comparison.results import descriptions, place
 from samebits.recording.substitution import KeptEvents, Rule, spot
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Difference, Finding
+    from samebits.comparison.results import Finding
+    from samebits.recording.distance import Difference
     from samebits.recording.events import Event
     from samebits.recording.substitution import Substitution
     from samebits.verification.series import Pair

@@ -17,6 +17,7 @@ from samebits.verification.explain import Explainer, Explanation
 from samebits.verification.fix import find_fix
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
+from samebits.verification.replay import with_replay
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
 from samebits.verification.tools import Counted, Tools
@@ -74,7 +75,10 @@ class _Verifier:
         if comparison.verdict == "different" and self.request.localise:
             explainer = Explainer(self.series, self.tools, role, self._without)
             explanation = explainer.explain(comparison, pair)
-        return self._result(*self._remedied(explanation))
+        comparison, fix = self._remedied(explanation)
+        if comparison.verdict != "not_judged" and self.request.replay:
+            comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)
+        return self._result(comparison, fix)
 
     def _remedied(self, explanation: Explanation) -> tuple[Comparison, Fix | None]:
         """The comparison with remedies, and the patch if one was asked for."""

@@ -19,6 +19,10 @@ from samebits.errors import SamebitsError
         (["--runs=3", "--json", "train.py"], "train.py", None, ()),
         (["-m", "pkg.train", "-m", "--help"], None, "pkg.train", ("-m", "--help")),
         (["-mpkg", "a"], None, "pkg", ("a",)),
+        (["--replay", "train.py", "5"], "train.py", None, ("5",)),
+        (["--replay", "5", "train.py"], "train.py", None, ()),
+        (["--replay=5", "-m", "pkg"], None, "pkg", ()),
+        (["--replay", "--", "5"], "5", None, ()),
         (["--stress", "--", "-odd.py", "--", "b"], "-odd.py", None, ("--", "b")),
         (["--keep", "-m", "train.py"], "train.py", None, ()),
     ],
@@ -43,6 +47,7 @@ def test_everything_after_the_script_is_its_own(words, script, module, arguments
         (["--runs", "1", "a.py"], "at least 2, found '1'"),
         (["--runs", "x", "a.py"], "found 'x'"),
         (["--steps", "0", "a.py"], "at least 1, found '0'"),
+        (["--replay", "0", "a.py"], "at least 1, found '0'"),
         (["--level", "layer", "a.py"], "invalid choice: 'layer'"),
         (["--rnus", "3", "a.py"], "--rnus"),
         (["--run", "3", "a.py"], "--run"),
@@ -55,6 +60,14 @@ def test_wrong_command_lines(words, message):
 
     assert caught.value.slug == "usage"
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "times"), [([], 0), (["--replay"], 1), (["--replay", "5"], 5), (["--replay=2"], 2)]
+)
+def test_replay_may_have_a_number(words, times):
+    """One repetition by default, none without the option."""
+    assert VerifyCommand().parse([*words, "train.py"]).replay == times
 
 
 def test_run_options():

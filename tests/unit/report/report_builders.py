@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from samebits.comparison.results import Comparison, Difference, Finding, Remedy
+from samebits.comparison.results import Comparison, Finding, Remedy
 from samebits.hooks.frames import Site
+from samebits.recording.distance import Difference
 from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.verification.results import ScriptRun, Verification
 

@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from report_builders import different, finding, identical
 
-from samebits.comparison.results import Difference
+from samebits.comparison.replayed import replayed
 from samebits.hooks.frames import Site
+from samebits.recording.distance import Difference
+from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import json as json_report
 
 SITE = {"file": str, "line": int, "function": str}
@@ -28,6 +30,8 @@ FINDING = {
     "evidence": [str],
     "remedy": (REMEDY, None),
 }
+SKIPPED = {"reason": str, "op": str, "calls": int}
+REPLAY = {"times": int, "calls": int, "ops": int, "steps": int, "unrepeated": int, "skipped": [SKIPPED]}
 SCHEMA = {
     "schema": int,
     "verdict": str,
@@ -36,6 +40,7 @@ SCHEMA = {
     "findings": [FINDING],
     "notes": [str],
     "final_digest": [str],
+    "replay": (REPLAY, None),
 }
 
 
@@ -99,3 +104,16 @@ def test_infinite_differences_are_valid_json():
     text = json_report.render(different(endless).comparison)
 
     assert json.loads(text, parse_constant=lambda name: 1 / 0)["findings"][0]["difference"]["max_abs"] is None
+
+
+def test_operations_that_do_not_repeat_are_findings_of_their_own_kind():
+    """After the origins; the counts are an object beside them."""
+    found = Unrepeated("aten::index_add_.default", "", None, None, 1, 4, 12, 3)
+    summary = ReplaySummary(3, 20, 5, 2, (found,), (Skipped("view", "aten::t.default", 9),))
+    comparison = replace(different(finding()).comparison, replayed=replayed(summary))
+    decoded = json.loads(json_report.render(comparison))
+
+    assert complaints(decoded, SCHEMA) == []
+    assert [item["kind"] for item in decoded["findings"]] == ["op", "replay"]
+    assert decoded["replay"]["unrepeated"] == 1
+    assert decoded["replay"]["skipped"] == [{"reason": "view", "op": "aten::t.default", "calls": 9}]

@@ -8,8 +8,11 @@ from dataclasses import replace
 import pytest
 from report_builders import different, finding, identical, run
 
-from samebits.comparison.results import Comparison, Difference
+from samebits.comparison.replayed import replayed
+from samebits.comparison.results import Comparison
 from samebits.hooks.frames import Site
+from samebits.recording.distance import Difference
+from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.results import Verification
@@ -161,3 +164,39 @@ def test_a_hostile_record_cannot_move_the_cursor():
 
     assert "\x1b" not in shown
     assert "\x07" not in shown
+
+
+def test_operations_that_do_not_repeat_are_shown_under_any_verdict():
+    """In the first line, with their line and evidence, and counts of what was left out."""
+    found = Unrepeated(
+        "aten::index_add_.default", "net", Site("/code/train.py", 31, "main"), None, 1, 4, 12, 3,
+        ("float32[3]",), ("float32[3]",), "cuda", difference=Difference(2, 3, 1, 0.5),
+    )  # fmt: skip
+    skipped = (
+        Skipped("view", "aten::t.default", 12),
+        Skipped("side effect outside tensors", "c10d::allreduce_.default", 3),
+    )
+    summary = ReplaySummary(3, 412, 38, 3, (found,), skipped)
+    result = identical()
+    result = replace(result, comparison=replace(result.comparison, replayed=replayed(summary)))
+    shown = " ".join(text.render(result, PLAIN, "/code").split())
+
+    assert "but 1 operation does not repeat" in shown
+    assert "does not repeat: step 1, aten::index_add_.default in module net train.py:31 in main" in shown
+    assert "f32[3]: the same bits each time" in shown
+    assert "2 of 3 elements differ, by up to 0.5 (1 ULP)" in shown
+    assert "gave other bits in 3 of 12 repetitions" in shown
+    assert "412 calls of 38 operations executed again 3 times each in 3 steps, 1 operation did not" in shown
+    assert "not executed again: 12 view" in shown
+    assert "not executed again, side effect outside tensors: c10d::allreduce_.default 3" in shown
+
+
+def test_all_operations_repeated():
+    """One line."""
+    result = identical()
+    summary = ReplaySummary(1, 1, 1, 1)
+    result = replace(result, comparison=replace(result.comparison, replayed=replayed(summary)))
+    shown = text.render(result, PLAIN, "/code")
+
+    assert "1 call of 1 operation executed again in 1 step, all gave the same bits" in shown
+    assert "repeat" not in shown

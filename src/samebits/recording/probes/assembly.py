@@ -19,6 +19,7 @@ from samebits.recording.probes.modules import ModuleRegistry
 from samebits.recording.probes.ops import OpProbe
 from samebits.recording.probes.optimizers import OptimizerProbe
 from samebits.recording.probes.reads import ReadProbe
+from samebits.recording.probes.replay import ReplayProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
 from samebits.recording.probes.state import StateTracker
@@ -66,6 +67,11 @@ class ProbeSet:
             ops = OpProbe(recorder, memory, paths, backward)
             recorder.links = memory.event_links
             self._probes += [paths, ops, ThreadProbe(ops)]
+        self._replay: ReplayProbe | None = None
+        if recorder.settings.replay:
+            paths = ModulePaths(recorder, registry)
+            self._replay = ReplayProbe(recorder, paths, backward)
+            self._probes += [paths, self._replay, ThreadProbe(self._replay)]
 
     def install(self, torch: Any) -> None:
         """Put all in place."""
@@ -82,6 +88,10 @@ class ProbeSet:
     def notes(self) -> list[str]:
         """What the user should know of how it was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
+
+    def replay_facts(self) -> dict[str, Any]:
+        """What came of executing ops again, as the record holds it; empty where none were."""
+        return {} if self._replay is None else self._replay.summary().to_dict()
 
     def watch_numpy(self, numpy: Any) -> None:
         """Watch NumPy too, once it is imported."""

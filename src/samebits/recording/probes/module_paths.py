@@ -27,6 +27,7 @@ class ModulePaths:
         self._patches = Patches()
         self._local = threading.local()
         self._texts: dict[int, int] = {}
+        self._paths: dict[int, str] = {}
         self._learned_version = -1
 
     def install(self, torch: Any) -> None:
@@ -70,7 +71,14 @@ class ModulePaths:
             found = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)
         return found
 
+    def path(self, module: Any) -> str:
+        """The path of a module; the name of its class where it has none."""
+        if self._learned_version != self._registry.version:
+            self._learn()
+        return self._paths.get(id(module)) or type(module).__name__
+
     def _learn(self) -> None:
         self._learned_version = self._registry.version
         text = self._recorder.writer.text
-        self._texts = {id(m): text(path or type(m).__name__) for path, m in self._registry.named()}
+        self._paths = {id(m): path or type(m).__name__ for path, m in self._registry.named()}
+        self._texts = {identity: text(path) for identity, path in self._paths.items()}

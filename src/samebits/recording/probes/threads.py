@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import functools
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
-    from samebits.recording.probes.ops import OpProbe
+    from collections.abc import Callable
+
+
+class Follower(Protocol):
+    """**Protocol:** a probe that watches ops by thread."""
+
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function of another thread with its ops watched."""
 
 
 class ThreadProbe:
     """Has the ops of new threads recorded: torch keeps dispatch modes per thread.
 
     Args:
-        ops: records them.
+        ops: records them, or executes them again.
     """
 
-    def __init__(self, ops: OpProbe) -> None:
+    def __init__(self, ops: Follower) -> None:
         self._ops = ops
         self._patches = Patches()
 

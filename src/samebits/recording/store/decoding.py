@@ -139,12 +139,13 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
     Raises:
         Damage: if a value is of the wrong type.
     """
-    _, _, command, level, status, exit_status, failure, steps, torch, environment, control, notes = row
+    _, _, command, level, status, exit_status, failure, steps, torch, *texts = row
+    environment, control, notes, replay = texts
     if level not in _LEVELS or status not in _STATUSES:
         raise Damage(f"the level {level!r:.40} or the status {status!r:.40} is unknown")
-    facts, controlled = load_json(environment), load_json(control)
-    if type(facts) is not dict or type(controlled) is not dict:
-        raise Damage("the environment or the control is not a JSON object")
+    facts, controlled, replayed = (load_json(text) for text in (environment, control, replay))
+    if not all(type(value) is dict for value in (facts, controlled, replayed)):
+        raise Damage("the environment, the control or the replay is not a JSON object")
     steps = _integer(steps)
     return RunInfo(
         command=_text_list(command),
@@ -157,6 +158,7 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
         environment=facts,
         control=controlled,
         notes=_text_list(notes),
+        replay=replayed,
     )
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from samebits.recording.events import RunInfo
 
-VERSION = 2
+VERSION = 3
 APPLICATION_ID = 0x73626974  # "sbit"
 MAGIC = b"SQLite format 3\0"
 DIGEST_BYTES = 16
@@ -32,7 +32,8 @@ LINK = struct.Struct("<ii")
 """A link: memory, writer."""
 
 RUN_COLUMNS = (
-    "id, samebits, command, level, status, exit_status, failure, steps, torch, environment, control, notes"
+    "id, samebits, command, level, status, exit_status, failure, steps, torch, environment, control,"
+    " notes, replay"
 )
 EVENT_COLUMNS = "first_seq, last_seq, first_step, last_step, checksum, heads, digests, links"
 
@@ -40,7 +41,7 @@ TABLES = {
     "run": "CREATE TABLE run (id INTEGER PRIMARY KEY, samebits TEXT NOT NULL, command TEXT NOT NULL,"
     " level TEXT NOT NULL, status TEXT NOT NULL, exit_status INTEGER, failure TEXT NOT NULL,"
     " steps INTEGER NOT NULL, torch TEXT NOT NULL, environment TEXT NOT NULL,"
-    " control TEXT NOT NULL, notes TEXT NOT NULL)",
+    " control TEXT NOT NULL, notes TEXT NOT NULL, replay TEXT NOT NULL)",
     "text": "CREATE TABLE text (id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
     "site": "CREATE TABLE site (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL,"
     " function INTEGER NOT NULL)",
@@ -63,13 +64,12 @@ def insert(table: str, columns: str) -> str:
 
 def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
     """Write the one row of table `run`."""
-    command, environment, control, notes = (
-        json.dumps(value, default=str) for value in (info.command, info.environment, info.control, info.notes)
-    )
+    values = (info.command, info.environment, info.control, info.notes, info.replay)
+    command, environment, control, notes, replay = (json.dumps(value, default=str) for value in values)
     texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
     level, status, failure, torch = texts
     row = (1, __version__, command, level, status, info.exit_status, failure, info.steps, torch)
-    connection.execute(insert("run", RUN_COLUMNS), (*row, environment, control, notes))
+    connection.execute(insert("run", RUN_COLUMNS), (*row, environment, control, notes, replay))
 
 
 def checksum(*blobs: bytes) -> int:

@@ -1,0 +1,82 @@
+"""What executing ops again showed, as findings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Comparison, Finding, Remedy, place, shortened
+from samebits.determinism.op_advice import remedy_for
+
+if TYPE_CHECKING:
+    from samebits.recording.replay import ReplaySummary, Unrepeated
+
+KIND = "replay"
+_CAUSE = "nondeterministic-kernel"
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """Ops of one run that were executed again.
+
+    Args:
+        summary: counts.
+        findings: the ops that did not repeat; their kind is `replay`.
+    """
+
+    summary: ReplaySummary
+    findings: tuple[Finding, ...]
+
+
+def replayed(summary: ReplaySummary) -> Replayed:
+    """The findings that a replay gives."""
+    return Replayed(summary, tuple(_finding(found, summary.times) for found in summary.unrepeated))
+
+
+def with_evidence(comparison: Comparison, found: Replayed) -> Comparison:
+    """The comparison with what the replay says of its origins."""
+    by_place = {(item.op, item.site): item for item in found.summary.unrepeated}
+    findings = []
+    for finding in comparison.findings:
+        item = by_place.get((finding.op or "", finding.site))
+        if item is not None and finding.kind == "op" and finding.entry == "kernel":
+            findings.append(replace(finding, evidence=(*finding.evidence, _evidence(item))))
+        else:
+            findings.append(finding)
+    return replace(comparison, findings=tuple(findings), replayed=found)
+
+
+def _finding(found: Unrepeated, times: int) -> Finding:
+    evidence = [_evidence(found)]
+    if found.only_generator:
+        evidence.append("its results were the same, but it left its generator in another state")
+    if not found.op.startswith("aten::"):
+        evidence.append(
+            "it is not an op of torch: it may read something beside its inputs and the known generators"
+        )
+    if times == 1 and found.differing < found.calls:
+        evidence.append("more repetitions (`--replay 5`) show how often it differs")
+    text = remedy_for(found.op, found.device)
+    return Finding(
+        kind=KIND,
+        step=found.step,
+        op=found.op,
+        module=found.module or None,
+        site=found.site,
+        forward_site=found.forward_site,
+        inputs_equal=True,
+        difference=found.difference,
+        cause=_CAUSE,
+        evidence=tuple(evidence),
+        remedy=Remedy(text) if text else None,
+        entry="kernel",
+        inputs=tuple(map(shortened, found.inputs)),
+        outputs=tuple(map(shortened, found.outputs)),
+    )
+
+
+def _evidence(found: Unrepeated) -> str:
+    return (
+        f"executed again with the same inputs and generator states, it gave other bits in {found.differing} "
+        f"of {found.repetitions} repetitions, called {found.calls} times at {place(found.site)}"
+    )
