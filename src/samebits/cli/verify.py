@@ -81,7 +81,7 @@ class VerifyCommand:
         parser.add_argument(
             "--apply",
             action="store_true",
-            help="with --fix: write the change to your files if it was confirmed",
+            help="with --fix: write a confirmed change to your files",
         )
         parser.add_argument(
             "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"

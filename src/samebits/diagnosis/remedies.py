@@ -47,10 +47,11 @@ def with_remedies(comparison: Comparison, project: Project | None = None) -> Com
 
 def op_advice(op: str) -> str:
     """What to use in place of an op that has no deterministic kernel, by its name in torch; else empty."""
-    words = set(re.split(r"[:._]+", op.lower())) - {"aten", "default", "backward", ""}
+    name = op.partition("::")[2].partition(".")[0].lower()
+    words = {word for word in name.split("_") if word} - {"backward"}
     for advice in ADVICE:
-        name = {word for word in re.split(r"[^a-z0-9]+|_", advice.pattern.lower()) if word}
-        if words and words <= name:
+        known = set(re.split(r"[^a-z0-9]+|_", advice.pattern.lower()))
+        if words and words <= known and "mps" not in known and "MPS" not in advice.op:
             return advice.instead
     return ""
 
