@@ -75,8 +75,8 @@ class VerifyCommand:
         parser.add_argument(
             "--fix",
             action="store_true",
-            help="on a difference, look for a change of your source that takes it away, try it on a copy, and "
-            "print it as a diff",
+            help="on a difference, look for a change of your source that takes it away, try it on a copy, "
+            "and print it as a diff",
         )
         parser.add_argument(
             "--apply",

@@ -60,7 +60,7 @@ def find_fix(series: Series, tools: Tools, comparison: Comparison) -> Fix:
 
 
 def pairs_needed(findings: Sequence[Finding]) -> int:
-    """How many pairs must be identical: 1 where chance has many bits, 3 where two runs may agree by chance."""
+    """How many pairs must be identical: 3 where two runs may agree by chance, else 1."""
     causes = {finding.cause for finding in findings}
     causes |= {source.cause for finding in findings for source in finding.sources}
     return 3 if causes & set(_FEW_BITS) else 1

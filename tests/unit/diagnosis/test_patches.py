@@ -11,10 +11,24 @@ from samebits.diagnosis.patches.propose import propose
 
 # cause, sources, line before, line after. The line carries the mark.
 LINES = [
-    ("unseeded-numpy", "numpy.random.SeedSequence", "r = np.random.default_rng()", "r = np.random.default_rng(0)"),
-    ("unseeded-numpy", "numpy.random.SeedSequence", "r = np.random.default_rng(seed=None)",
-     "r = np.random.default_rng(seed=0)"),
-    ("unseeded-numpy", "numpy.random.SeedSequence", "r = np.random.RandomState(None)", "r = np.random.RandomState(0)"),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.default_rng()",
+        "r = np.random.default_rng(0)",
+    ),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.default_rng(seed=None)",
+        "r = np.random.default_rng(seed=0)",
+    ),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.RandomState(None)",
+        "r = np.random.RandomState(0)",
+    ),
     ("unseeded-numpy", "numpy.random.SeedSequence", "g = Generator(PCG64())", "g = Generator(PCG64(0))"),
     ("unseeded-python", "random.Random", "r = random.Random()", "r = random.Random(0)"),
     ("unseeded-python", "random.seed", "random.seed()", "random.seed(0)"),
@@ -24,37 +38,95 @@ LINES = [
     ("wall-clock", "time.time", "seed = int(time.time() * 1000) % 2**32", "seed = 0"),
     ("wall-clock", "time.time", "torch.manual_seed(int(time.time()))", "torch.manual_seed(0)"),
     ("wall-clock", "time.time", "x = torch.tensor(time.time())", "x = torch.tensor(0.0)"),
-    ("wall-clock", "datetime.datetime.now", "d = datetime.datetime.now()", "d = datetime.datetime(2000, 1, 1)"),
+    (
+        "wall-clock",
+        "datetime.datetime.now",
+        "d = datetime.datetime.now()",
+        "d = datetime.datetime(2000, 1, 1)",
+    ),
     ("environment", "os.getpid", "torch.manual_seed(1000 + os.getpid())", "torch.manual_seed(0)"),
     ("environment", "os.getpid", "random.seed(os.getpid() + worker_id)", "random.seed(0 + worker_id)"),
     ("environment", "os.getpid", "x = torch.tensor(os.getpid())", "x = torch.tensor(0)"),
-    ("os-entropy", "os.urandom", 's = int.from_bytes(os.urandom(4), "little"); torch.manual_seed(s)',
-     "s = 0; torch.manual_seed(s)"),
+    (
+        "os-entropy",
+        "os.urandom",
+        's = int.from_bytes(os.urandom(4), "little"); torch.manual_seed(s)',
+        "s = 0; torch.manual_seed(s)",
+    ),
     ("os-entropy", "random.SystemRandom", "r = random.SystemRandom()", "r = random.Random(0)"),
-    ("os-entropy", "uuid.uuid4", "k = uuid.uuid4().hex", "k = uuid.UUID(int=random.getrandbits(128), version=4).hex"),
+    (
+        "os-entropy",
+        "uuid.uuid4",
+        "k = uuid.uuid4().hex",
+        "k = uuid.UUID(int=random.getrandbits(128), version=4).hex",
+    ),
     ("os-entropy", "secrets.choice", "x = secrets.choice(y)", "x = random.choice(y)"),
     ("os-entropy", "secrets.randbelow", "x = secrets.randbelow(9)", "x = random.randrange(9)"),
     ("hash-order", "", "x = list(set(words))", "x = sorted(set(words))"),
     ("hash-order", "", "for w in {*a, *b}: f(w)", "for w in sorted({*a, *b}): f(w)"),
-    ("hash-order", "", "d = {w: i for i, w in enumerate(set(words))}", "d = {w: i for i, w in enumerate(sorted(set(words)))}"),
+    (
+        "hash-order",
+        "",
+        "d = {w: i for i, w in enumerate(set(words))}",
+        "d = {w: i for i, w in enumerate(sorted(set(words)))}",
+    ),
     ("hash-order", "", 't = ",".join(set(a) | set(b))', 't = ",".join(sorted(set(a) | set(b)))'),
     ("hash-order", "", "x = [*frozenset(a)]", "x = [*sorted(frozenset(a))]"),
-    ("hash-order", "", "x = sum(v for v in a.keys() & b.keys())", "x = sum(v for v in sorted(a.keys() & b.keys()))"),
+    (
+        "hash-order",
+        "",
+        "x = sum(v for v in a.keys() & b.keys())",
+        "x = sum(v for v in sorted(a.keys() & b.keys()))",
+    ),
     ("hash-order", "", "b = hash(x) % 32", "b = zlib.crc32(repr(x).encode()) % 32"),
     ("id-order", "", "x = list({s for s in samples})", "x = list(dict.fromkeys(s for s in samples))"),
     ("id-order", "", "x = list(set(samples))", "x = list(dict.fromkeys(samples))"),
     ("id-order", "", "x = sorted(nodes, key=id)", "x = list(nodes)"),
     ("id-order", "", "nodes.sort(key=id)", "nodes.sort(key=lambda _: 0)"),
-    ("id-order", "", "g = torch.Generator().manual_seed(hash(self) % 2**31)", "g = torch.Generator().manual_seed(0)"),
+    (
+        "id-order",
+        "",
+        "g = torch.Generator().manual_seed(hash(self) % 2**31)",
+        "g = torch.Generator().manual_seed(0)",
+    ),
     ("environment", "os.listdir", "x = os.listdir(p)", "x = sorted(os.listdir(p))"),
-    ("environment", "os.scandir", "x = [e.path for e in glob.glob(p)]", "x = [e.path for e in sorted(glob.glob(p))]"),
-    ("environment", "os.scandir", "for e in os.scandir(p): f(e)",
-     "for e in sorted(os.scandir(p), key=lambda entry: entry.name): f(e)"),
-    ("environment", "os.listdir", 'x = [f for f in Path(p).iterdir()]', "x = [f for f in sorted(Path(p).iterdir())]"),
+    (
+        "environment",
+        "os.scandir",
+        "x = [e.path for e in glob.glob(p)]",
+        "x = [e.path for e in sorted(glob.glob(p))]",
+    ),
+    (
+        "environment",
+        "os.scandir",
+        "for e in os.scandir(p): f(e)",
+        "for e in sorted(os.scandir(p), key=lambda entry: entry.name): f(e)",
+    ),
+    (
+        "environment",
+        "os.listdir",
+        "x = [f for f in Path(p).iterdir()]",
+        "x = [f for f in sorted(Path(p).iterdir())]",
+    ),
     ("race", "concurrent.futures.as_completed", "for f in as_completed(fs): g(f)", "for f in fs: g(f)"),
-    ("race", "concurrent.futures.as_completed", "for f in as_completed(s(i) for i in z): g(f)", "for f in [s(i) for i in z]: g(f)"),
-    ("race", "multiprocessing.pool.imap_unordered", "x = list(p.imap_unordered(f, z))", "x = list(p.imap(f, z))"),
-    ("worker-order", "", "l = DataLoader(d, num_workers=2, in_order=False)", "l = DataLoader(d, num_workers=2, in_order=True)"),
+    (
+        "race",
+        "concurrent.futures.as_completed",
+        "for f in as_completed(s(i) for i in z): g(f)",
+        "for f in [s(i) for i in z]: g(f)",
+    ),
+    (
+        "race",
+        "multiprocessing.pool.imap_unordered",
+        "x = list(p.imap_unordered(f, z))",
+        "x = list(p.imap(f, z))",
+    ),
+    (
+        "worker-order",
+        "",
+        "l = DataLoader(d, num_workers=2, in_order=False)",
+        "l = DataLoader(d, num_workers=2, in_order=True)",
+    ),
     ("uninitialized", "", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
     ("uninitialized", "", "x = torch.empty_like(y)", "x = torch.zeros_like(y)"),
     ("uninitialized", "", "x = y.new_empty(3)", "x = y.new_zeros(3)"),
@@ -63,7 +135,7 @@ LINES = [
     ("thread-count", "os.getpid", "torch.set_num_threads(1 + os.getpid() % 4)", "torch.set_num_threads(1)"),
     ("autotuning", "", "best = min((1, 2), key=lambda n: time.time() - f(n))", "best = next(iter((1, 2)))"),
     ("autotuning", "", "torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.benchmark = False"),
-]  # fmt: skip
+]
 
 HEAD = """
     import datetime
@@ -286,7 +358,9 @@ def test_workers_that_share_are_done_without():
 
 
 def test_several_origins_are_patched_together():
-    files = project(main="import numpy as np\nimport torch\nx = np.random.rand(3)  # <- a\ny = torch.rand(3)  # <- b\n")
+    files = project(
+        main="import numpy as np\nimport torch\nx = np.random.rand(3)  # <- a\ny = torch.rand(3)  # <- b\n"
+    )
     findings = [
         finding("unseeded-numpy", site_of(files, "<- a"), "numpy.random.rand"),
         finding("unseeded-torch", site_of(files, "<- b")),

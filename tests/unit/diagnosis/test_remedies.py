@@ -12,14 +12,14 @@ from samebits.diagnosis.remedies import op_advice, remedy_for, with_remedies
 from samebits.diagnosis.remedy_table import TABLE
 
 CAUSES = (
-    "unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock", "hash-order", "id-order",
-    "race", "nondeterministic-kernel", "uninitialized", "environment", "worker-order", "autotuning",
-    "thread-count",
+    "unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock", "hash-order",
+    "id-order", "race", "nondeterministic-kernel", "uninitialized", "environment", "worker-order",
+    "autotuning",    "thread-count",
 )  # fmt: skip
 PINS = {
     "hash-seed", "layout", "seed-python", "seed-numpy", "seed-torch", "clock", "entropy", "process",
-    "file-times", "memory-load", "listing", "completion", "serial-threads", "threads", "deterministic", "fill",
-    "workers", "eager", "autotuning",
+    "file-times", "memory-load", "listing", "completion", "serial-threads", "threads", "deterministic",
+    "fill", "workers", "eager", "autotuning",
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from importlib.machinery import SourceFileLoader
+from pathlib import Path
 
 import pytest
 
@@ -53,15 +54,15 @@ def test_no_byte_code_of_it_is_read_or_written(module, monkeypatch):
     path, text = module
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     assert load().value() == 1  # writes the byte code of the file itself
-    compiled = importlib.util.cache_from_source(str(path))
-    before = open(compiled, "rb").read()
+    compiled = Path(importlib.util.cache_from_source(str(path)))
+    before = compiled.read_bytes()
     overlay = Overlay(((str(path), str(text)),))
     overlay.install()
     try:
         assert load().value() == 2
     finally:
         overlay.remove()
-    assert open(compiled, "rb").read() == before
+    assert compiled.read_bytes() == before
 
 
 def test_an_empty_overlay_changes_nothing():

@@ -8,10 +8,13 @@ from dataclasses import replace
 import pytest
 from report_builders import different, finding, identical, run
 
-from samebits.comparison.results import Comparison, Difference
+from samebits.comparison.results import Comparison, Difference, Remedy
+from samebits.diagnosis.patches.edits import Patch, PatchedFile
+from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.report import text
 from samebits.report.style import Style
+from samebits.verification.fix_results import Fix
 from samebits.verification.results import Verification
 
 PLAIN = Style(colour=False, width=100)
@@ -161,3 +164,38 @@ def test_a_hostile_record_cannot_move_the_cursor():
 
     assert "\x1b" not in shown
     assert "\x07" not in shown
+
+
+def test_the_remedy_shows_the_line_before_and_after(script, tmp_path):
+    """Two lines, and how often it was tried."""
+    remedy = Remedy("seed it", True, (), "torch.seed()", "torch.manual_seed(0)", 3)
+    shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
+
+    assert (
+        """\
+  remedy        seed it (tried: 3 pairs of runs identical)
+  before        torch.seed()
+  after         torch.manual_seed(0)
+"""
+        in shown
+    )
+
+
+def test_a_fix_is_shown_as_a_diff(script, tmp_path):
+    """With what came of it, what was left alone, and where it was written."""
+    before = SourceFile(str(tmp_path / "a.py"), b"x = 1\n")
+    patch = Patch((PatchedFile(before, SourceFile(before.path, b"x = 2\n")),), ("why",))
+    fix = Fix(patch, str(tmp_path), 3, confirmed=True, diff_file=str(tmp_path / "r" / "fix.diff"))
+    shown = text.render(replace(different(finding(script)), fix=fix), PLAIN, str(tmp_path))
+
+    assert (
+        "fix: confirmed by 3 pairs\n  --- a/a.py\n  +++ b/a.py\n  @@ -1 +1 @@\n  -x = 1\n  +x = 2\n" in shown
+    )
+    assert "  written to r/fix.diff" in shown
+    still = replace(fix, confirmed=False, still="still differs at a.py:1")
+    shown = text.render(replace(different(finding(script)), fix=still), PLAIN, str(tmp_path))
+    assert "fix: not confirmed: still differs at a.py:1" in shown
+    none = Fix(None, str(tmp_path), refusals=tuple(f"a.py:{n}: why" for n in range(6)))
+    shown = text.render(replace(different(finding(script)), fix=none), PLAIN, str(tmp_path))
+    assert "fix: no patch could be made\n  left alone: a.py:0: why" in shown
+    assert "and 2 more" in shown

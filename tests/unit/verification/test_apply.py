@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
@@ -28,7 +29,7 @@ def fix(tmp_path):
 
 
 def contents(fix):
-    return [open(file.before.path, "rb").read() for file in fix.patch.files]
+    return [Path(file.before.path).read_bytes() for file in fix.patch.files]
 
 
 def test_all_files_are_written_and_keep_their_mode(fix, tmp_path):
@@ -89,5 +90,5 @@ def test_a_file_that_cannot_be_written_is_refused(fix, tmp_path):
 
 def test_the_diff_is_written_beside_the_records(fix, tmp_path):
     written = write_diff(fix, tmp_path)
-    assert open(written.diff_file, "rb").read() == fix.diff
+    assert Path(written.diff_file).read_bytes() == fix.diff
     assert write_diff(Fix(None, str(tmp_path)), tmp_path).diff_file == ""

@@ -109,9 +109,7 @@ def test_without_a_patch_nothing_is_run(script):
 
 
 def test_rounds_end(script):
-    lines = [
-        origin(script, 5, "hash-order", op=f"aten::op{number}") for number in range(MOST_ROUNDS + 3)
-    ]
+    lines = [origin(script, 5, "hash-order", op=f"aten::op{number}") for number in range(MOST_ROUNDS + 3)]
     verdicts, found = {}, {}
     for number, line in enumerate(lines, start=1):
         verdicts |= {f"fix-{number}-2": different(2, line), f"fix-{number}-op-1b": different(2, line)}
@@ -123,7 +121,14 @@ def test_rounds_end(script):
 
 @pytest.mark.parametrize(
     ("cause", "pairs"),
-    [("unseeded-numpy", 1), ("wall-clock", 1), ("os-entropy", 1), ("race", 3), ("hash-order", 3), ("unknown", 3)],
+    [
+        ("unseeded-numpy", 1),
+        ("wall-clock", 1),
+        ("os-entropy", 1),
+        ("race", 3),
+        ("hash-order", 3),
+        ("unknown", 3),
+    ],
 )
 def test_how_many_pairs_it_takes(cause, pairs):
     assert pairs_needed([finding(cause=cause)]) == pairs
