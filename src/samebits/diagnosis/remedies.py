@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project
 
 _WORKERS = "worker"
+_SHOWN = 4  # findings whose change is shown on the user's own line
 
 
 def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | None:
@@ -29,7 +30,7 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
     if row is None:
         return None
     remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
-    patches = propose([finding], project).patches if project is not None else ()
+    patches = propose([finding], project, most=1).patches if project is not None else ()
     if not patches:
         return remedy
     before, after = patches[0].first
@@ -39,8 +40,10 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
 def with_remedies(comparison: Comparison, project: Project | None = None) -> Comparison:
     """The comparison with a remedy for each finding that has none yet."""
     findings = tuple(
-        finding if finding.remedy is not None else replace(finding, remedy=remedy_for(finding, project))
-        for finding in comparison.findings
+        finding
+        if finding.remedy is not None
+        else replace(finding, remedy=remedy_for(finding, project if number < _SHOWN else None))
+        for number, finding in enumerate(comparison.findings)
     )
     return replace(comparison, findings=findings)
 
