@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 
 import pytest
@@ -47,6 +48,15 @@ def test_git_applies_the_diff_and_gives_the_patched_file(tmp_path, before, after
         check=True,
     )
     assert path.read_bytes() == after.encode()
+
+
+@pytest.mark.skipif(shutil.which("patch") is None, reason="no patch command")
+def test_patch_takes_a_file_name_with_a_blank(tmp_path):
+    path = tmp_path / "with blank.py"
+    path.write_text(f"{SET}\n")
+    patch = fix(path, path.read_bytes()).patches[0]
+    subprocess.run(["patch", "-p1", "-s"], cwd=tmp_path, input=patch.diff(str(tmp_path)), check=True)
+    assert path.read_text() == f"{SORTED}\n"
 
 
 @pytest.mark.parametrize("encoding", ["latin-1", "cp1252", "utf-8-sig"])

@@ -321,6 +321,12 @@ def test_a_set_is_found_behind_the_line_where_its_order_entered():
     assert "return sorted(set(TEXT))" in text_after(found.patches[0], "words")
 
 
+def test_where_the_cause_is_unknown_a_draw_that_nothing_seeds_is_suspicious():
+    text = "import random\nimport torch\n\nx = torch.tensor(random.random())  # <- here\n"
+    assert "\nrandom.seed(0)\n" in patched("unknown", text)
+    assert proposal("unknown", project(main=f"{text}\nrandom.seed(3)\n")).patches == ()
+
+
 def test_names_of_the_users_own_are_not_taken_for_builtins_or_libraries():
     text = "def hash(x): return 3\nclass torch: empty = int\ny = hash(torch.empty('3'))  # <- here\n"
     assert proposal("hash-order", project(main=text)).patches == ()

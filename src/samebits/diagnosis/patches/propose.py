@@ -158,7 +158,7 @@ def _changes(
 
 def _rules(cause: str, only: str) -> Iterator[Rule]:
     for rule in torch_calls.LAST_RESORT if only == "last" else RULES:
-        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and not only)
+        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and only != "last")
         if fits and (only != "anywhere" or rule.anywhere):
             yield rule
 
