@@ -81,22 +81,28 @@ def test_another_origin_is_patched_as_well(script):
 
 
 def test_the_same_origin_is_not_confirmed_and_named(script):
-    same = origin(script, 5, "hash-order")
-    world = World(
-        verdicts={"fix-1-2": different(2, same), "fix-1-op-1b": different(2, same)},
-        origins={"fix-1-op-1b": origins(same)},
-    )
+    same = origin(script, 6, "unseeded-numpy")
+    verdicts = {f"fix-{n}-{run}": different(2, same) for n in range(1, 7) for run in ("2", "op-1b")}
+    world = World(verdicts=verdicts, origins={f"fix-{n}-op-1b": origins(same) for n in range(1, 7)})
     found = fix(world, script, same)
     assert found.confirmed is False
-    assert found.words() == f"not confirmed: still differs at {script}:5 in step 2"
+    assert found.words() == f"not confirmed: still differs at {script}:6 in step 2"
 
 
 def test_a_patch_with_which_the_script_fails_is_not_confirmed(script):
     failed = {"status": "failed", "failure": "TypeError: no order", "exit_status": 1}
-    world = World(infos={"fix-1-1": failed, "fix-1-2": failed})
+    world = World(infos={"fix-1-1": failed, "fix-2-1": failed, "fix-3-1": failed})
     found = fix(world, script, origin(script, 5, "hash-order"))
     assert found.confirmed is False
-    assert "TypeError: no order" in found.words()
+    assert found.words() == "not confirmed: the script fails with it: TypeError: no order"
+
+
+def test_what_cannot_be_sorted_keeps_the_order_in_which_it_came(script):
+    failed = {"status": "failed", "failure": "TypeError: no order", "exit_status": 1}
+    world = World(infos={"fix-1-1": failed})
+    found = fix(world, script, origin(script, 5, "hash-order"))
+    assert found.confirmed
+    assert "x = list(dict.fromkeys(words))" in text_run(world, "fix-2-1")
 
 
 def test_without_a_patch_nothing_is_run(script):

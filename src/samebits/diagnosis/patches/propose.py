@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 RULES = (*sets.RULES, *orders.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
 _FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
+_ORDERS = ("hash-order", "unknown")
 _NO_CHANGE = {
     "race": "threads or processes share something: which of them may go first is yours to say",
     "worker-order": "workers share something: give each its own part of the data",
@@ -113,6 +114,8 @@ def _ways(
     yield _Draft({}, block, early)
     lines = lines_behind(sources, sites)
     yield _Draft(_changes(sources, causes, lines, refusals), [], early)
+    if causes & set(_ORDERS):  # elements that cannot be sorted: the order in which they came
+        yield _Draft(_changes(sources, {"id-order"}, lines, []), [], early)
     everywhere = all_lines(sources, [*lines, sources.project.script])
     yield _Draft(_changes(sources, causes, everywhere, [], only="anywhere"), [], early)
     last = _changes(sources, causes, everywhere, [], only="last")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from samebits.diagnosis.patches.edits import Change
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of, literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from samebits.diagnosis.patches.edits import Change
     from samebits.diagnosis.patches.rule import Spot
 
 _NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -39,6 +39,9 @@ _PURE = (
 _NOT_DRAWS = (
     *_NUMPY, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
+_RNG_CAUSES = causes(
+    "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order"
+)
 _SEED_CAUSES = causes(
     "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order id-order "
     "hash-order race thread-count"
@@ -222,9 +225,8 @@ def option_without_default(spot: Spot) -> Iterator[Change | Refusal]:
 
 
 RULES = (
-    Rule(_SEED_CAUSES, missing_argument, anywhere=True),
-    Rule(_SEED_CAUSES, fresh_seed, anywhere=True),
-    Rule(_SEED_CAUSES, changing_seed, anywhere=True),
+    *(Rule(_SEED_CAUSES, find) for find in (missing_argument, fresh_seed, changing_seed)),
+    *(Rule(_RNG_CAUSES, find, anywhere=True) for find in (missing_argument, fresh_seed, changing_seed)),
     Rule(causes("unseeded-torch unseeded-numpy unseeded-python"), option_without_default),
     Rule(causes("unknown"), unseeded_draw),
 )
