@@ -1,6 +1,6 @@
 # make demo      create .venv, install, and judge two examples: one identical, one not
 # make test      ruff, mypy and all tests (what CI runs)
-# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, the planted corpus
+# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
@@ -15,7 +15,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted)
+SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix)
 SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test test-slow lint bench twins planted test-gpu clean

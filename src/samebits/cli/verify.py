@@ -79,35 +79,7 @@ class VerifyCommand:
         parser.add_argument(
             "--full", action="store_true", help="do not stop the later runs at their first difference"
         )
-        parser.add_argument(
-            "--no-localise",
-            "--no-localize",
-            action="store_true",
-            help="on a difference, do not run again to find the operation",
-        )
-        parser.add_argument(
-            "--no-interventions",
-            action="store_true",
-            help="on a difference, find the operation, but do not run with one thing or another pinned",
-        )
-        parser.add_argument(
-            "--fix",
-            action="store_true",
-            help="on a difference, look for a change of your source that takes it away, try it on a copy, "
-            "and print it as a diff",
-        )
-        parser.add_argument(
-            "--apply",
-            action="store_true",
-            help="with --fix: write the change to your files if it was confirmed",
-        )
-        parser.add_argument(
-            "--budget",
-            type=seconds,
-            metavar="SECONDS",
-            help="time for explaining a difference (default: a minute, or 15 times the first run if longer)",
-        )
-        parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
+        _add_explanation_options(parser)
         parser.add_argument(
             "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"
         )
@@ -149,6 +121,39 @@ class VerifyCommand:
                 fix = apply(fix)
             result = replace(result, fix=fix)
         return print_result(result, as_json=options.json, verbose=options.verbose)
+
+
+def _add_explanation_options(parser: ScriptParser) -> None:
+    """Options for what happens when the runs differ."""
+    parser.add_argument(
+        "--no-localise",
+        "--no-localize",
+        action="store_true",
+        help="on a difference, do not run again to find the operation",
+    )
+    parser.add_argument(
+        "--no-interventions",
+        action="store_true",
+        help="on a difference, find the operation, but do not run with one thing or another pinned",
+    )
+    parser.add_argument(
+        "--fix",
+        action="store_true",
+        help="on a difference, look for a change of your source that takes it away, try it on a copy, "
+        "and print it as a diff",
+    )
+    parser.add_argument(
+        "--apply",
+        action="store_true",
+        help="with --fix: write a confirmed change to your files",
+    )
+    parser.add_argument(
+        "--budget",
+        type=seconds,
+        metavar="SECONDS",
+        help="time for explaining a difference (default: a minute, or 15 times the first run if longer)",
+    )
+    parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
 
 
 def _folder(options: argparse.Namespace) -> Path:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project
 
 _WORKERS = "worker"
+_SHOWN = 4  # findings whose change is shown on the user's own line
 
 
 def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | None:
@@ -29,7 +30,7 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
     if row is None:
         return None
     remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
-    patches = propose([finding], project).patches if project is not None else ()
+    patches = propose([finding], project, most=1).patches if project is not None else ()
     if not patches:
         return remedy
     before, after = patches[0].first
@@ -39,18 +40,21 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
 def with_remedies(comparison: Comparison, project: Project | None = None) -> Comparison:
     """The comparison with a remedy for each finding that has none yet."""
     findings = tuple(
-        finding if finding.remedy is not None else replace(finding, remedy=remedy_for(finding, project))
-        for finding in comparison.findings
+        finding
+        if finding.remedy is not None
+        else replace(finding, remedy=remedy_for(finding, project if number < _SHOWN else None))
+        for number, finding in enumerate(comparison.findings)
     )
     return replace(comparison, findings=findings)
 
 
 def op_advice(op: str) -> str:
     """What to use in place of an op that has no deterministic kernel, by its name in torch; else empty."""
-    words = set(re.split(r"[:._]+", op.lower())) - {"aten", "default", "backward", ""}
+    name = op.partition("::")[2].partition(".")[0].lower()
+    words = {word for word in name.split("_") if word} - {"backward"}
     for advice in ADVICE:
-        name = {word for word in re.split(r"[^a-z0-9]+|_", advice.pattern.lower()) if word}
-        if words and words <= name:
+        known = set(re.split(r"[^a-z0-9]+|_", advice.pattern.lower()))
+        if words and words <= known and "mps" not in known and "MPS" not in advice.op:
             return advice.instead
     return ""
 

@@ -115,7 +115,7 @@ def _first(
             lines += _quoted(label, site, style, folder)
             shown.append(site)
     lines.append("")
-    rows = _rows(finding, other, everything=verbose or finding.cause == "unknown")
+    rows = _rows(finding, other, everything=verbose or finding.cause == "unknown" or finding.kind == REPLAY)
     for label, text in rows:
         lines += _row(label, text.replace(folder + os.sep, ""), style)
     return lines

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import tempfile
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -86,9 +85,9 @@ def _unwritable(path: str, error: OSError) -> SamebitsError:
 def _replace(path: str, data: bytes) -> None:
     """Put other contents in the place of a file in one step; a link stays one, and the mode stays."""
     path = os.path.realpath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".samebits-")
+    temporary = os.path.join(os.path.dirname(path), f".samebits-{os.getpid()}-{os.path.basename(path)}")
     try:
-        with os.fdopen(handle, "wb") as file:
+        with open(temporary, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

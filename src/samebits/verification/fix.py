@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Finding
     from samebits.diagnosis.patches.source_file import Project
+    from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
     from samebits.verification.tools import Tools
 
@@ -117,6 +118,8 @@ class _Search:
         self._tried += 1
         series = self._patched_series(project)
         first = series.run(self._plan(0, needed))
+        if fitness.failure((first, first), self._series.request.target):
+            return _Trial(0, _how_failed(first))
         for number in range(1, needed + 1):
             second = series.run(self._plan(number, needed, first.record))
             found = self._judged(Pair(first, second))
@@ -178,6 +181,12 @@ class _Search:
         patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
         confirmed = not trial.words
         return Fix(patch, self._original.root, trial.pairs, confirmed, still=trial.words, tried=self._tried)
+
+
+def _how_failed(run: ScriptRun) -> str:
+    """How a run with a patch failed."""
+    said = run.info.failure if run.info is not None else ""
+    return f"the script fails with it: {said or f'exit status {run.status}'}"
 
 
 def _is_another(found: Comparison | None, before: Sequence[Finding]) -> bool:

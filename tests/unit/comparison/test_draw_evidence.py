@@ -169,6 +169,12 @@ def test_draws_alone_are_no_difference():
     assert not judge(a, b).notes
 
 
+def test_the_draws_that_are_named_are_there_as_values():
+    """Op, line and cause of each, those that can have mattered first."""
+    found = origin(make(1, draws=[("os.getpid", 1, 8)]), make(2, draws=[("os.getpid", 2, 8)]))
+    assert [(s.op, s.site.line, s.cause) for s in found.sources] == [("os.getpid", 8, "environment")]
+
+
 def test_draws_do_not_shift_the_alignment():
     """One run reads a clock more often: the origin is the same."""
     extra = [("time.time", n, 8) for n in range(30)]

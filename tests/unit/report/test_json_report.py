@@ -9,14 +9,26 @@ from dataclasses import replace
 from report_builders import different, finding, identical
 
 from samebits.comparison.replayed import replayed
+from samebits.comparison.results import Remedy, Source
+from samebits.diagnosis.patches.edits import Patch, PatchedFile
+from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import json as json_report
+from samebits.verification.fix_results import Fix
 
 SITE = {"file": str, "line": int, "function": str}
 DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}
-REMEDY = {"text": str, "confirmed": (bool, None)}
+REMEDY = {
+    "text": str, "confirmed": (bool, None), "pairs": int, "controls": [str], "before": (str, None),
+    "after": (str, None),
+}  # fmt: skip
+SOURCE = {"op": str, "site": (SITE, None), "cause": str}
+FIX = {
+    "diff": (str, None), "diff_file": (str, None), "changes": [str], "confirmed": (bool, None), "pairs": int,
+    "still": (str, None), "refusals": [str], "applied": bool,
+}  # fmt: skip
 FINDING = {
     "kind": str,
     "step": (int, None),
@@ -28,6 +40,9 @@ FINDING = {
     "difference": (DIFFERENCE, None),
     "cause": str,
     "evidence": [str],
+    "confirmed_by": str,
+    "entered_site": (SITE, None),
+    "sources": [SOURCE],
     "remedy": (REMEDY, None),
 }
 SKIPPED = {"reason": str, "op": str, "calls": int}
@@ -117,3 +132,27 @@ def test_operations_that_do_not_repeat_are_findings_of_their_own_kind():
     assert [item["kind"] for item in decoded["findings"]] == ["op", "replay"]
     assert decoded["replay"]["unrepeated"] == 1
     assert decoded["replay"]["skipped"] == [{"reason": "view", "op": "aten::t.default", "calls": 9}]
+
+
+def test_sources_and_a_remedy_that_was_tried():
+    """What main lines of evidence say is there as values too."""
+    source = Source("time.time", Site("/code/train.py", 4, "f"), "wall-clock")
+    remedy = Remedy("a number", True, ("clock",), "x = time.time()", "x = 0.0", 1)
+    found = finding(sources=(source, replace(source, site=None)), remedy=remedy)
+
+    decoded = json.loads(json_report.render(different(found).comparison))
+
+    assert complaints(decoded, SCHEMA) == []
+    assert decoded["findings"][0]["sources"][0]["op"] == "time.time"
+    assert decoded["findings"][0]["remedy"]["after"] == "x = 0.0"
+
+
+def test_schema_of_a_fix():
+    """With a patch and without one; the key is there only where one was asked for."""
+    file = PatchedFile(SourceFile("/code/a.py", b"x = 1\n"), SourceFile("/code/a.py", b"x = 2\n"))
+    fixes = [Fix(Patch((file,), ("why",)), "/code", 3, confirmed=True), Fix(None, "/code", refusals=("why",))]
+
+    for fix in fixes:
+        decoded = json.loads(json_report.render(different(finding()).comparison, fix))
+        assert complaints(decoded, {**SCHEMA, "fix": FIX}) == []
+    assert "fix" not in json.loads(json_report.render(identical().comparison))

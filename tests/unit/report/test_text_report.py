@@ -9,12 +9,15 @@ import pytest
 from report_builders import different, finding, identical, run
 
 from samebits.comparison.replayed import replayed
-from samebits.comparison.results import Comparison
+from samebits.comparison.results import Comparison, Remedy
+from samebits.diagnosis.patches.edits import Patch, PatchedFile
+from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import text
 from samebits.report.style import Style
+from samebits.verification.fix_results import Fix
 from samebits.verification.results import Verification
 
 PLAIN = Style(colour=False, width=100)
@@ -51,15 +54,13 @@ first difference: step 2, aten::randn.default in module net.drop
   train.py:3 in training_step
     > x = x + torch.randn(6, 4)  # the culprit
 
-  what went in  f32[6, 4]: the same bits in both runs
   what came out f32[6, 4]: 24 of 24 elements differ, by up to 2.513 (1 074 266 112 ULP)
                 first at [0, 0]: 0.33669036626815796 in run 1, 1.9269152879714966 in run 2
   cause         unseeded-torch
-                - the generator was seeded by torch.seed() at train.py:2, with another value in each
-                  run
+  why           step 2: train.py:3 drew from torch's global generator, which nothing seeds
   remedy        call torch.manual_seed(...) instead
 
-  runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to fetch the values
+  runs          6 in 21 s: 2 to compare, 2 to find the operation, 2 to go on with equal values
 """
     assert shown.startswith(expected)
     assert shown.splitlines()[-1].endswith("train-verify-1/op-1b.sbr --events op --step 2")
@@ -200,3 +201,38 @@ def test_all_operations_repeated():
 
     assert "1 call of 1 operation executed again in 1 step, all gave the same bits" in shown
     assert "repeat" not in shown
+
+
+def test_the_remedy_shows_the_line_before_and_after(script, tmp_path):
+    """Two lines, and how often it was tried."""
+    remedy = Remedy("seed it", True, (), "torch.seed()", "torch.manual_seed(0)", 3)
+    shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
+
+    assert (
+        """\
+  remedy        seed it (tried: 3 pairs of runs identical)
+  before        torch.seed()
+  after         torch.manual_seed(0)
+"""
+        in shown
+    )
+
+
+def test_a_fix_is_shown_as_a_diff(script, tmp_path):
+    """With what came of it, what was left alone, and where it was written."""
+    before = SourceFile(str(tmp_path / "a.py"), b"x = 1\n")
+    patch = Patch((PatchedFile(before, SourceFile(before.path, b"x = 2\n")),), ("why",))
+    fix = Fix(patch, str(tmp_path), 3, confirmed=True, diff_file=str(tmp_path / "r" / "fix.diff"))
+    shown = text.render(replace(different(finding(script)), fix=fix), PLAIN, str(tmp_path))
+
+    assert (
+        "fix: confirmed by 3 pairs\n  --- a/a.py\n  +++ b/a.py\n  @@ -1 +1 @@\n  -x = 1\n  +x = 2\n" in shown
+    )
+    assert "  written to r/fix.diff" in shown
+    still = replace(fix, confirmed=False, still="still differs at a.py:1")
+    shown = text.render(replace(different(finding(script)), fix=still), PLAIN, str(tmp_path))
+    assert "fix: not confirmed: still differs at a.py:1" in shown
+    none = Fix(None, str(tmp_path), refusals=tuple(f"a.py:{n}: why" for n in range(6)))
+    shown = text.render(replace(different(finding(script)), fix=none), PLAIN, str(tmp_path))
+    assert "fix: no patch could be made\n  left alone: a.py:0: why" in shown
+    assert "and 2 more" in shown

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import os
 from dataclasses import dataclass, field
-from itertools import zip_longest
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 RULES = (*sets.RULES, *orders.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
 _FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
+_ORDERS = ("hash-order", "unknown")
 _NO_CHANGE = {
     "race": "threads or processes share something: which of them may go first is yours to say",
     "worker-order": "workers share something: give each its own part of the data",
@@ -66,16 +67,17 @@ class _Draft:
         return _Draft(both, [*self.script, *other.script], self.early or other.early)
 
 
-def propose(findings: Iterable[Finding], project: Project) -> Proposal:
+def propose(findings: Iterable[Finding], project: Project, most: int | None = None) -> Proposal:
     """The patches that may take the origins away.
 
     Args:
         findings: the origins.
         project: the files of the user.
+        most: how many ways are looked for, for each finding; all by default.
     """
     sources = Sources(project)
     refusals: list[str] = []
-    drafts = [list(_drafts(sources, finding, refusals)) for finding in findings]
+    drafts = [list(islice(_drafts(sources, finding, refusals), most)) for finding in findings]
     patches: dict[tuple[bytes, ...], Patch] = {}
     for column in zip_longest(*drafts):
         together = _Draft()
@@ -110,10 +112,13 @@ def _ways(
     near = _changes(sources, causes, named_lines(sources, sites), refusals)
     yield _Draft(near, block if _global_draw(finding) else [], early)
     yield _Draft({}, block, early)
-    behind = _changes(sources, causes, lines_behind(sources, sites), refusals)
-    yield _Draft(behind, [], early)
-    yield _Draft(_changes(sources, causes, all_lines(sources), [], only="anywhere"), [], early)
-    last = _changes(sources, causes, all_lines(sources), [], only="last")
+    lines = lines_behind(sources, sites)
+    yield _Draft(_changes(sources, causes, lines, refusals), [], early)
+    if causes & set(_ORDERS):  # elements that cannot be sorted: the order in which they came
+        yield _Draft(_changes(sources, {"id-order"}, lines, []), [], early)
+    everywhere = all_lines(sources, [*lines, sources.project.script])
+    yield _Draft(_changes(sources, causes, everywhere, [], only="anywhere"), [], early)
+    last = _changes(sources, causes, everywhere, [], only="last")
     yield _Draft(last, block, early)
 
 
@@ -156,7 +161,7 @@ def _changes(
 
 def _rules(cause: str, only: str) -> Iterator[Rule]:
     for rule in torch_calls.LAST_RESORT if only == "last" else RULES:
-        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and not only)
+        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and only != "last")
         if fits and (only != "anywhere" or rule.anywhere):
             yield rule
 

@@ -85,9 +85,10 @@ def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
     return _lines_of(found.values())
 
 
-def all_lines(sources: Sources) -> Lines:
-    """Every line of the project."""
-    return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in sources.all()}
+def all_lines(sources: Sources, paths: Iterable[str]) -> Lines:
+    """Every line of some files."""
+    found = (sources.syntax(path) for path in dict.fromkeys(paths))
+    return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in found if s is not None}
 
 
 def _statements_at(sources: Sources, sites: Iterable[Site]) -> list[Place]:
@@ -133,10 +134,10 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[P
     function = syntax.function(name)
     if function is not None and any(a.arg == name.id for a in parameters(function)):
         yield from _callers(sources, function)
-    for node in syntax.nodes:
-        if isinstance(node, _DEFINITIONS) and node.name == name.id:
+    for node in syntax.named(name.id):
+        if isinstance(node, _DEFINITIONS):
             yield syntax, node
-        elif isinstance(node, ast.Name) and node.id == name.id and node is not name:
+        elif isinstance(node, ast.Name) and node is not name:
             other = syntax.statement(node)
             changes = not isinstance(node.ctx, ast.Load) or _may_change(syntax, node)
             if other is not None and changes and syntax.function(node) in (function, None):
@@ -145,10 +146,10 @@ def _behind_name(sources: Sources, syntax: Syntax, name: ast.Name) -> Iterator[P
 
 def _behind_attribute(sources: Sources, wanted: ast.Attribute) -> Iterator[Place]:
     for other in sources.all():
-        for node in other.nodes:
-            if isinstance(node, _DEFINITIONS) and node.name == wanted.attr:
+        for node in other.named(wanted.attr):
+            if isinstance(node, _DEFINITIONS):
                 yield other, node
-            elif isinstance(node, ast.Attribute) and node.attr == wanted.attr and node is not wanted:
+            elif isinstance(node, ast.Attribute) and node is not wanted:
                 stores = not isinstance(node.ctx, ast.Load) or _may_change(other, node)
                 statement = other.statement(node) if stores else None
                 if statement is not None:
@@ -169,10 +170,10 @@ def _imported(sources: Sources, syntax: Syntax, full: str) -> Iterator[Place]:
     module, _, name = full.rpartition(".")
     file = sources.project.module(module, syntax.file.path) if module else None
     other = sources.syntax(file.path) if file is not None else None
-    for node in other.nodes if other is not None else ():
-        if isinstance(node, _DEFINITIONS) and node.name == name and other is not None:
+    for node in other.named(name) if other is not None else ():
+        if isinstance(node, _DEFINITIONS) and other is not None:
             yield other, node
-        elif isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Store) and other:
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and other is not None:
             statement = other.statement(node)
             if statement is not None:
                 yield other, statement
@@ -183,9 +184,9 @@ def _callers(sources: Sources, function: ast.AST) -> Iterator[Place]:
     if not name or not isinstance(function, FUNCTIONS):
         return
     for syntax in sources.all():
-        for node in syntax.nodes:
-            called = node.func if isinstance(node, ast.Call) else None
-            last = getattr(called, "attr", getattr(called, "id", ""))
-            statement = syntax.statement(node) if last == name else None
+        for node in syntax.named(name):
+            above = syntax.parent(node)
+            is_called = isinstance(above, ast.Call) and above.func is node
+            statement = syntax.statement(node) if is_called else None
             if statement is not None:
                 yield syntax, statement

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from samebits.diagnosis.patches.edits import Change
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of, literal_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from samebits.diagnosis.patches.edits import Change
     from samebits.diagnosis.patches.rule import Spot
 
 _NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
@@ -36,6 +36,12 @@ CHANGING = (
 _PURE = (
     "builtins.", "time.", "datetime.", "os.", "uuid.", "secrets.", "sys.", "math.", "hashlib.", "socket.",
 )  # fmt: skip
+_NOT_DRAWS = (
+    *_NUMPY, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
+)  # fmt: skip
+_RNG_CAUSES = causes(
+    "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order"
+)
 _SEED_CAUSES = causes(
     "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order id-order "
     "hash-order race thread-count"
@@ -192,6 +198,18 @@ def _modules(spot: Spot) -> set[str]:
     return {name for name, full in spot.syntax.imports.items() if f"{full}.".startswith(_PURE)}
 
 
+def unseeded_draw(spot: Spot) -> Iterator[Change | Refusal]:
+    """A draw from a global generator that the file never seeds: what to seed, where nothing else is known."""
+    syntax = spot.syntax
+    calls = (node for node in syntax.nodes if isinstance(node, ast.Call) and node.args)
+    seeded = {SEEDERS[name] for call in calls if (name := syntax.name(call.func)) in SEEDERS}
+    for call in spot.calls():
+        module, _, function = syntax.name(call.func).rpartition(".")
+        library = {"random": "random", "numpy.random": "numpy"}.get(module, "")
+        if library and library not in seeded and function not in _NOT_DRAWS:
+            yield Change((), f"a seed for {library}", 0, (f"seed:{library}",))
+
+
 def option_without_default(spot: Spot) -> Iterator[Change | Refusal]:
     """`add_argument("--seed", type=int)`: None unless it is given."""
     for call in spot.calls():
@@ -207,10 +225,10 @@ def option_without_default(spot: Spot) -> Iterator[Change | Refusal]:
 
 
 RULES = (
-    Rule(_SEED_CAUSES, missing_argument),
-    Rule(_SEED_CAUSES, fresh_seed),
-    Rule(_SEED_CAUSES, changing_seed),
+    *(Rule(_SEED_CAUSES, find) for find in (missing_argument, fresh_seed, changing_seed)),
+    *(Rule(_RNG_CAUSES, find, anywhere=True) for find in (missing_argument, fresh_seed, changing_seed)),
     Rule(causes("unseeded-torch unseeded-numpy unseeded-python"), option_without_default),
+    Rule(causes("unknown"), unseeded_draw),
 )
 
 

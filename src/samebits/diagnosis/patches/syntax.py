@@ -120,6 +120,19 @@ class Syntax:
         holding = [n for n in self.nodes if isinstance(n, ast.stmt) and line in self.header(n)]
         return holding[-1] if holding else None  # `ast.walk` goes from the outside in
 
+    def named(self, name: str) -> list[ast.AST]:
+        """The names, attributes and definitions of that name."""
+        return self._index.get(name, [])
+
+    @cached_property
+    def _index(self) -> dict[str, list[ast.AST]]:
+        found: dict[str, list[ast.AST]] = {}
+        for node in self.nodes:
+            name = getattr(node, "id", getattr(node, "attr", getattr(node, "name", None)))
+            if isinstance(name, str):
+                found.setdefault(name, []).append(node)
+        return found
+
     @cached_property
     def imports(self) -> dict[str, str]:
         """Local name -> full name of what was imported under it."""

@@ -145,7 +145,7 @@ def _removed(spot: Spot, call: ast.Call, keyword: ast.keyword) -> Edit:
 RULES = (
     Rule(causes("uninitialized"), uninitialized),
     Rule(causes("nondeterministic-kernel"), kernels, on_sight=False),
-    Rule(causes("thread-count environment wall-clock"), threads),
+    Rule(causes("thread-count environment wall-clock"), threads, anywhere=True),
     Rule(causes("autotuning nondeterministic-kernel"), benchmarks, on_sight=False),
     Rule(causes("worker-order race"), loaders),
 )

@@ -137,7 +137,7 @@ def _timed(spot: Spot, call: ast.Call, key: ast.expr) -> bool:
 
 
 RULES = (
-    Rule(causes("autotuning wall-clock thread-count"), fastest),
+    Rule(causes("autotuning wall-clock thread-count"), fastest, anywhere=True),
     Rule(causes("os-entropy"), entropy),
     Rule(causes("wall-clock"), clock, on_sight=False),
     Rule(causes("environment worker-order"), process, on_sight=False),

@@ -1,0 +1,58 @@
+"""Findings and projects of a few lines, for tests of patches."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Finding, Source
+from samebits.diagnosis.patches.propose import Proposal, propose
+from samebits.diagnosis.patches.source_file import Project, SourceFile
+from samebits.hooks.frames import Site
+
+if TYPE_CHECKING:
+    from samebits.diagnosis.patches.edits import Patch
+
+ROOT = "/code"
+MARK = "# <-"
+
+
+def project(**texts: str | bytes) -> Project:
+    """A project of modules; the first one is the script."""
+    files = []
+    for name, text in texts.items():
+        data = text if isinstance(text, bytes) else textwrap.dedent(text).lstrip("\n").encode()
+        files.append(SourceFile(f"{ROOT}/{name}.py", data))
+    return Project(ROOT, files[0].path, tuple(files))
+
+
+def site_of(files: Project, mark: str = MARK, function: str = "f") -> Site:
+    """The line with a mark."""
+    for file in files.files:
+        for number, line in enumerate(file.text.splitlines(), start=1):
+            if mark in line:
+                return Site(file.path, number, function)
+    raise AssertionError(f"no line with {mark}")
+
+
+def finding(cause: str, site: Site | None, *ops: str, kind: str = "op") -> Finding:
+    """An origin, with sources on its own line."""
+    sources = tuple(Source(op, site, cause) for op in ops)
+    return Finding(kind, 0, "aten::mm", None, site, None, None, cause=cause, sources=sources)
+
+
+def proposal(cause: str, files: Project, *ops: str) -> Proposal:
+    """What is proposed for a cause at the marked line."""
+    return propose([finding(cause, site_of(files), *ops)], files)
+
+
+def text_after(patch: Patch, name: str = "") -> str:
+    """A file with a patch."""
+    return next(f.after.text for f in patch.files if name in f.after.path)
+
+
+def patched(cause: str, text: str, *ops: str) -> str:
+    """A script of one file with the first patch; the text itself where there is none."""
+    files = project(main=text)
+    patches = proposal(cause, files, *ops).patches
+    return text_after(patches[0]) if patches else files.files[0].text

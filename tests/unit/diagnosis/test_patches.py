@@ -1,0 +1,375 @@
+"""Lines before and after the patch that each cause gets."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from patch_support import finding, patched, project, proposal, site_of, text_after
+
+from samebits.diagnosis.patches.propose import propose
+
+# cause, sources, line before, line after. The line carries the mark.
+LINES = [
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.default_rng()",
+        "r = np.random.default_rng(0)",
+    ),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.default_rng(seed=None)",
+        "r = np.random.default_rng(seed=0)",
+    ),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "r = np.random.RandomState(None)",
+        "r = np.random.RandomState(0)",
+    ),
+    ("unseeded-numpy", "numpy.random.SeedSequence", "g = Generator(PCG64())", "g = Generator(PCG64(0))"),
+    ("unseeded-python", "random.Random", "r = random.Random()", "r = random.Random(0)"),
+    ("unseeded-python", "random.seed", "random.seed()", "random.seed(0)"),
+    ("os-entropy", "numpy.random.SeedSequence", "np.random.seed(None)", "np.random.seed(0)"),
+    ("unseeded-torch", "", "torch.seed()", "torch.manual_seed(0)"),
+    ("unknown", "", "gen.seed()", "gen.manual_seed(0)"),
+    ("wall-clock", "time.time", "seed = int(time.time() * 1000) % 2**32", "seed = 0"),
+    ("wall-clock", "time.time", "torch.manual_seed(int(time.time()))", "torch.manual_seed(0)"),
+    ("wall-clock", "time.time", "x = torch.tensor(time.time())", "x = torch.tensor(0.0)"),
+    (
+        "wall-clock",
+        "datetime.datetime.now",
+        "d = datetime.datetime.now()",
+        "d = datetime.datetime(2000, 1, 1)",
+    ),
+    ("environment", "os.getpid", "torch.manual_seed(1000 + os.getpid())", "torch.manual_seed(0)"),
+    ("environment", "os.getpid", "random.seed(os.getpid() + worker_id)", "random.seed(0 + worker_id)"),
+    ("environment", "os.getpid", "x = torch.tensor(os.getpid())", "x = torch.tensor(0)"),
+    (
+        "os-entropy",
+        "os.urandom",
+        's = int.from_bytes(os.urandom(4), "little"); torch.manual_seed(s)',
+        "s = 0; torch.manual_seed(s)",
+    ),
+    ("os-entropy", "random.SystemRandom", "r = random.SystemRandom()", "r = random.Random(0)"),
+    (
+        "os-entropy",
+        "uuid.uuid4",
+        "k = uuid.uuid4().hex",
+        "k = uuid.UUID(int=random.getrandbits(128), version=4).hex",
+    ),
+    ("os-entropy", "secrets.choice", "x = secrets.choice(y)", "x = random.choice(y)"),
+    ("os-entropy", "secrets.randbelow", "x = secrets.randbelow(9)", "x = random.randrange(9)"),
+    ("hash-order", "", "x = list(set(words))", "x = sorted(set(words))"),
+    ("hash-order", "", "for w in {*a, *b}: f(w)", "for w in sorted({*a, *b}): f(w)"),
+    (
+        "hash-order",
+        "",
+        "d = {w: i for i, w in enumerate(set(words))}",
+        "d = {w: i for i, w in enumerate(sorted(set(words)))}",
+    ),
+    ("hash-order", "", 't = ",".join(set(a) | set(b))', 't = ",".join(sorted(set(a) | set(b)))'),
+    ("hash-order", "", "x = [*frozenset(a)]", "x = [*sorted(frozenset(a))]"),
+    (
+        "hash-order",
+        "",
+        "x = sum(v for v in a.keys() & b.keys())",
+        "x = sum(v for v in sorted(a.keys() & b.keys()))",
+    ),
+    ("hash-order", "", "b = hash(x) % 32", "b = zlib.crc32(repr(x).encode()) % 32"),
+    ("id-order", "", "x = list({s for s in samples})", "x = list(dict.fromkeys(s for s in samples))"),
+    ("id-order", "", "x = list(set(samples))", "x = list(dict.fromkeys(samples))"),
+    ("id-order", "", "x = sorted(nodes, key=id)", "x = list(nodes)"),
+    ("id-order", "", "nodes.sort(key=id)", "nodes.sort(key=lambda _: 0)"),
+    (
+        "id-order",
+        "",
+        "g = torch.Generator().manual_seed(hash(self) % 2**31)",
+        "g = torch.Generator().manual_seed(0)",
+    ),
+    ("environment", "os.listdir", "x = os.listdir(p)", "x = sorted(os.listdir(p))"),
+    (
+        "environment",
+        "os.scandir",
+        "x = [e.path for e in glob.glob(p)]",
+        "x = [e.path for e in sorted(glob.glob(p))]",
+    ),
+    (
+        "environment",
+        "os.scandir",
+        "for e in os.scandir(p): f(e)",
+        "for e in sorted(os.scandir(p), key=lambda entry: entry.name): f(e)",
+    ),
+    (
+        "environment",
+        "os.listdir",
+        "x = [f for f in Path(p).iterdir()]",
+        "x = [f for f in sorted(Path(p).iterdir())]",
+    ),
+    ("race", "concurrent.futures.as_completed", "for f in as_completed(fs): g(f)", "for f in fs: g(f)"),
+    (
+        "race",
+        "concurrent.futures.as_completed",
+        "for f in as_completed(s(i) for i in z): g(f)",
+        "for f in [s(i) for i in z]: g(f)",
+    ),
+    (
+        "race",
+        "multiprocessing.pool.imap_unordered",
+        "x = list(p.imap_unordered(f, z))",
+        "x = list(p.imap(f, z))",
+    ),
+    (
+        "worker-order",
+        "",
+        "l = DataLoader(d, num_workers=2, in_order=False)",
+        "l = DataLoader(d, num_workers=2, in_order=True)",
+    ),
+    ("uninitialized", "", "x = torch.empty(3, 4)", "x = torch.zeros(3, 4)"),
+    ("uninitialized", "", "x = torch.empty_like(y)", "x = torch.zeros_like(y)"),
+    ("uninitialized", "", "x = y.new_empty(3)", "x = y.new_zeros(3)"),
+    ("uninitialized", "", "x = np.empty((3, n), dtype=np.float32)", "x = np.zeros((3, n), dtype=np.float32)"),
+    ("uninitialized", "", "x = torch.Tensor(3, len(y))", "x = torch.zeros(3, len(y))"),
+    ("thread-count", "os.getpid", "torch.set_num_threads(1 + os.getpid() % 4)", "torch.set_num_threads(1)"),
+    ("autotuning", "", "best = min((1, 2), key=lambda n: time.time() - f(n))", "best = next(iter((1, 2)))"),
+    ("autotuning", "", "torch.backends.cudnn.benchmark = True", "torch.backends.cudnn.benchmark = False"),
+]
+
+HEAD = """
+    import datetime
+    import glob
+    import os
+    import random
+    import secrets
+    import time
+    import uuid
+    import zlib
+    from concurrent.futures import as_completed
+    from pathlib import Path
+
+    import numpy as np
+    import torch
+    from numpy.random import PCG64, Generator
+    from torch.utils.data import DataLoader
+
+    random.seed(0)
+    gen = torch.Generator()
+"""
+
+# What is not to be changed: the reason must say why.
+REFUSED = [
+    ("wall-clock", "time.time", "while time.time() < deadline: train()", "a duration decides"),
+    ("wall-clock", "time.perf_counter", "took = time.perf_counter() - start", "a duration decides"),
+    ("id-order", "", "shards[id(x) % 3].append(x)", "is an address"),
+    ("os-entropy", "tempfile.mkstemp", "h, p = tempfile.mkstemp()", "names of temporary files"),
+    ("uninitialized", "", "rows.resize_(4, 3)", "leaves memory unwritten"),
+    ("race", "concurrent.futures.as_completed", "for f in as_completed(fs, timeout=3): g(f)", "time limit"),
+    ("race", "", "optimizer.step()", "which of them may go first is yours to say"),
+    ("unknown", "", "x = read_numbers()", "nothing on the lines that lead there is suspicious"),
+    ("hash-order", "", "x = set(words).pop()", "takes any element"),
+]
+
+# Already in order, or of no account: nothing is proposed.
+UNTOUCHED = [
+    ("hash-order", "x = sorted(set(words))"),
+    ("hash-order", "n = len(set(words))"),
+    ("hash-order", "x = {f(w) for w in set(words)}"),
+    ("hash-order", "x = max(len(w) for w in set(words))"),
+    ("environment", "x = sorted(os.listdir(p))"),
+    ("environment", "x = sorted(f(n) for n in os.listdir(p))"),
+    ("unseeded-numpy", "r = np.random.default_rng(3)"),
+    ("uninitialized", "x = torch.zeros(3)"),
+    ("uninitialized", "x = torch.Tensor([1, 2])"),
+]
+
+
+@pytest.mark.parametrize(("cause", "source", "before", "after"), LINES)
+def test_line(cause, source, before, after):
+    ops = (source,) if source else ()
+    found = patched(cause, f"{HEAD}    {before}  # <- here\n", *ops)
+    assert f"\n{after}  # <- here\n" in found
+    ast.parse(found)
+
+
+@pytest.mark.parametrize(("cause", "source", "before", "after"), LINES)
+def test_second_patch_changes_nothing_of_it(cause, source, before, after):
+    """What was patched is not patched again, so that a patch can be applied and verify be run again."""
+    ops = (source,) if source else ()
+    once = project(main=patched(cause, f"{HEAD}    {before}  # <- here\n", *ops))
+    again = proposal(cause, once, *ops).patches if "num_workers" not in before else ()
+    assert all(after in text_after(patch, "main") for patch in again)
+
+
+@pytest.mark.parametrize(("cause", "source", "line", "reason"), REFUSED)
+def test_refused_with_a_reason(cause, source, line, reason):
+    files = project(main=f"{HEAD}    import tempfile\n    {line}  # <- here\n")
+    found = proposal(cause, files, *((source,) if source else ()))
+    assert found.patches == ()
+    assert any(reason in why for why in found.refusals)
+
+
+@pytest.mark.parametrize(("cause", "line"), UNTOUCHED)
+def test_left_as_it_is(cause, line):
+    head = HEAD.replace("random.seed(0)", "random.seed(0)\n    np.random.seed(0)")
+    files = project(main=f"{head}    {line}  # <- here\n")
+    assert proposal(cause, files).patches == ()
+
+
+@pytest.mark.parametrize(
+    ("cause", "seed"),
+    [
+        ("unseeded-python", "random.seed(0)"),
+        ("unseeded-numpy", "numpy.random.seed(0)"),
+        ("unseeded-torch", "torch.manual_seed(0)"),
+    ],
+)
+def test_seeds_follow_the_imports(cause, seed):
+    text = """
+        "Doc."
+        from __future__ import annotations
+        import torch
+
+        def f(): ...
+
+        x = f()  # <- here
+    """
+    lines = patched(cause, text).splitlines()
+    assert lines.index(seed) < lines.index("def f(): ...")
+    assert lines.index(seed) > lines.index("import torch")
+    assert proposal(cause, project(main="\n".join(lines) + "\n")).patches == () or cause == "unseeded-torch"
+
+
+def test_the_seed_block_of_a_script_that_has_it_is_not_repeated():
+    files = project(main="import torch\n\ntorch.manual_seed(0)\n\nx = torch.rand(3)  # <- here\n")
+    assert proposal("unseeded-torch", files).patches == ()
+
+
+def test_the_usual_seed_of_the_script_is_taken():
+    text = "import random\nimport torch\n\nx = random.random()  # <- here\ntorch.manual_seed(42)\n"
+    assert "\nrandom.seed(42)\n" in patched("unseeded-python", text, "random.random")
+
+
+def test_seeds_come_before_a_module_that_draws_while_it_is_imported():
+    files = project(
+        main="import torch\nfrom model import net\n\nnet(torch.ones(3))\n",
+        model="import torch\nnet = torch.nn.Linear(3, 3)  # <- here\n",
+    )
+    found = propose([finding("unseeded-torch", site_of(files, function="<module>"))], files)
+    text = text_after(found.patches[0], "main")
+    assert text.index("torch.manual_seed(0)") < text.index("from model")
+
+
+def test_a_generator_made_in_a_loop_is_seeded_from_one_that_goes_on():
+    text = """
+        import numpy as np
+
+        for step in range(3):
+            noise = np.random.default_rng().normal(size=3)  # <- here
+    """
+    found = patched("unseeded-numpy", text, "numpy.random.SeedSequence")
+    assert "default_rng(np.random.randint(2**31)).normal" in found
+    assert "\nnp.random.seed(0)\n" in found
+
+
+def test_a_default_of_none_becomes_a_number():
+    text = """
+        import numpy as np
+
+        def make(count, seed=None):
+            return np.random.default_rng(seed).normal(size=count)  # <- here
+    """
+    assert "def make(count, seed=0):" in patched("unseeded-numpy", text, "numpy.random.SeedSequence")
+
+
+def test_a_set_with_a_name_is_sorted_where_it_is_iterated():
+    text = """
+        decay, plain = set(), set()
+        decay.add("a")
+        for name in decay:  # <- here
+            print(name)
+    """
+    assert "for name in sorted(decay):" in patched("hash-order", text)
+
+
+def test_a_set_of_objects_with_a_name_becomes_a_dict():
+    text = """
+        seen = {start}
+        for _ in range(3):
+            seen |= {near for node in seen for near in node.near}
+        seen.add(last)
+        order = [node.row for node in seen]  # <- here
+    """
+    found = patched("id-order", text)
+    assert "seen = dict.fromkeys([start])" in found
+    assert "seen |= dict.fromkeys(near for node in seen for near in node.near)" in found
+    assert "seen[last] = None" in found
+
+
+def test_a_set_of_objects_that_is_used_as_one_is_left_alone():
+    text = "seen = {start}\nseen -= {other}\norder = [n for n in seen]  # <- here\n"
+    assert proposal("id-order", project(main=text)).patches == ()
+
+
+def test_a_set_is_found_behind_the_line_where_its_order_entered():
+    files = project(
+        main="from words import vocabulary\nx = encode(vocabulary())  # <- here\n",
+        words="def vocabulary():\n    return list(set(TEXT))\n",
+    )
+    found = proposal("unknown", files)
+    assert "return sorted(set(TEXT))" in text_after(found.patches[0], "words")
+
+
+def test_where_the_cause_is_unknown_a_draw_that_nothing_seeds_is_suspicious():
+    text = "import random\nimport torch\n\nx = torch.tensor(random.random())  # <- here\n"
+    assert "\nrandom.seed(0)\n" in patched("unknown", text)
+    assert proposal("unknown", project(main=f"{text}\nrandom.seed(3)\n")).patches == ()
+
+
+def test_names_of_the_users_own_are_not_taken_for_builtins_or_libraries():
+    text = "def hash(x): return 3\nclass torch: empty = int\ny = hash(torch.empty('3'))  # <- here\n"
+    assert proposal("hash-order", project(main=text)).patches == ()
+    assert proposal("uninitialized", project(main=text)).patches == ()
+
+
+def test_a_kernel_gets_deterministic_algorithms_once():
+    text = "import torch\n\nx = table.index_add(0, i, v)  # <- here\n"
+    once = patched("nondeterministic-kernel", text)
+    assert "\ntorch.use_deterministic_algorithms(True)\n" in once
+    assert "CUBLAS" not in once
+    assert proposal("nondeterministic-kernel", project(main=once)).patches == ()
+
+
+def test_a_script_that_names_cuda_gets_the_workspace_too():
+    text = "import torch\n\nx = (a.cuda() @ b)  # <- here\n"
+    found = patched("nondeterministic-kernel", text)
+    assert 'os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"' in found
+    assert found.startswith("import torch\nimport os\n")
+
+
+def test_deterministic_algorithms_that_are_off_are_switched_on():
+    text = "import torch\ntorch.use_deterministic_algorithms(False)\nx = a @ b  # <- here\n"
+    assert "use_deterministic_algorithms(True)" in patched("nondeterministic-kernel", text)
+
+
+def test_workers_that_share_are_done_without():
+    text = """
+        from torch.utils.data import DataLoader
+        loader = DataLoader(d, 8, num_workers=2, multiprocessing_context="fork", prefetch_factor=4)
+        for x in loader:  # <- here
+            f(x)
+    """
+    assert "DataLoader(d, 8, num_workers=0)" in patched("worker-order", text)
+
+
+def test_several_origins_are_patched_together():
+    files = project(
+        main="import numpy as np\nimport torch\nx = np.random.rand(3)  # <- a\ny = torch.rand(3)  # <- b\n"
+    )
+    findings = [
+        finding("unseeded-numpy", site_of(files, "<- a"), "numpy.random.rand"),
+        finding("unseeded-torch", site_of(files, "<- b")),
+    ]
+    text = text_after(propose(findings, files).patches[0])
+    assert "np.random.seed(0)\ntorch.manual_seed(0)\n" in text

@@ -1,0 +1,87 @@
+"""Every cause has a remedy, in the user's terms, and names the controls that do the same."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from patch_support import finding, project, site_of
+
+from samebits.comparison.results import Comparison, Remedy
+from samebits.diagnosis.remedies import op_advice, remedy_for, with_remedies
+from samebits.diagnosis.remedy_table import TABLE
+
+CAUSES = (
+    "unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock", "hash-order",
+    "id-order", "race", "nondeterministic-kernel", "uninitialized", "environment", "worker-order",
+    "autotuning",    "thread-count",
+)  # fmt: skip
+PINS = {
+    "hash-seed", "layout", "seed-python", "seed-numpy", "seed-torch", "clock", "entropy", "process",
+    "file-times", "memory-load", "listing", "completion", "serial-threads", "threads", "deterministic",
+    "fill", "workers", "eager", "autotuning",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_every_cause_has_a_remedy(cause):
+    remedy = remedy_for(finding(cause, None))
+    assert remedy is not None
+    assert remedy.text
+    assert set(remedy.controls) <= PINS
+    assert remedy.controls
+
+
+def test_an_unknown_cause_has_none():
+    assert remedy_for(finding("unknown", None)) is None
+
+
+def test_rows_are_sentences_with_patterns_that_compile():
+    for row in TABLE:
+        assert row.cause in CAUSES
+        re.compile(row.pattern)
+        assert not row.text.endswith(".")
+        assert "{" not in row.text.replace("f(x)", "")
+
+
+@pytest.mark.parametrize(
+    ("cause", "op", "word"),
+    [
+        ("unseeded-numpy", "numpy.random.SeedSequence", "default_rng(0)"),
+        ("unseeded-numpy", "numpy.random.rand", "numpy.random.seed(0)"),
+        ("os-entropy", "uuid.uuid4", "identifier"),
+        ("os-entropy", "secrets.choice", "`random`, seeded"),
+        ("wall-clock", "time.perf_counter", "count steps"),
+        ("race", "multiprocessing.pool.imap_unordered", "`imap`"),
+        ("race", "concurrent.futures.as_completed", "list of futures"),
+        ("environment", "os.listdir", "sorted("),
+        ("environment", "os.getpid", "process number"),
+    ],
+)
+def test_the_source_refines_the_remedy(cause, op, word):
+    remedy = remedy_for(finding(cause, None, op))
+    assert remedy is not None
+    assert word in remedy.text
+
+
+def test_the_change_is_shown_on_the_users_own_line():
+    files = project(main="import torch\nx = torch.empty(3)  # <- here\n")
+    remedy = remedy_for(finding("uninitialized", site_of(files)), files)
+    assert remedy is not None
+    assert (remedy.before, remedy.after) == ("x = torch.empty(3)  # <- here", "x = torch.zeros(3)  # <- here")
+
+
+def test_a_remedy_that_is_there_stays():
+    from dataclasses import replace
+
+    known = replace(finding("race", None), remedy=Remedy("known", confirmed=True))
+    found = with_remedies(Comparison("different", None, 1, (known, finding("race", None))))
+    assert found.findings[0].remedy == Remedy("known", confirmed=True)
+    assert found.findings[1].remedy is not None
+
+
+def test_an_op_that_throws_has_something_in_its_place():
+    assert "torch.sort" in op_advice("aten::median.dim")
+    assert "index_add" in op_advice("aten::bincount.default")
+    assert op_advice("aten::index_put.default") == ""
+    assert op_advice("aten::mm.default") == ""

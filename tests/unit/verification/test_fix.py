@@ -1,0 +1,172 @@
+"""Looking for a patch: what is tried, in which order, and when the search ends."""
+
+from __future__ import annotations
+
+import pytest
+from fake_runs import World, different, finding
+
+from samebits.hooks.frames import Site
+from samebits.recording.runner import Target
+from samebits.verification import VerifyRequest
+from samebits.verification.fix import MOST_ROUNDS, find_fix, pairs_needed
+from samebits.verification.series import Series
+from samebits.verification.user_files import main_file, project_root, read_project
+
+SCRIPT = """\
+import random
+import numpy as np
+import torch
+
+x = list(set(words))
+y = np.random.default_rng()
+"""
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A script with two faults."""
+    path = tmp_path / "train.py"
+    path.write_text(SCRIPT)
+    return path
+
+
+def origin(script, line: int, cause: str, **fields):
+    return finding(site=Site(str(script), line, "f"), cause=cause, **fields)
+
+
+def fix(world: World, script, *findings):
+    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records")
+    series = Series(request, run_script=world.run_script)
+    return find_fix(series, world.tools(), different(2, *findings))
+
+
+def text_run(world: World, name: str) -> str:
+    """The text that stood for the script in a run."""
+    ((_, path),) = world.settings(name).overlay
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def test_a_patch_is_confirmed_by_pairs_and_the_file_stays(script):
+    world = World()
+    found = fix(world, script, origin(script, 5, "hash-order"))
+    assert found.confirmed
+    assert found.words() == "confirmed by 3 pairs"
+    assert world.names == ["fix-1-1", "fix-1-2", "fix-1-3", "fix-1-4"]
+    assert "x = sorted(set(words))" in text_run(world, "fix-1-1")
+    assert script.read_text() == SCRIPT
+    assert b"+x = sorted(set(words))" in found.diff
+    assert found.patch.first == ("x = list(set(words))", "x = sorted(set(words))")
+
+
+def test_later_runs_stop_where_they_differ_from_the_first(script):
+    world = World()
+    fix(world, script, origin(script, 6, "unseeded-numpy"))
+    assert world.names == ["fix-1-1", "fix-1-2"]  # chance has many bits: one pair says it
+    assert world.settings("fix-1-1").reference == ""
+    assert world.settings("fix-1-2").reference.endswith("fix-1-1.sbr")
+
+
+def test_another_origin_is_patched_as_well(script):
+    still = origin(script, 6, "unseeded-numpy", op="aten::mul.Tensor")
+    world = World(
+        verdicts={"fix-1-2": different(2, still), "fix-1-op-1b": different(2, still)},
+        origins={"fix-1-op-1b": origins(still)},
+    )
+    found = fix(world, script, origin(script, 5, "hash-order"))
+    assert found.confirmed
+    assert "sorted(set(words))" in text_run(world, "fix-2-1")
+    assert "default_rng(0)" in text_run(world, "fix-2-1")
+    assert found.diff.count(b"\n+") == 3  # the name of the file and two lines
+
+
+def test_the_same_origin_is_not_confirmed_and_named(script):
+    same = origin(script, 6, "unseeded-numpy")
+    verdicts = {f"fix-{n}-{run}": different(2, same) for n in range(1, 7) for run in ("2", "op-1b")}
+    world = World(verdicts=verdicts, origins={f"fix-{n}-op-1b": origins(same) for n in range(1, 7)})
+    found = fix(world, script, same)
+    assert found.confirmed is False
+    assert found.words() == f"not confirmed: still differs at {script}:6 in step 2"
+
+
+def test_a_patch_with_which_the_script_fails_is_not_confirmed(script):
+    failed = {"status": "failed", "failure": "TypeError: no order", "exit_status": 1}
+    world = World(infos={"fix-1-1": failed, "fix-2-1": failed, "fix-3-1": failed})
+    found = fix(world, script, origin(script, 5, "hash-order"))
+    assert found.confirmed is False
+    assert found.words() == "not confirmed: the script fails with it: TypeError: no order"
+
+
+def test_what_cannot_be_sorted_keeps_the_order_in_which_it_came(script):
+    failed = {"status": "failed", "failure": "TypeError: no order", "exit_status": 1}
+    world = World(infos={"fix-1-1": failed})
+    found = fix(world, script, origin(script, 5, "hash-order"))
+    assert found.confirmed
+    assert "x = list(dict.fromkeys(words))" in text_run(world, "fix-2-1")
+
+
+def test_without_a_patch_nothing_is_run(script):
+    world = World()
+    found = fix(world, script, origin(script, 4, "race"))
+    assert found.patch is None
+    assert found.refusals
+    assert world.names == []
+    assert found.words() == "no patch could be made"
+
+
+def test_rounds_end(script):
+    lines = [origin(script, 5, "hash-order", op=f"aten::op{number}") for number in range(MOST_ROUNDS + 3)]
+    verdicts, found = {}, {}
+    for number, line in enumerate(lines, start=1):
+        verdicts |= {f"fix-{number}-2": different(2, line), f"fix-{number}-op-1b": different(2, line)}
+        found[f"fix-{number}-op-1b"] = origins(line)
+    result = fix(World(verdicts=verdicts, origins=found), script, origin(script, 5, "hash-order", op="first"))
+    assert not result.confirmed
+    assert result.tried <= MOST_ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("cause", "pairs"),
+    [
+        ("unseeded-numpy", 1),
+        ("wall-clock", 1),
+        ("os-entropy", 1),
+        ("race", 3),
+        ("hash-order", 3),
+        ("unknown", 3),
+    ],
+)
+def test_how_many_pairs_it_takes(cause, pairs):
+    assert pairs_needed([finding(cause=cause)]) == pairs
+
+
+def test_the_project_is_the_script_and_what_it_imports_from_beside_it(tmp_path):
+    (tmp_path / ".git").mkdir()
+    folder = tmp_path / "src" / "pack"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").write_text("from .inner import x\n")
+    (folder / "inner.py").write_text("x = 1\n")
+    (folder / "other.py").write_text("x = 1\n")
+    (tmp_path / "src" / "train.py").write_text("import pack\nimport torch\nimport os\n")
+    target = Target(str(tmp_path / "src" / "train.py"), None, ())
+    found = read_project(target, ())
+    names = [file.path.removeprefix(str(tmp_path)) for file in found.files]
+    assert names == ["/src/train.py", "/src/pack/__init__.py", "/src/pack/inner.py"]
+    assert found.root == str(tmp_path)
+
+
+def test_the_main_file_of_a_module_and_a_folder(tmp_path, monkeypatch):
+    (tmp_path / "pack").mkdir()
+    (tmp_path / "pack" / "__main__.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    expected = str(tmp_path / "pack" / "__main__.py")
+    assert main_file(Target(None, "pack", ())) == expected
+    assert main_file(Target("pack", None, ())) == expected
+    assert main_file(Target(None, "elsewhere", ())) == ""
+    assert project_root(expected) == str(tmp_path)
+
+
+def origins(*findings):
+    from samebits.comparison.results import Origins
+
+    return Origins(findings)
