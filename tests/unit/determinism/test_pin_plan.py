@@ -10,25 +10,23 @@ from samebits.determinism.pins.plan import check_pins
 from samebits.determinism.pins.table import Pin
 from samebits.errors import SamebitsError
 
-CAUSES = set(
-    [
-        "unseeded-torch",
-        "unseeded-numpy",
-        "unseeded-python",
-        "os-entropy",
-        "wall-clock",
-        "hash-order",
-        "id-order",
-        "race",
-        "nondeterministic-kernel",
-        "uninitialized",
-        "environment",
-        "worker-order",
-        "autotuning",
-        "thread-count",
-        "unknown",
-    ]
-)
+CAUSES = {
+    "unseeded-torch",
+    "unseeded-numpy",
+    "unseeded-python",
+    "os-entropy",
+    "wall-clock",
+    "hash-order",
+    "id-order",
+    "race",
+    "nondeterministic-kernel",
+    "uninitialized",
+    "environment",
+    "worker-order",
+    "autotuning",
+    "thread-count",
+    "unknown",
+}
 
 
 def test_every_pin_does_something_and_is_evidence_for_known_causes():
