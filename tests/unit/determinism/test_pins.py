@@ -10,11 +10,11 @@ import random
 import secrets
 import signal
 import socket
-import sys
 import tempfile
 import threading
 import time
 import uuid
+import zlib
 from concurrent import futures as pools
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -304,10 +304,9 @@ def test_threads_run_one_after_the_other():
     seen = []
 
     def work(name):
-        for _ in range(50):
+        for _ in range(20):
             seen.append(name)
-            if sys.getswitchinterval():
-                os.stat(os.sep)  # lets others in
+            zlib.compress(bytes(100_000))  # lets others in
 
     with pinned("serial-threads"):
         threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
@@ -315,7 +314,7 @@ def test_threads_run_one_after_the_other():
             thread.start()
         for thread in threads:
             thread.join()
-    assert "".join(seen) == "a" * 50 + "b" * 50 + "c" * 50
+    assert "".join(seen) == "a" * 20 + "b" * 20 + "c" * 20
 
 
 @THREADS
@@ -373,7 +372,13 @@ def test_one_that_never_waits_ends_the_pin(monkeypatch):
 @THREADS
 def test_tasks_run_in_the_order_of_submission():
     seen = []
+
+    def work(number):
+        for _ in range(0, 20, number + 1):  # the first ones take longest
+            zlib.compress(bytes(100_000))
+        seen.append(number)
+
     with pinned("serial-threads"), ThreadPoolExecutor(3) as pool:
-        futures = [pool.submit(seen.append, number) for number in range(6)]
+        futures = [pool.submit(work, number) for number in range(6)]
         pools.wait(futures)
     assert seen == list(range(6))
