@@ -47,6 +47,8 @@ class Asker:
         """
         while through and frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
             frame = frame.f_back
+        if self.ranks.learning:
+            return None
         while frame is not None:
             rank = self.ranks.of(frame)
             name = str(frame.f_globals.get("__name__", ""))
@@ -65,7 +67,7 @@ class Asker:
 
     def is_user(self, frame: FrameType | None) -> bool:
         """Whether the user's own code called, what stands in between aside."""
-        frame = caller(frame)
+        frame = None if self.ranks.learning else caller(frame)
         return frame is not None and self.ranks.of(frame) == USER
 
     def is_direct(self, frame: FrameType | None) -> bool:
@@ -73,7 +75,7 @@ class Asker:
 
         What stands in between aside.
         """
-        frame = caller(frame)
+        frame = None if self.ranks.learning else caller(frame)
         rank = OWN if frame is None else self.ranks.of(frame)
         if frame is None or rank == USER:
             return rank == USER

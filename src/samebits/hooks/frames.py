@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sys
 import sysconfig
@@ -39,6 +40,7 @@ class FrameRanks:
         # Keyed by id: hashing a code object hashes its contents. `_kept` keeps the ids from being reused.
         self.known: dict[int, int] = {}
         self._kept: list[CodeType] = []
+        self._learning: set[int] = set()
         package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         paths = sysconfig.get_paths()
         libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
@@ -48,13 +50,23 @@ class FrameRanks:
     def learn(self, code: CodeType) -> int:
         """The rank of a code object that is not in `known`."""
         self._kept.append(code)
-        rank = self._classify(code.co_filename)
+        thread = _thread.get_ident()
+        self._learning.add(thread)
+        try:
+            rank = self._classify(code.co_filename)
+        finally:
+            self._learning.discard(thread)
         if rank == OWN and code.co_name == ENGINE_FUNCTION:
             rank = ENGINE
         elif rank == OPTIMIZER and code.co_name == "__init__":
             rank = OWN
         self.known[id(code)] = rank
         return rank
+
+    @property
+    def learning(self) -> bool:
+        """Whether this thread is just looking at a file name: what it asks the system then is for that."""
+        return bool(self._learning) and _thread.get_ident() in self._learning
 
     def of(self, frame: FrameType) -> int:
         """The rank of a frame."""

@@ -93,7 +93,7 @@ class Interventions:
         listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
         return self._series.run(
             Plan(
-                f"pinned-{self._made}",
+                f"pinned-{self._made:02}",
                 f"with {listed} pinned, {words}",
                 settings,
                 "intervene",

@@ -79,7 +79,7 @@ def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
 
 def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
-    made.verdicts["pinned-4"] = different()
+    made.verdicts["pinned-04"] = different()
     found, _ = explained(tmp_path, made)
     assert (found.cause, found.confirmed_by) == ("unknown", "")
 
@@ -96,10 +96,10 @@ def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
 def test_long_scripts_are_run_with_pins_to_a_few_steps_behind_the_difference(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"}, seconds=100.0)
     explained(tmp_path, made)
-    assert made.settings("pinned-1").max_steps == 5
+    assert made.settings("pinned-01").max_steps == 5
     short = world(finding(entry="outside"), {"hash-seed"})
     explained(tmp_path / "short", short)
-    assert short.settings("pinned-1").max_steps is None
+    assert short.settings("pinned-01").max_steps is None
 
 
 def test_when_the_time_is_over_what_is_known_is_told(tmp_path, monkeypatch):

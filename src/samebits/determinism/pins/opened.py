@@ -57,8 +57,11 @@ class OpenedFiles:
 
 def _descriptor(contents: bytes) -> int:
     """A real file, which C code can read too; it is gone when it is closed."""
-    descriptor, path = tempfile.mkstemp()
-    os.unlink(path)
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("samebits")
+    else:
+        descriptor, path = tempfile.mkstemp()
+        os.unlink(path)
     os.write(descriptor, contents)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
