@@ -4,7 +4,7 @@
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
-# make planted   run verify on every script of the planted corpus (half an hour on a quiet machine)
+# make bench-planted  run verify on every script of the planted corpus (half an hour on a quiet machine)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made
 #
@@ -18,7 +18,7 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix)
 SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test test-slow lint bench twins planted test-gpu clean
+.PHONY: demo test test-slow lint bench twins bench-planted test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -50,7 +50,7 @@ bench: $(VENV)/.dev
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py
 
-planted: $(VENV)/.dev
+bench-planted: $(VENV)/.dev
 	$(BIN)/python bench/planted/run.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)

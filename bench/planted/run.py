@@ -8,7 +8,9 @@
 
 The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a
 tensor, `near` is at most two lines away or a later finding, `miss` is elsewhere. The column `cause`:
-`unknown` is honest, `wrong` is not.
+`unknown` is honest, `wrong` is not. The column `remedy`: `confirmed` by pairs of runs with it, `open` if it
+could not be tried with success. A planted script that verify finds identical is run plainly as well, and does
+not count if six runs print the same.
 """
 
 from __future__ import annotations
@@ -29,8 +31,9 @@ from typing import Any
 from corpus import CLEAN, Script, read_corpus
 from scores import Score, figures, score
 
-WIDTHS = (30, 23, 10, 6, 22, 7)
-TITLES = ("script", "expected", "verdict", "line", "cause", "seconds")
+WIDTHS = (30, 23, 10, 6, 22, 9, 7)
+TITLES = ("script", "expected", "verdict", "line", "cause", "remedy", "seconds")
+PLAIN_RUNS = 6
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -91,6 +94,19 @@ def verify(script: Script, extra: list[str], timeout: float) -> dict[str, Any]:
     return found
 
 
+def varies(script: Script, timeout: float) -> bool:
+    """Whether plain runs of a script, without samebits, print different things."""
+    printed = set()
+    for _ in range(PLAIN_RUNS):
+        with tempfile.TemporaryDirectory() as folder:
+            command = [sys.executable, str(script.path)]
+            done = subprocess.run(command, cwd=folder, capture_output=True, timeout=timeout, check=False)
+        printed.add(done.stdout)
+        if len(printed) > 1:
+            return True
+    return False
+
+
 def row(cells: tuple[str, ...]) -> str:
     """One line of the table."""
     return " ".join(cell[:width].ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
@@ -99,7 +115,8 @@ def row(cells: tuple[str, ...]) -> str:
 def show(result: Score, found: dict[str, Any]) -> None:
     """Print a script's line of the table, and why where it is not as expected."""
     cause = f"wrong: {result.found_cause}" if result.cause == "wrong" else result.cause
-    cells = (result.name, result.expected, result.verdict, result.line, cause, f"{result.seconds:.0f}")
+    cells = (result.name, result.expected, result.verdict, result.line, cause, result.remedy)
+    cells += (f"{result.seconds:.0f}",)
     print(row(cells), flush=True)
     alarm = result.expected == CLEAN and result.verdict == "different"
     if alarm or result.verdict == "not_judged":
@@ -137,6 +154,8 @@ def judge(script: Script, extra: list[str], timeout: float, results: Results) ->
     start = time.perf_counter()
     found = known["found"] if known else verify(script, extra, timeout)
     seconds = known["seconds"] if known else time.perf_counter() - start
+    if found["verdict"] == "identical" and not script.is_clean and "varies" not in found:
+        found["varies"] = varies(script, timeout)
     result = score(script, found, seconds=seconds)
     show(result, found)
     results.add(script, result, found)

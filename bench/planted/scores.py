@@ -25,6 +25,8 @@ class Score:
     found_cause: str
     found_line: str
     seconds: float
+    remedy: str  # confirmed, open, none; a dash as above
+    varies: bool = True  # whether plain runs differ; not looked at where verify saw a difference
 
 
 def sites(finding: dict[str, Any]) -> list[Line]:
@@ -62,6 +64,14 @@ def score_cause(script: Script, cause: str) -> str:
     return "unknown" if cause == "unknown" else "wrong"
 
 
+def score_remedy(findings: list[dict[str, Any]]) -> str:
+    """Whether the first finding has a remedy that was tried with success."""
+    remedy = findings[0]["remedy"] if findings else None
+    if remedy is None:
+        return "none"
+    return "confirmed" if remedy["confirmed"] else "open"
+
+
 def score(script: Script, found: dict[str, Any], *, seconds: float) -> Score:
     """Compare the answer of `verify --json` with what is true of the script."""
     findings = found["findings"]
@@ -79,6 +89,8 @@ def score(script: Script, found: dict[str, Any], *, seconds: float) -> Score:
         found_cause=cause if different else "-",
         found_line=f"{place[0]}:{place[1]}" if different and place else "-",
         seconds=round(seconds, 1),
+        remedy=score_remedy(findings) if judged else "-",
+        varies=found.get("varies", True),
     )
 
 
@@ -89,7 +101,8 @@ def share(part: int, whole: int) -> str:
 
 def figures(scores: list[Score]) -> list[str]:
     """The published figures, one per line, then one line for each cause."""
-    planted = [score for score in scores if score.expected in CAUSES]
+    constant = [score.name for score in scores if not score.varies]
+    planted = [score for score in scores if score.expected in CAUSES and score.varies]
     clean = [score for score in scores if score.expected not in CAUSES]
     lines = []
     if planted:
@@ -97,6 +110,8 @@ def figures(scores: list[Score]) -> list[str]:
     if clean:
         alarms = sum(score.verdict == "different" for score in clean)
         lines.append(f"{'false alarms':24} {share(alarms, len(clean))}")
+    if constant:
+        lines.append(f"{'not counted':24} {', '.join(constant)}: 6 plain runs printed the same")
     unjudged = sum(score.verdict == "not_judged" for score in scores)
     lines.append(f"{'not judged':24} {share(unjudged, len(scores))}")
     return lines + (by_cause(planted) if planted else [])
@@ -115,6 +130,7 @@ def planted_figures(planted: list[Score]) -> list[str]:
         ("cause right", sum(score.cause == "hit" for score in planted)),
         ("cause unknown", sum(score.cause == "unknown" for score in planted)),
         ("cause wrong", sum(score.cause == "wrong" for score in planted)),
+        ("remedy confirmed", sum(score.remedy == "confirmed" for score in planted)),
     ]
     return [f"{name:24} {share(part, whole)}" for name, part in counted]
 
