@@ -112,7 +112,7 @@ PINS: tuple[Pin, ...] = (
         environment=(
             _HASH,
             ("PYTHONDONTWRITEBYTECODE", "1"),
-        ),  # else the first run compiles, the second reads
+        ),  # else the first run compiles
         fixed_layout=True,
         obstacle=_layout_obstacle,
         limits="addresses follow from everything that is allocated before: threads and large differences "
