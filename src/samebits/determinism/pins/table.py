@@ -109,7 +109,10 @@ PINS: tuple[Pin, ...] = (
         "layout",
         "with addresses fixed",
         ("id-order", "environment"),
-        environment=(_HASH,),
+        environment=(
+            _HASH,
+            ("PYTHONDONTWRITEBYTECODE", "1"),
+        ),  # else the first run compiles
         fixed_layout=True,
         obstacle=_layout_obstacle,
         limits="addresses follow from everything that is allocated before: threads and large differences "
