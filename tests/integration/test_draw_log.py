@@ -36,6 +36,7 @@ SOURCES = """
     uuid.uuid4()  # uuid.uuid4
     uuid.uuid1()  # uuid.uuid1
     secrets.token_hex(4)  # secrets.token_hex
+    secrets.choice([1, 2])  # SystemRandom.choice
     time.time()  # time.time
     perf_counter()  # time.perf_counter
     time.strftime("%Y")  # time.strftime
@@ -232,6 +233,11 @@ PLANTED = {
         ],
         "unseeded-python",
         10,
+    ),
+    "secrets": (
+        ["x = secrets.choice([x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7])"],
+        "os-entropy",
+        9,
     ),
     "pid": (["x = x * (os.getpid() % 9973)"], "environment", 9),
     "listing": (

@@ -35,6 +35,7 @@ _CAUSES = (
 )  # all others: environment
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
 _FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")
+_CHOICES = ("random.SystemRandom", "secrets.choice", "secrets.randbelow")
 _LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
 
 
@@ -70,8 +71,8 @@ class DrawPair:
     @property
     def weighty(self) -> bool:
         """Whether who takes it hardly ever does so for names and logs alone."""
-        listing = self.a.op.startswith(_LISTING)
-        return listing or self.unseeded or self.cause == "race"
+        chosen = self.a.op.startswith((*_LISTING, *_CHOICES))
+        return chosen or self.unseeded or self.cause == "race"
 
     def line(self) -> str:
         """As a line of evidence."""

@@ -63,7 +63,8 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         causes = pin_named(name).causes
         for at in _spoken_for(listed, causes, alone=len(confirmed.pins) == 1):
             cause = cause_of_pins(listed[at], causes)
-            listed[at] = replace(listed[at], cause=cause, confirmed_by=confirmed.line())
+            found = replace(listed[at], cause=cause, confirmed_by=confirmed.line())
+            listed[at] = _at_source(found)
     return tuple(listed)
 
 
@@ -85,6 +86,15 @@ def failed_line(result: SearchResult) -> str:
     tried = list(dict.fromkeys(pin for trial in alone for pin in trial.pins))
     listed = ", ".join(tried[:_SHOWN]) + (f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else "")
     return f"the runs still differed with these pinned: {listed} (`samebits verify --pin`)"
+
+
+def _at_source(finding: Finding) -> Finding:
+    """The finding at the line that took the value, if all that is known of its cause points to one."""
+    sites = {source.site for source in finding.sources if source.cause == finding.cause}
+    site = next(iter(sites)) if len(sites) == 1 else None
+    if site is None or site == finding.site or finding.entered_site is not None:
+        return finding
+    return replace(finding, site=site, entered_site=finding.site, other_site=None)
 
 
 def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool) -> list[int]:

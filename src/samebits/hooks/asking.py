@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
 from typing import TYPE_CHECKING
 
@@ -113,6 +114,8 @@ def _is_standard(module: str) -> bool:
 
 def _name_of(frame: FrameType) -> str:
     code = frame.f_code
+    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # which inherits what it draws with
+        return f"SystemRandom.{code.co_name}"
     if hasattr(code, "co_qualname"):  # new in Python 3.11
         return str(code.co_qualname)
     owner = frame.f_locals.get("self")

@@ -25,6 +25,18 @@ def test_an_open_cause_is_that_of_the_pin():
     assert found.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
 
 
+def test_the_line_is_that_of_the_source_where_there_is_one():
+    """The draw log alone had left it open: two sources gave other values."""
+    listing = Source("os.listdir", Site("/w/data.py", 9, "names"), "environment")
+    names = Source("secrets.token_hex", Site("/w/data.py", 5, "names"), "os-entropy")
+    found = replace(BASE, sources=(listing, names))
+    (shown,) = attributed([found], Confirmation(("entropy",), 1, 1))
+    assert (shown.site.line, shown.entered_site) == (5, SITE)
+    two = replace(found, sources=(names, replace(names, site=Site("/w/data.py", 6, "names"))))
+    (kept,) = attributed([two], Confirmation(("entropy",), 1, 1))
+    assert (kept.site, kept.entered_site) == (SITE, None)
+
+
 def test_each_pin_speaks_for_the_findings_with_its_cause():
     findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
     first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))
