@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -15,9 +17,10 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import Outcome, Pins
     from samebits.verification.interventions import Interventions
 
-# Of these two runs are never alike by chance; of other causes one pair says little.
+# Of these two runs are never alike by chance. Of other causes one pair says little: two are made at least.
 _MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
-_MANY_PAIRS = 3
+_MOST_PAIRS = 3
+_LEAST_PAIRS = 2
 
 
 class Diagnosis:
@@ -26,14 +29,16 @@ class Diagnosis:
     Args:
         interventions: makes the runs.
         pinned: names of the pins that every run has already.
+        soon: moment of `time.monotonic` from which on only what is needed is run.
 
     Attributes:
         confirmed: the pins that made the runs identical, if any did.
         out_of_time: whether there was no time to try them all.
     """
 
-    def __init__(self, interventions: Interventions, pinned: Pins = ()) -> None:
+    def __init__(self, interventions: Interventions, pinned: Pins = (), soon: float = math.inf) -> None:
         self._interventions = interventions
+        self._soon = soon
         self._possible = tuple(pin.name for pin in PINS if pin.name not in pinned and not why_not(pin))
         self._tried: dict[frozenset[str], Outcome] = {}
         self.confirmed: Confirmation | None = None
@@ -53,9 +58,7 @@ class Diagnosis:
         if result.pins is None:
             line = failed_line(result) if all_pins else ""
             return replace(comparison, notes=(*comparison.notes, line)) if line else comparison
-        more = self._pairs(comparison, result.pins) - 1
-        identical = self._interventions.repeat(result.pins, more)
-        self.confirmed = Confirmation(result.pins, identical + 1, more + 1)
+        self.confirmed = self._repeated(comparison, result.pins)
         return replace(comparison, findings=attributed(comparison.findings, self.confirmed))
 
     def _test(self, pins: Pins) -> Outcome:
@@ -64,8 +67,17 @@ class Diagnosis:
             known = self._tried[frozenset(pins)] = self._interventions.test(pins)
         return known
 
-    @staticmethod
-    def _pairs(comparison: Comparison, pins: Pins) -> int:
-        """How many pairs must agree: one where chance has so many values that two are never alike."""
+    def _repeated(self, comparison: Comparison, pins: Pins) -> Confirmation:
+        """More pairs with these pins: those that are needed, and as many as there is time for."""
         causes = {finding.cause for finding in comparison.findings}
-        return 1 if causes <= _MANY_VALUES and len(pins) == 1 else _MANY_PAIRS
+        certain = causes <= _MANY_VALUES and len(pins) == 1
+        most = 1 if certain else _MOST_PAIRS
+        done = 1
+        while done < most and (done < _LEAST_PAIRS or time.monotonic() < self._soon):
+            outcome = self._interventions.repeat(pins)
+            if outcome == "no time":
+                break
+            if outcome != "identical":
+                return Confirmation(pins, done, done + 1)
+            done += 1
+        return Confirmation(pins, done, done)

@@ -24,6 +24,7 @@ LEAST_BUDGET_S = 60.0
 BUDGET_RUNS = 15  # so many times the first run, where that is more
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
+_SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
 _SLOWEST = 3.0  # a run with pins that takes so many times the first one is ended
 _SLACK_S = 20.0
 
@@ -65,6 +66,7 @@ class Explainer:
         self._role = role
         self._without = without
         self._diagnosis: Diagnosis | None = None
+        self._started = time.monotonic()
 
     def explain(self, comparison: Comparison, pair: Pair) -> Explanation:
         """What is known of a difference when its origins are found, or the time is over.
@@ -158,4 +160,6 @@ class Explainer:
             excused=excused,
             limit_s=_SLOWEST * seconds + _SLACK_S,
         )
-        return Diagnosis(Interventions(self._series, self._tools, extent), self._series.request.pins)
+        interventions = Interventions(self._series, self._tools, extent)
+        soon = self._started + _SOON_RUNS * seconds + _SOON_S
+        return Diagnosis(interventions, self._series.request.pins, soon)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -58,21 +57,12 @@ class Interventions:
         except BudgetSpent:
             return "no time"
 
-    def repeat(self, pins: Pins, pairs: int) -> int:
-        """Compare more runs with the first one that had these pins.
-
-        Args:
-            pins: of which a pair was identical.
-            pairs: how many more.
-
-        Returns:
-            how many were identical before one was not, or time ran out.
-        """
-        done = 0
-        with suppress(BudgetSpent):
-            while done < pairs and self._against_first(pins, f"pair {done + 2}") == "identical":
-                done += 1
-        return done
+    def repeat(self, pins: Pins) -> Outcome:
+        """Compare one more run with the first one that had these pins, of which a pair was identical."""
+        try:
+            return self._against_first(pins, "once more")
+        except BudgetSpent:
+            return "no time"
 
     def _against_first(self, pins: Pins, words: str) -> Outcome:
         first = self._first[pins]
