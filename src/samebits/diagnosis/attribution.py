@@ -23,11 +23,13 @@ class Confirmation:
         pins: their names.
         identical: how many pairs were identical.
         pairs: how many were made.
+        minimal: whether fewer of them were tried in vain.
     """
 
     pins: Pins
     identical: int
     pairs: int
+    minimal: bool = True
 
     @property
     def certain(self) -> bool:
@@ -57,7 +59,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         confirmed: the smallest set of pins with which runs were identical.
     """
     listed = list(findings)
-    if not confirmed.certain:
+    if not confirmed.certain or not confirmed.minimal:
         return tuple(listed)
     for name in confirmed.pins:
         causes = pin_named(name).causes
@@ -71,7 +73,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
     """The finding whose remedy the pins have tried, with what came of it."""
     remedy = finding.remedy
-    if remedy is None or remedy.confirmed is not None or not confirmed.certain:
+    if remedy is None or remedy.confirmed is not None or not (confirmed.certain and confirmed.minimal):
         return finding
     if not set(remedy.controls) & set(confirmed.pins):
         return finding

@@ -58,7 +58,11 @@ class Diagnosis:
         if result.pins is None:
             line = failed_line(result) if all_pins else ""
             return replace(comparison, notes=(*comparison.notes, line)) if line else comparison
-        self.confirmed = self._repeated(comparison, result.pins)
+        repeated = self._repeated(comparison, result.pins)
+        self.confirmed = replace(repeated, minimal=result.minimal)
+        if not result.minimal:
+            note = f"{repeated.line()}; there was no time to find out which of these matter"
+            return replace(comparison, notes=(*comparison.notes, note))
         return replace(comparison, findings=attributed(comparison.findings, self.confirmed))
 
     def _test(self, pins: Pins) -> Outcome:

@@ -107,6 +107,7 @@ class Explainer:
             found = self._localised(pair, excused)
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
+        self._name_draws(pair, excused)
         diagnosis = self._diagnosis = self._begin_diagnosis(pair, excused)
         self._settle(diagnosis, all_pins=False)
         if diagnosis.confirmed is None or self._unmeasured(found):
@@ -130,6 +131,19 @@ class Explainer:
             pair, findings = found.pair, self._comparison.findings
             kept = tuple(with_kept_values(each, self._tools, pair) for each in findings)
             self._comparison = replace(self._comparison, findings=kept)
+
+    def _name_draws(self, pair: Pair, excused: tuple[str, ...]) -> None:
+        """Where the first origin names no source, the draws that differ before the runs part may be it."""
+        findings = self._comparison.findings
+        if not findings or findings[0].sources or findings[0].cause != "unknown":
+            return
+        with (
+            self._tools.open_record(pair.first.record) as a,
+            self._tools.open_record(pair.second.record) as b,
+        ):
+            sources = self._tools.draws_before(a, b, excused)
+        first = replace(findings[0], sources=sources)
+        self._comparison = replace(self._comparison, findings=(first, *findings[1:]))
 
     def _unmeasured(self, found: Localisation) -> bool:
         """Whether the values of the first origin are still to be fetched."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.origin import find_origins
+from samebits.comparison.step_draws import draws_before
 from samebits.comparison.verdict import judge
 from samebits.recording.store import RecordReader
 from samebits.verification.runs import run_script
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from samebits.comparison.results import Comparison, Origins
+    from samebits.comparison.results import Comparison, Origins, Source
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event, RunInfo
     from samebits.verification.series import RunScript
@@ -69,6 +70,14 @@ class FindOrigins(Protocol):
         ...
 
 
+class DrawsBefore(Protocol):
+    """**Protocol:** `samebits.comparison.step_draws.draws_before`."""
+
+    def __call__(self, a: Record, b: Record, excused: Collection[str] = ()) -> tuple[Source, ...]:
+        """The sources that gave other values before the runs parted."""
+        ...
+
+
 @dataclass(frozen=True)
 class Tools:
     """The functions by which runs are made and compared.
@@ -78,12 +87,14 @@ class Tools:
         open_record: opens a record for reading.
         judge: the verdict over two records.
         find_origins: where differences came in, from two op-level records.
+        draws_before: which draws differ before the runs part, from records of any level.
     """
 
     run_script: RunScript = run_script
     open_record: Callable[[str], AbstractContextManager[OpenRecord]] = RecordReader
     judge: Judge = judge
     find_origins: FindOrigins = find_origins
+    draws_before: DrawsBefore = draws_before
 
 
 class Counted:

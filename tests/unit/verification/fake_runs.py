@@ -70,6 +70,7 @@ class World:
         infos: changes to the run's information, by name of the record.
         captured: captured bytes by name of the record.
         helps: sets of pins with which runs are identical.
+        sources: draws that differ before the runs part.
         seconds: how long a run takes.
     """
 
@@ -79,6 +80,7 @@ class World:
     infos: dict = field(default_factory=dict)
     captured: dict = field(default_factory=dict)
     helps: tuple = ()
+    sources: tuple = ()
     seconds: float = 1.0
     made: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
@@ -87,7 +89,7 @@ class World:
 
     def tools(self) -> Tools:
         """The functions that verification uses."""
-        return Tools(self.run_script, self.open_record, self.judge, self.find_origins)
+        return Tools(self.run_script, self.open_record, self.judge, self.find_origins, self.draws_before)
 
     def run_script(self, script, settings, *, purpose, perturbation) -> ScriptRun:
         """Note what was asked for."""
@@ -122,6 +124,10 @@ class World:
         """The scripted origins."""
         self.explained.append(explained)
         return self.origins[b.name] if b.name in self.origins or not self.helps else Origins()
+
+    def draws_before(self, a, b, excused=()):
+        """The scripted sources."""
+        return self.sources
 
     @property
     def names(self) -> list[str]:

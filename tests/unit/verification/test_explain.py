@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from fake_runs import World, different, finding, request
 
-from samebits.comparison.results import Origins
+from samebits.comparison.results import Origins, Source
 from samebits.verification import verify
 
 
@@ -61,6 +61,16 @@ def test_a_pin_that_nothing_suggests_is_found_by_halves(tmp_path):
         "with the clock frozen, 3 of 3 pairs of runs were identical",
     )
     assert len(set(pins(made))) <= 12
+
+
+def test_draws_that_differ_suggest_pins_where_no_operation_was_found(tmp_path):
+    clock = Source("time.perf_counter", None, "wall-clock")
+    made = World(
+        verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, helps=({"clock"},), sources=(clock,)
+    )
+    found, _ = explained(tmp_path, made)
+    assert pins(made) == [("clock",)] * 4
+    assert found.cause == "wall-clock"
 
 
 def test_two_pins_that_are_needed_together_are_both_named(tmp_path):
