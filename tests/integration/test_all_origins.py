@@ -68,7 +68,7 @@ def verify(tmp_path, body):
     """The judgement, and the numbers of the lines marked `# here`."""
     path = write(tmp_path, "train.py", START + body)
     marked = [n for n, line in enumerate(path.read_text().splitlines(), 1) if "# here" in line]
-    result = samebits("verify", "--json", "--keep", "records", "train.py", cwd=tmp_path)
+    result = samebits("verify", "--no-interventions", "--json", "--keep", "records", "train.py", cwd=tmp_path)
     return judged(result), marked
 
 

@@ -1,0 +1,164 @@
+"""`samebits verify` says why: cause, line, what was tried, and the sentence at the end; on real scripts."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from cli_support import environment, judged, samebits, write
+
+START = """
+    import os, random, secrets, tempfile, time
+    from concurrent.futures import ThreadPoolExecutor, as_completed
+    import numpy as np
+    import torch
+    torch.manual_seed(0)
+    x = torch.randn(6, 4)
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    BODY
+    for step in range(2):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+"""
+# Lines behind line 8; the cause, the pin that shows it, and which of the lines are right.
+PLANTED = {
+    "set": (
+        ["words = {f'w{i}' for i in range(50)}", "x = x * torch.tensor([float(w[1:]) for w in words][:4])"],
+        "hash-order",
+        "hash seed fixed",
+        {9, 10},
+    ),
+    "two sources differ, one matters": (
+        [
+            "folder = tempfile.mkdtemp()",
+            "_ = [open(f'{folder}/{secrets.token_hex(8)}', 'w').close() for _ in range(3)]",
+            "name = min(os.listdir(folder))",
+            "x = x * sum(map(ord, name))",
+        ],
+        "os-entropy",
+        "entropy fixed",
+        {9, 10, 12},
+    ),
+    "completion": (
+        [
+            "pool = ThreadPoolExecutor(4)",
+            "fs = [pool.submit(time.sleep, (i * 7 % 5) / 200) for i in range(24)]",
+            "order = [fs.index(f) for f in as_completed(fs)]",
+            "x = x + torch.tensor([float(i) for i in order[8:12]])",
+        ],
+        "race",
+        "order of submission",
+        {11, 12},
+    ),
+    "clock far away": (
+        ["now = time.time()", "x = x + 1", "y = x * 2", "x = x * (now % 1)"],
+        "wall-clock",
+        "clock frozen",
+        {9, 12},
+    ),
+    "kernel": (
+        [
+            "at = torch.randint(0, 5, (200_000,))",
+            "table = torch.zeros(5).index_put((at,), torch.rand(200_000), accumulate=True)",
+            "x = x * table.sum()",
+        ],
+        "nondeterministic-kernel",
+        "deterministic algorithms",
+        {10},
+    ),
+}
+
+
+def verify(folder, lines, *words):
+    """The judgement over a script with these lines."""
+    write(folder, "train.py", START, BODY="\n".join(lines))
+    return judged(samebits("verify", "--json", *words, "train.py", cwd=folder))
+
+
+@pytest.mark.parametrize("name", PLANTED)
+def test_cause_and_line_are_shown_by_pinned_runs(tmp_path, name):
+    lines, cause, words, right = PLANTED[name]
+    found = verify(tmp_path, lines)["findings"][0]
+    assert found["cause"] == cause, found
+    assert words in found["confirmed_by"]
+    assert found["site"]["line"] in right
+    assert found["remedy"]["confirmed"] is True
+
+
+def test_the_report_ends_with_why_and_keeps_the_rest_for_verbose(tmp_path):
+    write(tmp_path, "train.py", START, BODY="x = x * np.random.rand()")
+    short = samebits("verify", "train.py", cwd=tmp_path)
+    text = " ".join(short.stdout.split())
+    assert short.returncode == 1
+    assert (
+        "why step 0: train.py:9 drew from NumPy's global generator, which nothing seeds; with NumPy's "
+        "generators seeded, 1 of 1 pair of runs was identical"
+    ) in text
+    assert len(short.stdout.splitlines()) <= 24
+    assert max(map(len, short.stdout.splitlines())) <= 100
+    long = samebits("verify", "--verbose", "--no-interventions", "train.py", cwd=tmp_path)
+    assert "found NumPy's generator in another state in each run" in " ".join(long.stdout.split())
+    assert "found NumPy's generator" not in text
+
+
+def test_two_sources_are_confirmed_together(tmp_path):
+    lines = ["x = x * np.random.rand()", "print(x.sum().item())", "x = x * random.random()"]
+    findings = verify(tmp_path, lines)["findings"]
+    assert [found["cause"] for found in findings] == ["unseeded-numpy", "unseeded-python"]
+    assert all("NumPy" in found["confirmed_by"] and "Python" in found["confirmed_by"] for found in findings)
+
+
+def test_when_the_budget_is_spent_what_is_known_is_printed(tmp_path):
+    lines = ["x = x * np.random.rand()"]
+    result = verify(tmp_path, lines, "--budget", "1")
+    assert result["verdict"] == "different"
+    assert result["findings"]
+    assert any("--budget SECONDS gives it more" in note for note in result["notes"])
+
+
+def test_what_differed_only_once_is_said_so(tmp_path):
+    """The first two runs differ, all others are alike."""
+    lines = [
+        "with open('runs', 'a+') as file:",
+        "    first = file.write('x') and file.tell() == 1",
+        "x = x * (2 if first else 1)",
+    ]
+    result = verify(tmp_path, lines)
+    assert result["verdict"] == "different"
+    assert any("did not differ in 3 more pairs" in note for note in result["notes"])
+    assert result["findings"][0]["confirmed_by"] == ""
+
+
+def test_a_difference_before_any_operation_of_torch(tmp_path):
+    lines = ["if os.getpid() % 2 or True:", "    print(torch.tensor(float(os.getpid())).item())"]
+    found = verify(tmp_path, lines)["findings"][0]
+    assert found["cause"] == "environment"
+    assert "process numbers" in found["confirmed_by"]
+
+
+def test_a_script_that_forks_processes_of_its_own(tmp_path):
+    lines = [
+        "import multiprocessing as mp",
+        "pool = mp.get_context('fork').Pool(2)",
+        "x = x * sum(pool.map(abs, [1, 2])) * np.random.rand()",
+        "pool.close()",
+    ]
+    found = verify(tmp_path, lines)["findings"][0]
+    assert (found["cause"], found["site"]["line"]) == ("unseeded-numpy", 11)
+    assert "1 of 1 pair" in found["confirmed_by"]
+
+
+def test_output_of_the_script_is_shown_for_the_compared_runs_only(tmp_path):
+    write(tmp_path, "train.py", START, BODY="x = x * np.random.rand(); print('once a run')")
+    result = subprocess.run(
+        [sys.executable, "-m", "samebits", "verify", "train.py"],
+        cwd=tmp_path,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout.count("once a run") == 2
