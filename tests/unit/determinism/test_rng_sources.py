@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import random
 import warnings
@@ -126,6 +127,46 @@ def tensorflow(patch: Any) -> Draw:
     return generator.random
 
 
+def accelerator(name: str, patch: Any) -> Draw:
+    """A stand-in with the interface that torch_npu gives `torch.npu`: two devices, with CPU generators."""
+    generators = [torch.Generator(), torch.Generator()]
+
+    def seed_all(seed: int) -> None:
+        for generator in generators:
+            generator.manual_seed(seed)
+
+    def restore(states: list[Any]) -> None:
+        for generator, state in zip(generators, states, strict=True):
+            generator.set_state(state)
+
+    module = stand_in(patch, f"torch.{name}", manual_seed_all=seed_all, set_rng_state_all=restore)
+    module.get_rng_state_all = lambda: [generator.get_state() for generator in generators]
+    module.device_count, module.is_available = lambda: 2, lambda: True
+    patch.setattr(torch, name, module, raising=False)
+    return lambda: [torch.rand(1, generator=generator).item() for generator in generators]
+
+
+def xla(patch: Any) -> Draw:
+    """A stand-in: torch_xla is not installed. Its state is a number that each draw changes."""
+    state = [0]
+
+    def set_rng_state(seed: int, device: Any = None) -> None:
+        state[0] = seed
+
+    def draw() -> int:
+        state[0] = (state[0] * 6364136223846793005 + 1442695040888963407) % 2**63
+        return state[0]
+
+    stand_in(patch, "torch_xla", __version__="2.9.0")
+    stand_in(
+        patch,
+        "torch_xla.core.xla_model",
+        set_rng_state=set_rng_state,
+        get_rng_state=lambda device=None: state[0],
+    )
+    return draw
+
+
 DRAWS = {
     "python": python,
     "numpy": numpy_global,
@@ -133,6 +174,8 @@ DRAWS = {
     "cuda": cuda,
     "xpu": xpu,
     "mps": mps,
+    **{name: functools.partial(accelerator, name) for name in ("mtia", "npu", "mlu", "hpu", "musa", "sdaa")},
+    "xla": xla,
     "dtensor": dtensor,
     "opencv": opencv,
     "cupy": cupy,

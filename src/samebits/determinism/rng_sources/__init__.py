@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from samebits.determinism.rng_sources.accelerators import Accelerator, Xla
 from samebits.determinism.rng_sources.dtensor import DTensorTracker
 from samebits.determinism.rng_sources.libraries import CuPy, OpenCV, TensorFlow
 from samebits.determinism.rng_sources.numpy_global import NumpyGlobal
@@ -18,6 +19,13 @@ BUILT_IN: tuple[RngSource, ...] = (
     LazyDevices("cuda"),
     LazyDevices("xpu"),
     Mps(),
+    Accelerator("mtia"),
+    Accelerator("npu"),
+    Accelerator("mlu"),
+    Accelerator("hpu"),
+    Accelerator("musa"),
+    Accelerator("sdaa"),
+    Xla(),
     DTensorTracker(),
     CuPy(),
     OpenCV(),
