@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -34,6 +35,7 @@ from scores import Score, figures, score
 WIDTHS = (30, 23, 10, 6, 22, 9, 7)
 TITLES = ("script", "expected", "verdict", "line", "cause", "remedy", "seconds")
 PLAIN_RUNS = 6
+SPARE_S = 5.0
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -44,6 +46,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("words", nargs="*", metavar="WORD", help="only where cause/name contains one")
     parser.add_argument("--clean", action="store_true", help="only clean scripts")
     parser.add_argument("--planted", action="store_true", help="only planted scripts")
+    parser.add_argument(
+        "--times", action="store_true", help="run each script plainly too, for the ratio of times"
+    )
     parser.add_argument("--stress", action="store_true", help="call `verify --stress` on all")
     parser.add_argument("--jobs", type=int, default=2, help="scripts at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one script (default: 900)")
@@ -107,6 +112,15 @@ def varies(script: Script, timeout: float) -> bool:
     return False
 
 
+def plain_seconds(script: Script, timeout: float) -> float:
+    """How long one plain run takes."""
+    start = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, str(script.path)]
+        subprocess.run(command, cwd=folder, capture_output=True, timeout=timeout, check=False)
+    return time.perf_counter() - start
+
+
 def row(cells: tuple[str, ...]) -> str:
     """One line of the table."""
     return " ".join(cell[:width].ljust(width) for cell, width in zip(cells, WIDTHS, strict=True)).rstrip()
@@ -126,7 +140,9 @@ def show(result: Score, found: dict[str, Any]) -> None:
 class Results:
     """What was found so far, by script; kept in a file if one is named."""
 
-    def __init__(self, path: Path | None, *, resume: bool) -> None:
+    def __init__(self, path: Path | None, *, resume: bool, times: bool) -> None:
+        self.times = times
+        self.plain: dict[str, float] = {}
         self.path = path
         self.rows: dict[str, dict[str, Any]] = {}
         self.lock = Lock()
@@ -151,6 +167,8 @@ class Results:
 def judge(script: Script, extra: list[str], timeout: float, results: Results) -> Score:
     """Run one script unless its result is known, and print its line of the table."""
     known = results.known(script)
+    if results.times and known is None:
+        results.plain[script.name] = plain_seconds(script, timeout)
     start = time.perf_counter()
     found = known["found"] if known else verify(script, extra, timeout)
     seconds = known["seconds"] if known else time.perf_counter() - start
@@ -167,12 +185,20 @@ def main() -> None:
     arguments = parse_arguments()
     scripts = chosen(arguments)
     extra = ["--stress"] if arguments.stress else []
-    results = Results(arguments.json, resume=arguments.resume)
+    results = Results(arguments.json, resume=arguments.resume, times=arguments.times)
     print(row(TITLES), flush=True)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         scores = list(pool.map(lambda s: judge(s, extra, arguments.timeout, results), scripts))
     print()
     print("\n".join(figures(scores)))
+    ratios = sorted(
+        (score.seconds - SPARE_S) / results.plain[score.name]
+        for score in scores
+        if score.name in results.plain and score.verdict == "different"
+    )
+    if ratios:
+        words = f"median {statistics.median(ratios):.1f}, from {ratios[0]:.1f} to {ratios[-1]:.1f}"
+        print(f"{'time, less 5 s':24} {words} plain runs")
 
 
 if __name__ == "__main__":
