@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.results import LATE
-from samebits.verification.diagnose import Diagnosis
+from samebits.verification.diagnose import Diagnosis, Terms
 from samebits.verification.further import Search, all_origins
-from samebits.verification.interventions import Extent, Interventions
+from samebits.verification.interventions import Extent, Interventions, least_steps, time_limit
 from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.series import BudgetSpent
@@ -25,8 +25,6 @@ BUDGET_RUNS = 15  # so many times the first run, where that is more
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
-_SLOWEST = 3.0  # a run with pins that takes so many times the first one is ended
-_SLACK_S = 20.0
 
 
 class Without(Protocol):
@@ -172,8 +170,9 @@ class Explainer:
             self._role,
             max_steps=first_step + _SPARE_STEPS if bounded and first_step is not None else None,
             excused=excused,
-            limit_s=_SLOWEST * seconds + _SLACK_S,
+            limit_s=time_limit(seconds),
+            least_steps=least_steps(self._comparison),
         )
         interventions = Interventions(self._series, self._tools, extent)
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
-        return Diagnosis(interventions, self._series.request.pins, soon)
+        return Diagnosis(interventions, Terms(self._series.request.pins, self._role - 1, soon))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,12 +14,13 @@ from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
 from samebits.verification.explain import Explainer, Explanation
 from samebits.verification.fix import find_fix
+from samebits.verification.judging import judged
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
 from samebits.verification.replay import with_replay
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
-from samebits.verification.tools import Counted, Tools
+from samebits.verification.tools import Tools
 from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
@@ -126,17 +126,11 @@ class _Verifier:
         reason = fitness.failure(runs, target)
         if pair.second.info is None:
             return Comparison("not_judged", reason, _steps(pair.first))
-        with ExitStack() as stack:
-            a = Counted(stack.enter_context(self.tools.open_record(pair.first.record)))
-            b = stack.enter_context(self.tools.open_record(pair.second.record))
-            comparison = self.tools.judge(a, b, excused=excused)
-        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = a.n_values
+        comparison, n_values = judged(pair, self.tools, target, excused)
+        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = n_values
         if reason:
             return _with_failure(comparison, reason)
-        doubt = fitness.doubt(runs, a.kinds, target) if comparison.verdict == "identical" else ""
-        if doubt:
-            return replace(comparison, verdict="not_judged", reason=doubt)
-        note = fitness.exit_note(runs, target)
+        note = fitness.exit_note(runs, target) if comparison.verdict != "not_judged" else ""
         return replace(comparison, notes=(*comparison.notes, note)) if note else comparison
 
     def _without(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from fake_runs import World, different, finding, request
+from fake_runs import IDENTICAL, World, different, finding, request
 
 from samebits.comparison.results import Origins, Source
 from samebits.verification import verify
@@ -89,9 +89,20 @@ def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
 
 def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
-    made.verdicts["pinned-04"] = different()
-    found, _ = explained(tmp_path, made)
+    made.verdicts |= {f"pinned-{number:02}": different() for number in range(4, 200)}
+    found, notes = explained(tmp_path, made)
     assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert any("still differed with these pinned: hash-seed, layout" in note for note in notes)
+
+
+def test_after_it_other_pins_are_tried_and_more_pairs_are_needed(tmp_path):
+    made = world(finding(entry="outside"), {"hash-seed"}, {"clock"})
+    made.verdicts["pinned-04"] = different()
+    every = set(made.helps[1])
+    made.helps = ({"hash-seed", "nothing"}, every)
+    made.verdicts |= {"pinned-02": IDENTICAL, "pinned-03": IDENTICAL}
+    found, _ = explained(tmp_path, made)
+    assert "with the clock frozen, " in found.confirmed_by
 
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
