@@ -54,8 +54,8 @@ class Fix:
     def remedy(self, finding: Finding) -> Remedy:
         """The finding's remedy with what was learnt here."""
         known = finding.remedy or Remedy("")
-        if self.patch is None:
-            return known
+        if self.patch is None or (known.confirmed and not self.confirmed):
+            return known  # what the pins have shown of it stays
         before, after = self.patch.first
         text = known.text or self.patch.why[0]
         return Remedy(text, self.confirmed, known.controls, before, after, self.pairs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from samebits.verification.runs import Script, run_script
 from samebits.verification.stdin import StandardInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.perturbation import Perturbation
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _Number = TypeVar("_Number", int, float)
+LEAST_BUDGET_S = 60.0
+BUDGET_RUNS = 15  # so many times the first run, where that is more
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it is no error
@@ -90,6 +93,27 @@ class Series:
         self._script = Script(request.target, request.output, request.environment, StandardInput())
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
+
+    @property
+    def budget_s(self) -> float:
+        """Seconds for explaining a difference, and as many again for a patch."""
+        if self.request.budget is not None:
+            return self.request.budget
+        return max(LEAST_BUDGET_S, BUDGET_RUNS * self.first_seconds)
+
+    @property
+    def first_seconds(self) -> float:
+        """What the first run took; 0 before there is one."""
+        return self.runs[0].seconds if self.runs else 0.0
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """No run is made, and none goes on, when the budget is spent."""
+        self.deadline = time.monotonic() + self.budget_s
+        try:
+            yield
+        finally:
+            self.deadline = None
 
     def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
         """The same series, with other text run in the place of some files.

@@ -90,6 +90,8 @@ class World:
     seconds: float = 1.0
     slow: set = field(default_factory=set)
     on_run: Callable[[str], None] = lambda _: None
+    limits: dict = field(default_factory=dict)
+    outputs: dict = field(default_factory=dict)
     made: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
@@ -104,6 +106,7 @@ class World:
         name = Path(settings.record).stem
         self.made.append((name, settings))
         self.perturbations.append(perturbation)
+        self.limits[name], self.outputs[name] = script.limit_s, script.output
         self.on_run(name)
         status, info = self.statuses.get(name, 0), self.info(name, settings.level)
         run = ScriptRun(purpose, settings.record, status, self.seconds, perturbation.description, info)
