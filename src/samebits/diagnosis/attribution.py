@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding
     from samebits.diagnosis.search import Pins, SearchResult
 
+_SHOWN = 6  # pins that are listed by name
+
 
 @dataclass(frozen=True)
 class Confirmation:
@@ -108,6 +110,3 @@ def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool
         return fitting
     unknown = [at for at, finding in numbered if finding.cause == "unknown"]
     return unknown[:1] or ([0] if alone and findings else [])
-
-
-_SHOWN = 6

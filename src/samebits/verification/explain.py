@@ -87,7 +87,7 @@ class Explainer:
                 ended = self._over()
         except BudgetSpent:
             ended = self._over()
-        except SamebitsError as error:
+        except (SamebitsError, OSError) as error:
             ended = f"the search for the cause ended early: {error}"
         except KeyboardInterrupt:
             ended, interrupted = INTERRUPTED, True

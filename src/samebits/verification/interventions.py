@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from samebits.verification.series import Series
     from samebits.verification.tools import Tools
 
+_MANY = 4  # pins are not listed by name from this number on
+_SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -124,8 +127,3 @@ def time_limit(seconds: float) -> float:
         seconds: what the first run took, with nothing changed.
     """
     return _SLOWEST * seconds + _SLACK_S
-
-
-_MANY = 4
-_SLOWEST = 3.0
-_SLACK_S = 20.0

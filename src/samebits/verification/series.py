@@ -153,7 +153,7 @@ class Series:
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
-            pins=tuple(dict.fromkeys((*self.request.pins, *plan.settings.pins, *plan.pins))),
+            pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
         perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
@@ -196,10 +196,7 @@ class Series:
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs.
-
-        `settings.pins` are the pins that both have beside the request's.
-        """
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
         following = replace(settings, reference=first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))

@@ -105,7 +105,7 @@ class _Verifier:
         """The comparison with what a patch showed, and the patch."""
         try:
             fix = find_fix(self.series, self.tools, comparison, excused)
-        except SamebitsError as error:  # the verdict stands
+        except (SamebitsError, OSError) as error:  # the verdict stands
             note = f"the search for a patch ended early: {error}"
             return replace(comparison, notes=(note, *comparison.notes)), None
         findings = tuple(
