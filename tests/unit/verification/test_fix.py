@@ -8,7 +8,8 @@ import pytest
 from fake_runs import IDENTICAL, World, different, finding
 
 from samebits.comparison.results import Remedy
-from samebits.diagnosis.patches.edits import Patch
+from samebits.diagnosis.patches.edits import Patch, PatchedFile
+from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import Site
 from samebits.recording.runner import Target
@@ -200,6 +201,17 @@ def test_files_that_cannot_be_written_are_an_error(script):
 def test_a_patch_that_fails_does_not_deny_what_pins_have_shown():
     known = Remedy("seed it", True, ("seed-numpy",), pairs=2)
     assert Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known)) == known
+
+
+def test_the_remedy_shows_its_own_line_of_a_patch_of_several(script):
+    before = SourceFile(str(script), b"a = 1\nb = 2\n")
+    after = SourceFile(str(script), b"a = 3\nb = 4\n")
+    patch = Patch((PatchedFile(before, after),), ("why",), ("a = 1", "a = 3"))
+    fix = Fix(patch, str(script.parent), 1, True)
+    shown = fix.remedy(finding(remedy=Remedy("text", before="b = 2", after="b = 4")))
+    assert (shown.before, shown.after, shown.confirmed) == ("b = 2", "b = 4", True)
+    shown = fix.remedy(finding(remedy=Remedy("text", before="b = 2", after="b = 5")))
+    assert (shown.before, shown.after) == ("a = 1", "a = 3")
 
 
 PATCH = Patch((), ("seeds it",), ("a", "b"))
