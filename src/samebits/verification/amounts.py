@@ -24,7 +24,8 @@ def with_amount(finding: Finding, ours: dict[int, bytes], theirs: dict[int, byte
         event: of the first run: the origin's own or, of a seeding, the first draw after it.
     """
     chosen = ours.keys() & set(finding.positions) or ours.keys()
-    difference = captured_difference({at: ours[at] for at in chosen}, theirs)
+    pairs = {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}
+    difference = captured_difference({at: ours[at] for at in chosen}, theirs, pairs)
     if difference is None or not difference.elements:
         return finding
     if finding.kind == event.kind:

@@ -76,7 +76,7 @@ class Diagnosis:
             result = search(likely, every, self._test)
         self.out_of_time |= not result.minimal
         line = failed_line(result) if all_pins else ""
-        return replace(comparison, notes=(*comparison.notes, line)) if line else comparison
+        return replace(comparison, notes=(line, *comparison.notes)) if line else comparison
 
     def _shown(
         self, comparison: Comparison, result: SearchResult, repeated: Confirmation, *, enough: bool
@@ -88,7 +88,7 @@ class Diagnosis:
             return replace(comparison, findings=attributed(comparison.findings, repeated))
         why = "find out which of these matter" if enough else "see in more pairs whether that was chance"
         note = f"{repeated.line()}; there was no time to {why}"
-        return replace(comparison, notes=(*comparison.notes, note))
+        return replace(comparison, notes=(note, *comparison.notes))
 
     def _test(self, pins: Pins) -> Outcome:
         known = self._tried.get(frozenset(pins))
