@@ -129,6 +129,8 @@ def test_what_differed_only_once_is_said_so(tmp_path):
     result = verify(tmp_path, lines)
     assert result["verdict"] == "different"
     assert any("did not differ in 3 more pairs" in note for note in result["notes"])
+    assert result["notes"][0].startswith("the difference was not seen again")
+    assert result["findings"][0]["cause"] == "unknown"
     assert result["findings"][0]["confirmed_by"] == ""
 
 

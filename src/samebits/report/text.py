@@ -292,6 +292,7 @@ def _run_counts(result: Verification) -> str:
         "excuse": "without memory that nothing read",
         "replay": "to execute operations again",
         "capture": "to go on with equal values",
+        "again": "to see it again",
         "intervene": "with something pinned",
         "fix": "to try a patch",
     }

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 
+_NOT_AGAIN = (
+    "the difference was not seen again in further runs with nothing changed, so runs with something pinned "
+    "or patched would show nothing: the cause stays open"
+)
 INTERRUPTED = "interrupted: this is what is known so far"
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
@@ -43,12 +47,14 @@ class Explanation:
         comparison: with origins, evidence and causes.
         confirmed: the pins that made the runs identical, if any did.
         excused: names of state tensors that are left out.
+        seen_again: False where further runs with nothing changed did not differ.
         interrupted: whether Ctrl-C ended the search.
     """
 
     comparison: Comparison
     confirmed: Confirmation | None = None
     excused: tuple[str, ...] = ()
+    seen_again: bool = True
     interrupted: bool = False
 
 
@@ -68,6 +74,7 @@ class Explainer:
         self._role = role
         self._without = without
         self._diagnosis: Diagnosis | None = None
+        self._seen_again = True
         self._excused: tuple[str, ...] = ()
         self._started = time.monotonic()
 
@@ -94,7 +101,7 @@ class Explainer:
         if ended:
             self._comparison = replace(self._comparison, notes=(ended, *self._comparison.notes))
         confirmed = self._diagnosis.confirmed if self._diagnosis else None
-        return Explanation(self._comparison, confirmed, self._excused, interrupted)
+        return Explanation(self._comparison, confirmed, self._excused, self._seen_again, interrupted)
 
     def _over(self) -> str:
         return (
@@ -114,7 +121,7 @@ class Explainer:
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
         self._name_draws(pair)
-        diagnosis = self._diagnosis = self._begin_diagnosis(pair)
+        diagnosis = self._diagnosis = self._begin_diagnosis(pair, again=found.pair is not None)
         self._settle(diagnosis, all_pins=False)
         if diagnosis.confirmed is None or self._unmeasured(found):
             self._find_all(Search(found, self._role, self._excused))
@@ -122,7 +129,7 @@ class Explainer:
             self._settle(diagnosis, all_pins=True)
 
     def _settle(self, diagnosis: Diagnosis, *, all_pins: bool) -> None:
-        if self._series.request.interventions:
+        if self._series.request.interventions and self._seen_again:
             self._comparison = diagnosis.settle(self._comparison, all_pins=all_pins)
 
     def _localised(self, pair: Pair) -> Localisation:
@@ -171,7 +178,8 @@ class Explainer:
         notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
         self._comparison = replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
-    def _begin_diagnosis(self, pair: Pair) -> Diagnosis:
+    def _begin_diagnosis(self, pair: Pair, *, again: bool) -> Diagnosis:
+        """What tries pins; `again`: the difference was seen again with operations recorded."""
         first_step, seconds = self._comparison.first_step, pair.first.seconds
         bounded = seconds > _SHORT_S and first_step is not None and not self._comparison.several_threads
         extent = Extent(
@@ -182,5 +190,11 @@ class Explainer:
             least_steps=least_steps(self._comparison),
         )
         interventions = Interventions(self._series, self._tools, extent)
+        same, request = self._role - 1, self._series.request
+        if not again and (request.interventions or request.fix):
+            plain, self._seen_again = interventions.differs_again()
+            same += plain
+            notes = () if self._seen_again else (_NOT_AGAIN,)
+            self._comparison = replace(self._comparison, notes=(*notes, *self._comparison.notes))
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
-        return Diagnosis(interventions, Terms(self._series.request.pins, self._role - 1, soon))
+        return Diagnosis(interventions, Terms(self._series.request.pins, same, soon))

@@ -77,7 +77,8 @@ class _Terms:
         self.excused = excused
         self.least_steps = least_steps(comparison)
         self.limit_s = time_limit(series.first_seconds) if series.runs else None
-        self._same = max(0, sum(run.purpose == "compare" for run in series.runs) - 2)
+        made = [run.purpose for run in series.runs]
+        self._same = sum(max(0, made.count(purpose) - 2) for purpose in ("compare", "again"))
 
     def pairs(self, findings: Sequence[Finding]) -> int:
         """How many pairs must be identical."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from samebits.verification.series import Series
     from samebits.verification.tools import Tools
 
+MOST_PLAIN = 3
 _MANY = 4  # pins are not listed by name from this number on
 _SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
 
@@ -76,6 +77,22 @@ class Interventions:
         except BudgetSpent:
             return "no time"
 
+    def differs_again(self) -> tuple[int, bool]:
+        """How many pairs with nothing pinned were identical before one differed, and whether one did.
+
+        What differed only once is gone with any pin.
+
+        Raises:
+            BudgetSpent: there was no time to see.
+        """
+        for number in range(MOST_PLAIN):
+            outcome = self.repeat(()) if number else self.test(())
+            if outcome == "no time":
+                raise BudgetSpent
+            if outcome != "identical":
+                return number, outcome == "different"
+        return MOST_PLAIN, False
+
     def _against_first(self, pins: Pins, words: str) -> Outcome:
         first = self._first[pins]
         target = self._series.request.target
@@ -98,10 +115,10 @@ class Interventions:
         listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
         return self._series.run(
             Plan(
-                f"pinned-{self._made:02}",
-                f"with {listed} pinned, {words}",
+                f"{'pinned' if pins else 'plain'}-{self._made:02}",
+                f"with {listed or 'nothing'} pinned, {words}",
                 settings,
-                "intervene",
+                "intervene" if pins else "again",
                 self._extent.role if reference else 0,
                 self._extent.limit_s,
                 pins,

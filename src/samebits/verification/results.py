@@ -17,8 +17,8 @@ class ScriptRun:
 
     Args:
         purpose: `compare`, `excuse` (again, without memory that nothing read), `localise`, `capture` (values
-            kept, or put in place, at the origins), `intervene` (something pinned), `fix` (with a patch that
-            is tried) or `replay`.
+            kept, or put in place, at the origins), `again` (as the compared ones, to see the difference once
+            more), `intervene` (something pinned), `fix` (with a patch that is tried) or `replay`.
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.

@@ -82,7 +82,8 @@ class _Verifier:
         """What follows the explanation; where Ctrl-C ends it, what is known is the result."""
         comparison, fix, interrupted = self._remedied(explanation), None, explanation.interrupted
         try:
-            if comparison.verdict == "different" and self.request.fix and not interrupted:
+            wanted = self.request.fix and explanation.seen_again and not interrupted
+            if comparison.verdict == "different" and wanted:
                 comparison, fix = self._fixed(comparison, explanation.excused)
             if comparison.verdict != "not_judged" and self.request.replay and not interrupted:
                 comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)

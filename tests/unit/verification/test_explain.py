@@ -67,11 +67,39 @@ def test_a_pin_that_nothing_suggests_is_found_by_halves(tmp_path):
 def test_draws_that_differ_suggest_pins_where_no_operation_was_found(tmp_path):
     clock = Source("time.perf_counter", None, "wall-clock")
     made = World(
-        verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, helps=({"clock"},), sources=(clock,)
+        verdicts={"run-2": different(2, finding(kind="grad", entry="")), "plain-02": different()},
+        helps=({"clock"},),
+        sources=(clock,),
     )
     found, _ = explained(tmp_path, made)
     assert pins(made) == [("clock",)] * 4
     assert found.cause == "wall-clock"
+
+
+def test_what_is_not_seen_again_is_not_explained_by_pins(tmp_path):
+    """Whatever is pinned, the runs are identical: that shows nothing."""
+    made = World(
+        verdicts={"run-2": different(2, finding(kind="grad", entry=""))},
+        helps=(set(),),
+        sources=(Source("time.perf_counter", None, "wall-clock"),),
+    )
+    (tmp_path / "train.py").write_text("import time\n\nx = time.time()\n")
+    found, notes = explained(tmp_path, made, fix=True)
+    assert pins(made) == []
+    assert not any(name.startswith("fix") for name in made.names)
+    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert notes[0].startswith("the difference was not seen again")
+    assert [name for name in made.names if name.startswith("plain")] == [f"plain-0{n}" for n in range(1, 5)]
+
+
+def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
+    made = World(
+        verdicts={"run-2": different(2, finding(kind="grad", entry="")), "plain-03": different()},
+        helps=({"clock"},),
+        sources=(Source("time.perf_counter", None, "wall-clock"),),
+    )
+    found, _ = explained(tmp_path, made)
+    assert "5 of 5 pairs" in found.confirmed_by
 
 
 def test_two_pins_that_are_needed_together_are_both_named(tmp_path):
