@@ -390,9 +390,9 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Where runs did different things, another order of operations in one thread may only follow from it."""
+    """Another order in one thread may only follow from a race, or from the runs' doing different things."""
     listed = list(findings)
-    if any(found.entry == "control-flow" for found in listed):
+    if any(found.entry == "control-flow" or found.cause == "race" for found in listed):
         listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")
     return tuple(listed)
 

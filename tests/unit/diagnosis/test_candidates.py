@@ -50,6 +50,11 @@ def test_several_findings_are_pinned_together_first():
     assert ("clock",) in sets
 
 
+def test_findings_whose_cause_is_known_come_first():
+    sets = likely_pins([finding("unknown", "order"), finding("race", "order")])
+    assert sets.index(("serial-threads",)) < sets.index(("layout",))
+
+
 def test_without_findings_nothing_is_likely():
     assert likely_pins([]) == ()
 
