@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 
-LEAST_BUDGET_S = 60.0
-BUDGET_RUNS = 15  # so many times the first run, where that is more
+LEAST_BUDGET_S = 180.0
+BUDGET_RUNS = 20  # so many times the first run, where that is more
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
