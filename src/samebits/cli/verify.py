@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from samebits.verification.fix_results import Fix
+
 
 class VerifyCommand:
     """Run a script twice and say, bit for bit, whether it is the same.
@@ -115,12 +117,29 @@ class VerifyCommand:
             budget=options.budget,
         )
         result = verify(request, announce=Phases(sys.stderr) if live else None)
+        failed: SamebitsError | None = None
         if result.fix is not None:
-            fix = write_diff(result.fix, request.folder)
-            if options.apply and fix.confirmed:
-                fix = apply(fix)
-            result = replace(result, fix=fix)
-        return print_result(result, as_json=options.json, verbose=options.verbose)
+            try:
+                result = replace(result, fix=_written(result.fix, request.folder, wanted=options.apply))
+            except SamebitsError as error:
+                failed = error
+        status = print_result(result, as_json=options.json, verbose=options.verbose)
+        if failed is not None:
+            options.json = False  # the one object is printed
+            raise failed
+        if result.interrupted:
+            raise KeyboardInterrupt
+        return status
+
+
+def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:
+    """The fix, written as a diff, and to the user's files if it is confirmed and wanted.
+
+    Raises:
+        SamebitsError: see `write_diff` and `apply`.
+    """
+    fix = write_diff(fix, folder)
+    return apply(fix) if wanted and fix.confirmed else fix
 
 
 def _add_explanation_options(parser: ScriptParser) -> None:
@@ -151,7 +170,8 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="time for explaining a difference (default: 3 minutes, or 20 times the first run if longer)",
+        help="time for explaining a difference, and as much for --fix (default: 3 minutes, or 20 times the "
+        "first run if longer)",
     )
     parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
 

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from samebits.comparison.keys import Keys
-    from samebits.comparison.sources import Record
     from samebits.recording.events import Event
 
 Pairs = list[tuple[int, int]]
@@ -196,17 +195,6 @@ class _Left:
         taken = set(found.values())
         rows_a, rows_b = self._rows
         self._rows = [i for i in rows_a if i not in found], [j for j in rows_b if j not in taken]
-
-
-def occurrence(record: Record, event: Event) -> int:
-    """How many events of the same step, kind, op, file and line come before one: what a capture asks for."""
-    where = (event.op, event.site and (event.site.file, event.site.line))
-    count = 0
-    for other in record.events((event.kind,), event.step, event.step):
-        if other.seq >= event.seq:
-            break
-        count += (other.op, other.site and (other.site.file, other.site.line)) == where
-    return count
 
 
 def _trim(

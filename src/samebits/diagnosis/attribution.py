@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding
     from samebits.diagnosis.search import Pins, SearchResult
 
+_SHOWN = 6  # pins that are listed by name
+
 
 @dataclass(frozen=True)
 class Confirmation:
@@ -23,13 +25,13 @@ class Confirmation:
         pins: their names.
         identical: how many pairs were identical.
         pairs: how many were made.
-        minimal: whether fewer of them were tried in vain.
+        steps: after how many steps the runs were ended; None where they went to their ends.
     """
 
     pins: Pins
     identical: int
     pairs: int
-    minimal: bool = True
+    steps: int | None = None
 
     @property
     def certain(self) -> bool:
@@ -39,7 +41,9 @@ class Confirmation:
     def line(self) -> str:
         """As a line of evidence."""
         pairs = f"{self.identical} of {self.pairs} pair" + ("" if self.pairs == 1 else "s")
-        return f"{words_of(self.pins)}, {pairs} of runs {'was' if self.pairs == 1 else 'were'} identical"
+        verb, whose = ("was", "its") if self.pairs == 1 else ("were", "their")
+        far = "" if self.steps is None else f" in {whose} first {self.steps} steps"
+        return f"{words_of(self.pins)}, {pairs} of runs {verb} identical{far}"
 
 
 def words_of(pins: Pins) -> str:
@@ -59,7 +63,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         confirmed: the smallest set of pins with which runs were identical.
     """
     listed = list(findings)
-    if not confirmed.certain or not confirmed.minimal:
+    if not confirmed.certain:
         return tuple(listed)
     for name in confirmed.pins:
         causes = pin_named(name).causes
@@ -73,7 +77,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
     """The finding whose remedy the pins have tried, with what came of it."""
     remedy = finding.remedy
-    if remedy is None or remedy.confirmed is not None or not (confirmed.certain and confirmed.minimal):
+    if remedy is None or remedy.confirmed is not None or not confirmed.certain:
         return finding
     if not set(remedy.controls) & set(confirmed.pins):
         return finding
@@ -106,6 +110,3 @@ def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool
         return fitting
     unknown = [at for at, finding in numbered if finding.cause == "unknown"]
     return unknown[:1] or ([0] if alone and findings else [])
-
-
-_SHOWN = 6

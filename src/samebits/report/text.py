@@ -171,7 +171,7 @@ def _remedy_rows(remedy: Remedy) -> list[tuple[str, str]]:
     state = {True: f" (tried: {pairs} identical)", False: " (tried: still different)", None: ""}
     rows = [("remedy", remedy.text + state[remedy.confirmed])]
     rows += [("before", remedy.before)] if remedy.before else []
-    return rows + ([("after", remedy.after)] if remedy.after else [])
+    return rows + ([("after" if remedy.before else "new line", remedy.after)] if remedy.after else [])
 
 
 def _inputs(finding: Finding) -> str:

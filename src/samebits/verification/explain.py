@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.results import LATE
-from samebits.verification.diagnose import Diagnosis
+from samebits.errors import SamebitsError
+from samebits.verification.diagnose import Diagnosis, Terms
 from samebits.verification.further import Search, all_origins
-from samebits.verification.interventions import Extent, Interventions
+from samebits.verification.interventions import Extent, Interventions, least_steps, time_limit
 from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.series import BudgetSpent
@@ -20,13 +21,10 @@ if TYPE_CHECKING:
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 
-LEAST_BUDGET_S = 180.0
-BUDGET_RUNS = 20  # so many times the first run, where that is more
+INTERRUPTED = "interrupted: this is what is known so far"
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
-_SLOWEST = 3.0  # a run with pins that takes so many times the first one is ended
-_SLACK_S = 20.0
 
 
 class Without(Protocol):
@@ -44,10 +42,14 @@ class Explanation:
     Args:
         comparison: with origins, evidence and causes.
         confirmed: the pins that made the runs identical, if any did.
+        excused: names of state tensors that are left out.
+        interrupted: whether Ctrl-C ended the search.
     """
 
     comparison: Comparison
     confirmed: Confirmation | None = None
+    excused: tuple[str, ...] = ()
+    interrupted: bool = False
 
 
 class Explainer:
@@ -66,6 +68,7 @@ class Explainer:
         self._role = role
         self._without = without
         self._diagnosis: Diagnosis | None = None
+        self._excused: tuple[str, ...] = ()
         self._started = time.monotonic()
 
     def explain(self, comparison: Comparison, pair: Pair) -> Explanation:
@@ -75,43 +78,46 @@ class Explainer:
             comparison: what the step-level pair said.
             pair: its runs.
         """
-        budget = self._series.request.budget
-        if budget is None:
-            budget = max(LEAST_BUDGET_S, BUDGET_RUNS * pair.first.seconds)
-        self._series.deadline = time.monotonic() + budget
         self._comparison = comparison
+        ended, interrupted = "", False
         try:
-            self._explain(pair)
-            over = self._diagnosis is not None and self._diagnosis.out_of_time
+            with self._series.limited():
+                self._explain(pair)
+            if self._diagnosis is not None and self._diagnosis.out_of_time:
+                ended = self._over()
         except BudgetSpent:
-            over = True
-        finally:
-            self._series.deadline = None
-        if over:
-            note = (
-                f"the time for explaining, {budget:.0f} s, was over before the search was: this is what is "
-                "known so far; --budget SECONDS gives it more"
-            )
-            self._comparison = replace(self._comparison, notes=(*self._comparison.notes, note))
-        return Explanation(self._comparison, self._diagnosis.confirmed if self._diagnosis else None)
+            ended = self._over()
+        except (SamebitsError, OSError) as error:
+            ended = f"the search for the cause ended early: {error}"
+        except KeyboardInterrupt:
+            ended, interrupted = INTERRUPTED, True
+        if ended:
+            self._comparison = replace(self._comparison, notes=(ended, *self._comparison.notes))
+        confirmed = self._diagnosis.confirmed if self._diagnosis else None
+        return Explanation(self._comparison, confirmed, self._excused, interrupted)
+
+    def _over(self) -> str:
+        return (
+            f"the time for explaining, {self._series.budget_s:.0f} s, was over before the search was: this "
+            "is what is known so far; --budget SECONDS gives it more"
+        )
 
     def _explain(self, pair: Pair) -> None:
-        excused: tuple[str, ...] = ()
-        found = self._localised(pair, excused)
+        found = self._localised(pair)
         origins = found.origins
         if origins is not None and origins.unread and not origins.findings:
             self._comparison, pair = self._without(origins, pair, self._role)
             if self._comparison.verdict != "different":
                 return
-            excused = origins.unread
-            found = self._localised(pair, excused)
+            self._excused = origins.unread
+            found = self._localised(pair)
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
-        self._name_draws(pair, excused)
-        diagnosis = self._diagnosis = self._begin_diagnosis(pair, excused)
+        self._name_draws(pair)
+        diagnosis = self._diagnosis = self._begin_diagnosis(pair)
         self._settle(diagnosis, all_pins=False)
         if diagnosis.confirmed is None or self._unmeasured(found):
-            self._find_all(Search(found, self._role, excused))
+            self._find_all(Search(found, self._role, self._excused))
         if diagnosis.confirmed is None:
             self._settle(diagnosis, all_pins=True)
 
@@ -119,12 +125,12 @@ class Explainer:
         if self._series.request.interventions:
             self._comparison = diagnosis.settle(self._comparison, all_pins=all_pins)
 
-    def _localised(self, pair: Pair, excused: tuple[str, ...]) -> Localisation:
+    def _localised(self, pair: Pair) -> Localisation:
         if self._series.request.level == "op":  # the pair that was compared has it all
-            origins = origins_of(pair, self._tools, excused)
+            origins = origins_of(pair, self._tools, self._excused)
             if origins is not None:
                 return Localisation(pair, origins, 0)
-        return localise(self._series, self._tools, self._comparison, self._role, excused)
+        return localise(self._series, self._tools, self._comparison, self._role, self._excused)
 
     def _measure_kept(self, found: Localisation) -> None:
         if found.pair is not None and found.origins is not None and found.origins.findings:
@@ -132,7 +138,7 @@ class Explainer:
             kept = tuple(with_kept_values(each, self._tools, pair) for each in findings)
             self._comparison = replace(self._comparison, findings=kept)
 
-    def _name_draws(self, pair: Pair, excused: tuple[str, ...]) -> None:
+    def _name_draws(self, pair: Pair) -> None:
         """Where the first origin names no source, the draws that differ before the runs part may be it."""
         findings = self._comparison.findings
         if not findings or findings[0].sources or findings[0].cause != "unknown":
@@ -141,7 +147,7 @@ class Explainer:
             self._tools.open_record(pair.first.record) as a,
             self._tools.open_record(pair.second.record) as b,
         ):
-            sources = self._tools.draws_before(a, b, excused)
+            sources = self._tools.draws_before(a, b, self._excused)
         first = replace(findings[0], sources=sources)
         self._comparison = replace(self._comparison, findings=(first, *findings[1:]))
 
@@ -165,15 +171,16 @@ class Explainer:
         notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
         self._comparison = replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
-    def _begin_diagnosis(self, pair: Pair, excused: tuple[str, ...]) -> Diagnosis:
+    def _begin_diagnosis(self, pair: Pair) -> Diagnosis:
         first_step, seconds = self._comparison.first_step, pair.first.seconds
         bounded = seconds > _SHORT_S and first_step is not None and not self._comparison.several_threads
         extent = Extent(
             self._role,
             max_steps=first_step + _SPARE_STEPS if bounded and first_step is not None else None,
-            excused=excused,
-            limit_s=_SLOWEST * seconds + _SLACK_S,
+            excused=self._excused,
+            limit_s=time_limit(seconds),
+            least_steps=least_steps(self._comparison),
         )
         interventions = Interventions(self._series, self._tools, extent)
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
-        return Diagnosis(interventions, self._series.request.pins, soon)
+        return Diagnosis(interventions, Terms(self._series.request.pins, self._role - 1, soon))

@@ -91,6 +91,8 @@ def _ending(run: ScriptRun) -> str:
     info = run.info
     if info is None:
         return f"exit status {run.status}, no record"
+    if run.timed_out:
+        return f"it did not end in {run.seconds:.0f} s"
     where = f"at step {info.steps}" if info.steps else "before its first step"
     if info.status == "running":
         if info.failure:  # by what the parent saw

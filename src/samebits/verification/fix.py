@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, changed_line
 from samebits.diagnosis.patches.propose import propose
+from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
+from samebits.verification.chance import pairs_needed
 from samebits.verification.fix_results import Fix
+from samebits.verification.interventions import least_steps, time_limit
+from samebits.verification.judging import judged
 from samebits.verification.localise import localise, with_origins
-from samebits.verification.series import Pair, Plan
+from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from samebits.comparison.results import Finding
     from samebits.diagnosis.patches.source_file import Project
@@ -29,11 +33,6 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 4
 _MOST_TRIED = 6
-# What two runs may have in common by chance: then one pair says little.
-_FEW_BITS = (
-    "race", "nondeterministic-kernel", "hash-order", "id-order", "environment", "worker-order",
-    "thread-count", "autotuning", "uninitialized", "unknown",
-)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class _Trial:
     comparison: Comparison | None = None
 
 
-def find_fix(series: Series, tools: Tools, comparison: Comparison) -> Fix:
+def find_fix(series: Series, tools: Tools, comparison: Comparison, excused: tuple[str, ...] = ()) -> Fix:
     """Look for a patch with which the runs are identical.
 
     Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
@@ -55,44 +54,73 @@ def find_fix(series: Series, tools: Tools, comparison: Comparison) -> Fix:
         series: makes the runs.
         tools: compare them.
         comparison: the difference, with its origins.
+        excused: names of state tensors that are left out.
+
+    Raises:
+        SamebitsError: the patched files cannot be written (`record-unwritable`), or a record cannot be read.
     """
     project = read_project(series.request.target, comparison.findings)
-    return _Search(series, tools, project).search(comparison)
+    with series.limited():
+        return _Search(series, tools, project, _Terms(series, comparison, excused)).search(comparison)
 
 
-def pairs_needed(findings: Sequence[Finding]) -> int:
-    """How many pairs must be identical: 3 where two runs may agree by chance, else 1."""
-    causes = {finding.cause for finding in findings}
-    causes |= {source.cause for finding in findings for source in finding.sources}
-    return 3 if causes & set(_FEW_BITS) else 1
+class _Terms:
+    """What runs with a patch have to show.
+
+    Args:
+        series: the runs that were compared.
+        comparison: what was said of them.
+        excused: names of state tensors that are left out.
+    """
+
+    def __init__(self, series: Series, comparison: Comparison, excused: tuple[str, ...]) -> None:
+        self.excused = excused
+        self.least_steps = least_steps(comparison)
+        self.limit_s = time_limit(series.first_seconds) if series.runs else None
+        self._same = max(0, sum(run.purpose == "compare" for run in series.runs) - 2)
+
+    def pairs(self, findings: Sequence[Finding]) -> int:
+        """How many pairs must be identical."""
+        causes = {finding.cause for finding in findings}
+        causes |= {source.cause for finding in findings for source in finding.sources}
+        return pairs_needed(causes, self._same)[1]
 
 
 class _Search:
     """One search for a patch."""
 
-    def __init__(self, series: Series, tools: Tools, project: Project) -> None:
-        self._series, self._tools = series, tools
+    def __init__(self, series: Series, tools: Tools, project: Project, terms: _Terms) -> None:
+        self._series, self._tools, self._terms = series, tools, terms
         self._original = project
         self._tried = 0
         self._refusals: list[str] = []
         self._why: list[str] = []
+        self._untried: Fix | None = None
 
     def search(self, comparison: Comparison) -> Fix:
-        project, best, needed = self._original, None, 1
-        findings: Sequence[Finding] = comparison.findings
-        for _ in range(MOST_ROUNDS):
-            needed = max(needed, pairs_needed(findings))
-            step = self._round(project, findings, needed)
-            if step is None:
-                break
-            project, trial = step
-            best = self._fix(project, trial)
-            if not trial.words or trial.comparison is None:
-                break
-            findings = trial.comparison.findings
+        best: Fix | None = None
+        try:
+            for best in self._better(comparison.findings):  # noqa: B007 - the last one counts
+                pass
+        except BudgetSpent:
+            best = best or self._untried
         if best is None:
             return Fix(None, self._original.root, refusals=tuple(dict.fromkeys(self._refusals)))
         return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
+
+    def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
+        """Patches, each with what the one before it left."""
+        project, needed = self._original, 1
+        for _ in range(MOST_ROUNDS):
+            needed = max(needed, self._terms.pairs(findings))
+            step = self._round(project, findings, needed)
+            if step is None:
+                return
+            project, trial = step
+            yield self._fix(project, trial)
+            if not trial.words or trial.comparison is None:
+                return
+            findings = trial.comparison.findings
 
     def _round(
         self, project: Project, findings: Sequence[Finding], needed: int
@@ -105,6 +133,8 @@ class _Search:
             if self._tried >= _MOST_TRIED:
                 break
             patched = project.replaced(tuple(file.after for file in patch.files))
+            if self._untried is None:
+                self._untried = Fix(patch, self._original.root, still="there was no time to try it")
             trial = self._try(patched, needed)
             if not trial.words or _is_another(trial.comparison, findings):
                 self._why += patch.why
@@ -129,11 +159,10 @@ class _Search:
                 return _Trial(number - 1, found.reason or "the runs with it could not be judged")
         return _Trial(needed, "")
 
-    @staticmethod
-    def _plan(number: int, needed: int, reference: str = "") -> Plan:
+    def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
         words = f"trying a patch, run {number + 1} of {needed + 1}"
-        settings = RecordingSettings(record="", reference=reference)
-        return Plan(str(number + 1), words, settings, role=number)
+        settings = RecordingSettings(record="", reference=reference, excused=self._terms.excused)
+        return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s)
 
     def _patched_series(self, project: Project) -> Series:
         return self._series.overlaid(self._written(project), f"fix-{self._tried}-")
@@ -143,31 +172,32 @@ class _Search:
         reason = fitness.failure(runs, target)
         if reason or pair.first.info is None or pair.second.info is None:
             return Comparison("not_judged", f"with it {reason}", 0)
-        with (
-            self._tools.open_record(pair.first.record) as a,
-            self._tools.open_record(pair.second.record) as b,
-        ):
-            comparison = self._tools.judge(a, b)
-            kinds = {event.kind for event in a.events(("step", "loss", "grad", "read", "save"))}
-        doubt = fitness.doubt(runs, kinds, target) if comparison.verdict == "identical" else ""
-        return replace(comparison, verdict="not_judged", reason=doubt) if doubt else comparison
+        comparison, _ = judged(pair, self._tools, target, self._terms.excused)
+        if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
+            reason = f"with it the script ends after {comparison.steps} steps, before the difference"
+            return replace(comparison, verdict="not_judged", reason=reason)
+        return comparison
 
     def _located(self, project: Project, trial: _Trial) -> _Trial:
         """The trial with the origins of what still differs."""
         if trial.comparison is None:
             return trial
-        found = localise(self._patched_series(project), self._tools, trial.comparison, 1)
+        found = localise(self._patched_series(project), self._tools, trial.comparison, 1, self._terms.excused)
         comparison = with_origins(trial.comparison, found)
         return replace(trial, comparison=comparison, words=_words(comparison))
 
     def _written(self, project: Project) -> Pairs:
         """The files of a project that are not as the user has them, written beside the records."""
         folder = self._series.request.folder / "fix" / str(self._tried)
-        folder.mkdir(parents=True, exist_ok=True)
         pairs = []
         for number, file in enumerate(self._changed(project)):
             path = folder / f"{number}-{os.path.basename(file.after.path)}"
-            path.write_bytes(file.after.data)
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(file.after.data)
+            except OSError as error:
+                message = f"cannot write {path}: {error.strerror}; give another --keep"
+                raise SamebitsError(message, slug="record-unwritable") from None
             pairs.append((os.path.realpath(file.after.path), str(path.absolute())))
         return tuple(pairs)
 
@@ -185,6 +215,8 @@ class _Search:
 
 def _how_failed(run: ScriptRun) -> str:
     """How a run with a patch failed."""
+    if run.timed_out:
+        return f"the script did not end with it in {run.seconds:.0f} s"
     said = run.info.failure if run.info is not None else ""
     return f"the script fails with it: {said or f'exit status {run.status}'}"
 

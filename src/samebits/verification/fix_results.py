@@ -54,8 +54,14 @@ class Fix:
     def remedy(self, finding: Finding) -> Remedy:
         """The finding's remedy with what was learnt here."""
         known = finding.remedy or Remedy("")
-        if self.patch is None:
-            return known
-        before, after = self.patch.first
+        if self.patch is None or (known.confirmed and not self.confirmed):
+            return known  # what the pins have shown of it stays
+        shown = (known.before, known.after)
+        before, after = shown if known.after and known.after in self._added() else self.patch.first
         text = known.text or self.patch.why[0]
         return Remedy(text, self.confirmed, known.controls, before, after, self.pairs)
+
+    def _added(self) -> set[str]:
+        """The lines that the patch adds, without indentation."""
+        lines = self.diff.decode(errors="replace").splitlines()
+        return {line[1:].strip() for line in lines if line.startswith("+")}

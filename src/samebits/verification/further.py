@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import place
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
-from samebits.verification.localise import origins_of
+from samebits.verification.localise import failed, origins_of
 from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.substitutes import measured, rules_for
 
@@ -36,13 +36,11 @@ class Search:
         found: what the op-level pair showed.
         role: which of the compared runs differed from the first.
         excused: names of state tensors that are left out.
-        pins: what the runs have beside the request's pins; those of the op-level pair.
     """
 
     found: Localisation
     role: int
     excused: tuple[str, ...] = ()
-    pins: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,7 @@ class _Rounds:
             if not replaceable and (number > 1 or not new or self.findings[0].difference is not None):
                 return
             pair, origins = self._first_round() if number == 1 else self._round()
-            self.agreed = replaceable and origins is None and not _unplaced(pair)
+            self.agreed = replaceable and origins is None and not (_unplaced(pair) or failed(pair))
             if not replaceable:
                 return
 
@@ -212,7 +210,6 @@ class _Rounds:
             first_op_step=found.first_op_step,
             max_steps=self._last_step(),
             excused=self._search.excused,
-            pins=self._search.pins,
         )
 
     def _last_step(self) -> int | None:

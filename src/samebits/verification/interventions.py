@@ -7,13 +7,18 @@ from typing import TYPE_CHECKING
 
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.series import BudgetSpent, Plan
+from samebits.verification.judging import judged
+from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison
     from samebits.diagnosis.search import Outcome, Pins
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
     from samebits.verification.tools import Tools
+
+_MANY = 4  # pins are not listed by name from this number on
+_SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
 
 
 @dataclass(frozen=True)
@@ -25,12 +30,14 @@ class Extent:
         max_steps: steps after which they are stopped; None lets them go to their end.
         excused: names of state tensors that are left out.
         limit_s: seconds after which a run is ended: a pin may make a script wait for ever.
+        least_steps: so many steps the runs have to make, to say anything of the difference.
     """
 
     role: int
     max_steps: int | None = None
     excused: tuple[str, ...] = ()
     limit_s: float | None = None
+    least_steps: int = 0
 
 
 class Interventions:
@@ -49,6 +56,11 @@ class Interventions:
         self._first: dict[Pins, ScriptRun] = {}
         self._made = 0
 
+    @property
+    def max_steps(self) -> int | None:
+        """After how many steps the runs are ended."""
+        return self._extent.max_steps
+
     def test(self, pins: Pins) -> Outcome:
         """Run a pair with these pins."""
         try:
@@ -66,14 +78,17 @@ class Interventions:
 
     def _against_first(self, pins: Pins, words: str) -> Outcome:
         first = self._first[pins]
-        if first.info is None or first.timed_out:
+        target = self._series.request.target
+        if fitness.failure((first, first), target):
             return "failed"
         second = self._run(pins, words, reference=first.record)
-        if second.timed_out or fitness.failure((first, second), self._series.request.target):
+        if fitness.failure((first, second), target):
             return "failed"
-        with self._tools.open_record(first.record) as a, self._tools.open_record(second.record) as b:
-            verdict = self._tools.judge(a, b, self._extent.excused).verdict
-        return "identical" if verdict == "identical" else "different"
+        compared, _ = judged(Pair(first, second), self._tools, target, self._extent.excused)
+        if compared.verdict == "different":
+            return "different"
+        reached = compared.verdict == "identical" and compared.steps >= self._extent.least_steps
+        return "identical" if reached else "failed"
 
     def _run(self, pins: Pins, words: str, reference: str = "") -> ScriptRun:
         self._made += 1
@@ -94,4 +109,21 @@ class Interventions:
         )
 
 
-_MANY = 4
+def least_steps(comparison: Comparison) -> int:
+    """How many steps identical runs have to make to say that a difference is gone: 0 for any number.
+
+    Where the number of steps is what differs, or several threads make them, it says nothing.
+    """
+    first = comparison.first_step
+    if first is None or comparison.several_threads:
+        return 0
+    return min(first + 1, comparison.steps)
+
+
+def time_limit(seconds: float) -> float:
+    """After how many seconds a run is ended that has something changed.
+
+    Args:
+        seconds: what the first run took, with nothing changed.
+    """
+    return _SLOWEST * seconds + _SLACK_S

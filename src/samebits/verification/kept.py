@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.comparison.difference import captured_difference
-from samebits.comparison.results import descriptions, place
+from samebits.verification.amounts import draw_after, with_amount
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding
@@ -33,16 +31,7 @@ def with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
         first, second = _event(a, finding, 0), _event(b, finding, 1)
         if first is None or second is None or first.op != second.op:
             return finding
-        kept = a.captures(first.seq)
-        chosen = kept.keys() & set(finding.positions) or kept.keys()
-        difference = captured_difference({at: kept[at] for at in chosen}, b.captures(second.seq))
-    if difference is None or not difference.elements:
-        return finding
-    if finding.kind == first.kind:
-        return replace(finding, difference=difference)
-    line = f"the first draw after it: {first.op} at {place(first.site)}"
-    outputs = descriptions(first, "out")
-    return replace(finding, difference=difference, outputs=outputs, evidence=(*finding.evidence, line))
+        return with_amount(finding, a.captures(first.seq), b.captures(second.seq), first)
 
 
 def _event(record: OpenRecord, finding: Finding, run: int) -> Event | None:
@@ -52,7 +41,4 @@ def _event(record: OpenRecord, finding: Finding, run: int) -> Event | None:
         return None
     if finding.kind in _KEPT_KINDS:
         return record.event(seq)
-    if finding.kind != "rng":
-        return None
-    later = (event for event in record.events(("op",), finding.step) if event.seq > seq)
-    return next((event for event in later if any(info.role == "rng" for info in event.tensors)), None)
+    return draw_after(record, record.event(seq)) if finding.kind == "rng" else None

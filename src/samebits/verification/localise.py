@@ -128,7 +128,7 @@ def came_before(origins: Origins) -> bool:
 def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
     """The verdict of the step-level pair with the findings of the op-level pair."""
     if found.origins is None:
-        return replace(comparison, notes=(*comparison.notes, _why_not_found(found)))
+        return replace(comparison, notes=(_why_not_found(found), *comparison.notes))
     notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
     if found.failure:
         notes = (

@@ -47,6 +47,7 @@ class Verification:
         seconds: of all of it; 0 when the records were there already.
         n_values: how many tensors of the first run were compared with another's.
         fix: the patch that was looked for, where it was asked for.
+        interrupted: whether Ctrl-C ended what came after the verdict.
     """
 
     comparison: Comparison
@@ -55,6 +56,7 @@ class Verification:
     seconds: float
     n_values: int = 0
     fix: Fix | None = None
+    interrupted: bool = False
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

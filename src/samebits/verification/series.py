@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -16,7 +17,7 @@ from samebits.verification.runs import Script, run_script
 from samebits.verification.stdin import StandardInput
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.perturbation import Perturbation
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 
 _Number = TypeVar("_Number", int, float)
+LEAST_BUDGET_S = 180.0
+BUDGET_RUNS = 20  # so many times the first run, where that is more
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it is no error
@@ -91,6 +94,27 @@ class Series:
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
 
+    @property
+    def budget_s(self) -> float:
+        """Seconds for explaining a difference, and as many again for a patch."""
+        if self.request.budget is not None:
+            return self.request.budget
+        return max(LEAST_BUDGET_S, BUDGET_RUNS * self.first_seconds)
+
+    @property
+    def first_seconds(self) -> float:
+        """What the first run took; 0 before there is one."""
+        return self.runs[0].seconds if self.runs else 0.0
+
+    @contextmanager
+    def limited(self) -> Iterator[None]:
+        """No run is made, and none goes on, when the budget is spent."""
+        self.deadline = time.monotonic() + self.budget_s
+        try:
+            yield
+        finally:
+            self.deadline = None
+
     def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
         """The same series, with other text run in the place of some files.
 
@@ -129,7 +153,7 @@ class Series:
             max_steps=_least(plan.settings.max_steps, self.request.steps),
             progress=self.request.progress,
             control=self.request.control,
-            pins=tuple(dict.fromkeys((*self.request.pins, *plan.settings.pins, *plan.pins))),
+            pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
         perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
@@ -172,10 +196,7 @@ class Series:
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs.
-
-        `settings.pins` are the pins that both have beside the request's.
-        """
+        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
         first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
         following = replace(settings, reference=first.record)
         second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))

@@ -32,6 +32,7 @@ class StandardInput:
         self._start = os.lseek(source, 0, os.SEEK_CUR) if stat.S_ISREG(self._mode) else 0
         self._kept = tempfile.TemporaryFile() if self._is_pipe else None  # noqa: SIM115 - for all runs
         self._ended = False
+        self._error: OSError | None = None
 
     @property
     def _is_pipe(self) -> bool:
@@ -39,7 +40,11 @@ class StandardInput:
 
     @contextlib.contextmanager
     def for_run(self) -> Iterator[int | None]:
-        """Gives the descriptor to hand to a child process; None for this program's own."""
+        """Gives the descriptor to hand to a child process; None for this program's own.
+
+        Raises:
+            OSError: afterwards, when what was read could not be kept: other runs cannot be given it.
+        """
         if stat.S_ISREG(self._mode):
             os.lseek(self._source, self._start, os.SEEK_SET)
         if not self._is_pipe:
@@ -56,13 +61,20 @@ class StandardInput:
             os.close(stopper)  # wakes the thread where it waits
             relay.join()
             os.close(stop)
+        if self._error is not None:
+            raise self._error
 
     def _relay(self, writing: int, stop: int) -> None:
-        with contextlib.suppress(BrokenPipeError):  # the child has ended
+        try:
             for data in self._data(stop):
                 if not _write(writing, data, stop):
                     break
-        os.close(writing)
+        except BrokenPipeError:  # the child has ended
+            pass
+        except OSError as error:  # the disk is full
+            self._error = error
+        finally:
+            os.close(writing)  # the child sees the end
 
     def _data(self, stop: int) -> Iterator[bytes]:
         """What earlier runs were given, then what comes."""

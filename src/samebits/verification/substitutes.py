@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.comparison.difference import captured_difference
-from samebits.comparison.results import descriptions, place
 from samebits.recording.substitution import KeptEvents, Rule, spot
+from samebits.verification.amounts import draw_after, with_amount
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding
-    from samebits.recording.distance import Difference
     from samebits.recording.events import Event
     from samebits.recording.substitution import Substitution
     from samebits.verification.series import Pair
@@ -43,7 +41,7 @@ def rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...
     if finding.kind in _VALUES:
         return (replace(rule, part="value", place=finding.kind == finding.entry == "batch"),)
     if finding.kind == "rng":
-        draw = _draw_after(a, event)
+        draw = draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
         return (replace(rule, part="state"), *shown)
     if finding.kind != "op":
@@ -74,9 +72,9 @@ def measured(tools: Tools, pair: Pair, substitution: Substitution, finding: Find
             ours = kept.first(number) if is_draw else kept.get(number, theirs.event.thread, theirs.count)
             if ours is None:
                 continue
-            found = _difference(kept.tensors(ours), own.tensors(theirs), finding)
-            if found is not None and found.elements:
-                return _with_difference(finding, found, ours.event)
+            found = with_amount(finding, kept.tensors(ours), own.tensors(theirs), ours.event)
+            if found.difference is not None:
+                return found
     return finding
 
 
@@ -97,21 +95,3 @@ def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str
         if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
             found.setdefault(_rule(other), []).append(other.arguments)
     return found
-
-
-def _draw_after(record: OpenRecord, seeding: Event) -> Event | None:
-    later = (event for event in record.events(("op",), seeding.step) if event.seq > seeding.seq)
-    return next((event for event in later if any(info.role == "rng" for info in event.tensors)), None)
-
-
-def _difference(ours: dict[int, bytes], theirs: dict[int, bytes], finding: Finding) -> Difference | None:
-    kept = ours.keys() & set(finding.positions) or ours.keys()
-    return captured_difference({position: ours[position] for position in kept}, theirs)
-
-
-def _with_difference(finding: Finding, difference: Difference, event: Event) -> Finding:
-    if finding.kind == event.kind:
-        return replace(finding, difference=difference)
-    line = f"the first draw after it: {event.op} at {place(event.site)}"
-    outputs = descriptions(event, "out")
-    return replace(finding, difference=difference, outputs=outputs, evidence=(*finding.evidence, line))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,16 +10,18 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.diagnosis.attribution import remedied
 from samebits.diagnosis.remedies import with_remedies
+from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.explain import Explainer, Explanation
+from samebits.verification.explain import INTERRUPTED, Explainer, Explanation
 from samebits.verification.fix import find_fix
+from samebits.verification.judging import judged
 from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.place import check_target
 from samebits.verification.replay import with_replay
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan, Series
-from samebits.verification.tools import Counted, Tools
+from samebits.verification.tools import Tools
 from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def verify(
 
     Raises:
         SamebitsError: the script cannot be run, or the records cannot be written.
-        KeyboardInterrupt: by Ctrl-C during a run; records are kept.
+        KeyboardInterrupt: by Ctrl-C before there is a verdict; records are kept.
     """
     used = tools or Tools()
     return _Verifier(request, Series(request, announce, used.run_script), used).verify()
@@ -75,29 +76,43 @@ class _Verifier:
         if comparison.verdict == "different" and self.request.localise:
             explainer = Explainer(self.series, self.tools, role, self._without)
             explanation = explainer.explain(comparison, pair)
-        comparison, fix = self._remedied(explanation)
-        if comparison.verdict != "not_judged" and self.request.replay:
-            comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)
-        return self._result(comparison, fix)
+        return self._finished(explanation, first)
 
-    def _remedied(self, explanation: Explanation) -> tuple[Comparison, Fix | None]:
-        """The comparison with remedies, and the patch if one was asked for."""
+    def _finished(self, explanation: Explanation, first: ScriptRun) -> Verification:
+        """What follows the explanation; where Ctrl-C ends it, what is known is the result."""
+        comparison, fix, interrupted = self._remedied(explanation), None, explanation.interrupted
+        try:
+            if comparison.verdict == "different" and self.request.fix and not interrupted:
+                comparison, fix = self._fixed(comparison, explanation.excused)
+            if comparison.verdict != "not_judged" and self.request.replay and not interrupted:
+                comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)
+        except KeyboardInterrupt:
+            interrupted = True
+            comparison = replace(comparison, notes=(INTERRUPTED, *comparison.notes))
+        return self._result(comparison, fix, interrupted=interrupted)
+
+    def _remedied(self, explanation: Explanation) -> Comparison:
+        """The comparison with remedies."""
         comparison, confirmed = explanation.comparison, explanation.confirmed
         if comparison.verdict != "different":
-            return comparison, None
-        project = read_project(self.request.target, comparison.findings)
-        comparison = with_remedies(comparison, project)
-        if confirmed is not None:
-            findings = tuple(remedied(finding, confirmed) for finding in comparison.findings)
-            comparison = replace(comparison, findings=findings)
-        if not self.request.fix:
-            return comparison, None
-        fix = find_fix(self.series, self.tools, comparison)
-        first, *others = comparison.findings or (None,)
-        if first is not None:
-            others = [finding for finding in others if finding is not None]
-            comparison = replace(comparison, findings=(replace(first, remedy=fix.remedy(first)), *others))
-        return comparison, fix
+            return comparison
+        comparison = with_remedies(comparison, read_project(self.request.target, comparison.findings))
+        if confirmed is None:
+            return comparison
+        return replace(comparison, findings=tuple(remedied(each, confirmed) for each in comparison.findings))
+
+    def _fixed(self, comparison: Comparison, excused: tuple[str, ...]) -> tuple[Comparison, Fix | None]:
+        """The comparison with what a patch showed, and the patch."""
+        try:
+            fix = find_fix(self.series, self.tools, comparison, excused)
+        except (SamebitsError, OSError) as error:  # the verdict stands
+            note = f"the search for a patch ended early: {error}"
+            return replace(comparison, notes=(note, *comparison.notes)), None
+        findings = tuple(
+            replace(each, remedy=fix.remedy(each)) if number == 0 else each
+            for number, each in enumerate(comparison.findings)
+        )
+        return replace(comparison, findings=findings), fix
 
     def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:
         """One of the runs that are compared."""
@@ -126,17 +141,11 @@ class _Verifier:
         reason = fitness.failure(runs, target)
         if pair.second.info is None:
             return Comparison("not_judged", reason, _steps(pair.first))
-        with ExitStack() as stack:
-            a = Counted(stack.enter_context(self.tools.open_record(pair.first.record)))
-            b = stack.enter_context(self.tools.open_record(pair.second.record))
-            comparison = self.tools.judge(a, b, excused=excused)
-        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = a.n_values
+        comparison, n_values = judged(pair, self.tools, target, excused)
+        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = n_values
         if reason:
             return _with_failure(comparison, reason)
-        doubt = fitness.doubt(runs, a.kinds, target) if comparison.verdict == "identical" else ""
-        if doubt:
-            return replace(comparison, verdict="not_judged", reason=doubt)
-        note = fitness.exit_note(runs, target)
+        note = fitness.exit_note(runs, target) if comparison.verdict != "not_judged" else ""
         return replace(comparison, notes=(*comparison.notes, note)) if note else comparison
 
     def _without(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:
@@ -150,7 +159,9 @@ class _Verifier:
         notes = (*judged.notes, *(note for note in origins.notes if note not in judged.notes))
         return replace(judged, notes=notes), pair
 
-    def _result(self, comparison: Comparison, fix: Fix | None = None) -> Verification:
+    def _result(
+        self, comparison: Comparison, fix: Fix | None = None, *, interrupted: bool = False
+    ) -> Verification:
         seconds = time.monotonic() - self._started
         comparison = replace(comparison, notes=self._notes(comparison))
         target = self.request.target
@@ -162,6 +173,7 @@ class _Verifier:
             seconds,
             sum(self._n_values.values()),
             fix,
+            interrupted,
         )
 
     def _notes(self, comparison: Comparison) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from event_tape import Tape
 
-from samebits.comparison.align import align, align_events, align_levels, occurrence
+from samebits.comparison.align import align, align_events, align_levels
 
 
 def increasing(pairs):
@@ -169,13 +169,3 @@ def test_folders_do_not_matter():
     for t in (tape, other):
         t.op("ones.default", line=3, result=1)
     assert align_events(tape.log, other.log).to_b == {0: 0}
-
-
-def test_occurrence_counts_events_of_the_same_line():
-    tape = Tape()
-    x = tape.outside(1)
-    for line in (3, 4, 3, 3):
-        tape.op("mul.Tensor", x, line=line)
-    tape.op("add.Tensor", x, line=3)
-    record = tape.record()
-    assert [occurrence(record, event) for event in tape.log] == [0, 0, 1, 2, 0]

@@ -13,6 +13,7 @@ from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
 from samebits.recording import distance as difference
 from samebits.recording.distance import tensor_difference
+from samebits.recording.probes.tensor_files import to_file
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -161,6 +162,16 @@ def test_captured_tensors(dtype):
     assert torch.equal(decode(blob(a)), a)
     found = captured_difference({0: blob(a), 2: blob(a)}, {0: blob(a), 2: blob(b)})
     assert (found.elements, found.first_index) == (1, (2,))
+
+
+def test_complex_tensors_are_kept_as_pairs():
+    """Elements are counted, and not their parts."""
+    a, b = torch.tensor([1 + 2j, 3 + 4j]), torch.tensor([1 + 2j, 3 + 5j])
+    kept = [{0: to_file(a)}, {0: to_file(b)}]
+    found = captured_difference(*kept, complex_at={0})
+    assert (found.elements, found.total, found.first_index) == (1, 2, (1,))
+    assert found.values == ("(3+4j)", "(3+5j)")
+    assert captured_difference({0: blob(torch.ones(3))}, {0: blob(torch.zeros(3))}, {0}).total == 3
 
 
 def test_nothing_captured_in_both_runs():

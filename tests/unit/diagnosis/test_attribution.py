@@ -52,7 +52,6 @@ def test_a_pin_alone_outweighs_what_the_draws_suggest():
 
 def test_a_pair_that_differed_shows_nothing():
     assert attributed([BASE], Confirmation(("hash-seed",), 2, 3)) == (BASE,)
-    assert attributed([BASE], Confirmation(("hash-seed", "clock"), 1, 1, minimal=False)) == (BASE,)
 
 
 def test_a_remedy_is_confirmed_by_the_pin_that_does_the_same():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
 from patch_support import finding, patched, project, proposal, site_of, text_after
 
+from samebits.comparison.results import Source
 from samebits.diagnosis.patches.propose import propose
 
 # cause, sources, line before, line after. The line carries the mark.
@@ -373,3 +375,24 @@ def test_several_origins_are_patched_together():
     ]
     text = text_after(propose(findings, files).patches[0])
     assert "np.random.seed(0)\ntorch.manual_seed(0)\n" in text
+
+
+NAMES = """
+    import secrets
+    name = secrets.token_hex(4)  # drawn
+    words = {"a", "b"}
+    index = [len(w) for w in words]
+    x = torch.tensor(index)  # <-
+"""
+
+
+def test_where_pins_have_shown_the_cause_other_sources_are_left_alone_at_first():
+    """A random name differed too, but with the hash seed alone fixed the runs were identical."""
+    files = project(main=NAMES)
+    drawn = Source("secrets.token_hex", site_of(files, "# drawn"), "os-entropy")
+    open_cause = replace(finding("hash-order", site_of(files)), sources=(drawn,))
+    shown = replace(open_cause, confirmed_by="with the hash seed fixed, 2 of 2 pairs of runs were identical")
+    first = text_after(propose([shown], files).patches[0])
+    assert "for w in sorted(words)" in first
+    assert "secrets.token_hex(4)" in first
+    assert "secrets.token_hex(4)" not in text_after(propose([open_cause], files).patches[0])

@@ -218,6 +218,15 @@ def test_the_remedy_shows_the_line_before_and_after(script, tmp_path):
     )
 
 
+def test_a_line_that_is_new_is_called_so(script, tmp_path):
+    """It replaces none."""
+    remedy = Remedy("seed it", after="torch.manual_seed(0)")
+    shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
+
+    assert "\n  new line      torch.manual_seed(0)\n" in shown
+    assert "\n  after " not in shown
+
+
 def test_a_fix_is_shown_as_a_diff(script, tmp_path):
     """With what came of it, what was left alone, and where it was written."""
     before = SourceFile(str(tmp_path / "a.py"), b"x = 1\n")

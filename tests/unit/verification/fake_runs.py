@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samebits.comparison.results import Comparison, Finding, Origins
 from samebits.hooks.frames import Site
@@ -12,6 +13,9 @@ from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.recording.runner import Target
 from samebits.verification import ScriptRun, VerifyRequest
 from samebits.verification.tools import Tools
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 IDENTICAL = Comparison("identical", None, 5, final_digest=("aa", "aa"))
 SITE = Site("/w/train.py", 3, "main")
@@ -72,6 +76,8 @@ class World:
         helps: sets of pins with which runs are identical.
         sources: draws that differ before the runs part.
         seconds: how long a run takes.
+        slow: names of the records whose runs had to be ended.
+        on_run: told the name of each record.
     """
 
     verdicts: dict = field(default_factory=dict)
@@ -82,6 +88,10 @@ class World:
     helps: tuple = ()
     sources: tuple = ()
     seconds: float = 1.0
+    slow: set = field(default_factory=set)
+    on_run: Callable[[str], None] = lambda _: None
+    limits: dict = field(default_factory=dict)
+    outputs: dict = field(default_factory=dict)
     made: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
@@ -96,8 +106,11 @@ class World:
         name = Path(settings.record).stem
         self.made.append((name, settings))
         self.perturbations.append(perturbation)
+        self.limits[name], self.outputs[name] = script.limit_s, script.output
+        self.on_run(name)
         status, info = self.statuses.get(name, 0), self.info(name, settings.level)
-        return ScriptRun(purpose, settings.record, status, self.seconds, perturbation.description, info)
+        run = ScriptRun(purpose, settings.record, status, self.seconds, perturbation.description, info)
+        return replace(run, timed_out=name in self.slow)
 
     def info(self, name: str, level: str = "step") -> RunInfo | None:
         """What the record of that name says."""

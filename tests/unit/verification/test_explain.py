@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from fake_runs import World, different, finding, request
+from fake_runs import IDENTICAL, World, different, finding, request
 
 from samebits.comparison.results import Origins, Source
+from samebits.errors import SamebitsError
 from samebits.verification import verify
 
 
@@ -89,9 +90,20 @@ def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
 
 def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
-    made.verdicts["pinned-04"] = different()
-    found, _ = explained(tmp_path, made)
+    made.verdicts |= {f"pinned-{number:02}": different() for number in range(4, 200)}
+    found, notes = explained(tmp_path, made)
     assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert any("still differed with these pinned: hash-seed, layout" in note for note in notes)
+
+
+def test_after_it_other_pins_are_tried_and_more_pairs_are_needed(tmp_path):
+    made = world(finding(entry="outside"), {"hash-seed"}, {"clock"})
+    made.verdicts["pinned-04"] = different()
+    every = set(made.helps[1])
+    made.helps = ({"hash-seed", "nothing"}, every)
+    made.verdicts |= {"pinned-02": IDENTICAL, "pinned-03": IDENTICAL}
+    found, _ = explained(tmp_path, made)
+    assert "with the clock frozen, " in found.confirmed_by
 
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
@@ -127,3 +139,50 @@ def test_without_interventions_nothing_is_pinned(tmp_path):
     found, _ = explained(tmp_path, made, interventions=False)
     assert pins(made) == []
     assert found.confirmed_by == ""
+
+
+def interrupt_at(wanted):
+    """Ctrl-C during a run."""
+
+    def on_run(name):
+        if name == wanted:
+            raise KeyboardInterrupt
+
+    return on_run
+
+
+def test_what_is_known_is_told_when_ctrl_c_ends_the_search(tmp_path):
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"}, on_run=interrupt_at("pinned-01"))
+    result = verify(request(tmp_path, fix=True, replay=1), tools=made.tools())
+    assert result.interrupted
+    assert result.comparison.notes[0] == "interrupted: this is what is known so far"
+    (found,) = result.comparison.findings
+    assert (found.cause, found.remedy.controls) == ("unseeded-torch", ("seed-torch",))
+    assert made.names[-1] == "pinned-01"
+
+
+@pytest.mark.parametrize("name", ["fix-1-1", "replay"])
+def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
+    (tmp_path / "train.py").write_text("import torch\n\nx = torch.rand(2)\n")
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"}, on_run=interrupt_at(name))
+    result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
+    assert result.interrupted
+    assert "1 of 1 pair" in result.comparison.findings[0].confirmed_by
+
+
+def test_ctrl_c_before_the_verdict_ends_it(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        verify(request(tmp_path), tools=World(on_run=interrupt_at("run-2")).tools())
+
+
+def test_an_error_in_the_search_does_not_take_the_verdict_away(tmp_path):
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+
+    def damaged(name):
+        if name == "pinned-02":
+            raise SamebitsError("it is damaged", slug="record-damaged")
+
+    made.on_run = damaged
+    found, notes = explained(tmp_path, made)
+    assert found.cause == "unseeded-torch"
+    assert notes[0] == "the search for the cause ended early: it is damaged"

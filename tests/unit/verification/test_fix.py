@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-import pytest
-from fake_runs import World, different, finding
+from dataclasses import replace
 
+import pytest
+from fake_runs import IDENTICAL, World, different, finding
+
+from samebits.comparison.results import Remedy
+from samebits.diagnosis.patches.edits import Patch, PatchedFile
+from samebits.diagnosis.patches.source_file import SourceFile
+from samebits.errors import SamebitsError
 from samebits.hooks.frames import Site
 from samebits.recording.runner import Target
+from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
-from samebits.verification.fix import MOST_ROUNDS, find_fix, pairs_needed
-from samebits.verification.series import Series
+from samebits.verification.fix import MOST_ROUNDS, find_fix
+from samebits.verification.fix_results import Fix
+from samebits.verification.series import Plan, Series
 from samebits.verification.user_files import main_file, project_root, read_project
 
 SCRIPT = """\
@@ -125,19 +133,88 @@ def test_rounds_end(script):
     assert result.tried <= MOST_ROUNDS
 
 
-@pytest.mark.parametrize(
-    ("cause", "pairs"),
-    [
-        ("unseeded-numpy", 1),
-        ("wall-clock", 1),
-        ("os-entropy", 1),
-        ("race", 3),
-        ("hash-order", 3),
-        ("unknown", 3),
-    ],
-)
-def test_how_many_pairs_it_takes(cause, pairs):
-    assert pairs_needed([finding(cause=cause)]) == pairs
+def compared(world, script, *names):
+    """A series in which runs were made."""
+    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records")
+    series = Series(request, run_script=world.run_script)
+    for name in names:
+        series.run(Plan(name, "", RecordingSettings(record="")))
+    return series
+
+
+def test_a_patched_run_is_ended_when_it_takes_too_long(script):
+    world = World(slow={"fix-1-1", "fix-2-1", "fix-3-1"})
+    series = compared(world, script, "run-1", "run-2")
+    found = find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")))
+    assert found.confirmed is False
+    assert "did not end with it in 1 s" in found.still
+    assert world.limits["fix-1-1"] == 23.0
+    assert series.deadline is None
+
+
+def test_what_differs_rarely_is_tried_more_often(script):
+    world = World()
+    series = compared(world, script, "run-1", "run-2", "run-3")
+    found = find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")))
+    assert found.pairs == 5
+
+
+def test_a_patch_for_which_there_is_no_time_is_shown_untried(script, monkeypatch):
+    world = World()
+    moments = iter((0.0, *[1000.0] * 99))
+    monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: next(moments))
+    found = fix(world, script, origin(script, 6, "unseeded-numpy"))
+    assert (found.confirmed, found.words()) == (None, "not confirmed: there was no time to try it")
+    assert b"default_rng(0)" in found.diff
+    assert world.names == []
+
+
+def test_a_patch_with_which_the_script_ends_early_is_not_confirmed(script):
+    world = World(verdicts={f"fix-{n}-2": replace(IDENTICAL, steps=1) for n in range(1, 9)})
+    found = fix(world, script, origin(script, 6, "unseeded-numpy"))
+    assert found.confirmed is False
+    assert "ends after 1 steps" in found.still
+
+
+def test_memory_that_nothing_read_is_left_out_with_a_patch_too(script):
+    world = World()
+    series = compared(world, script)
+    find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")), ("weight",))
+    assert world.judged_excused == [("weight",)]
+    assert world.settings("fix-1-2").excused == ("weight",)
+
+
+def test_patched_runs_do_not_show_the_output_of_the_script(script):
+    world = World()
+    fix(world, script, origin(script, 6, "unseeded-numpy"))
+    assert set(world.outputs.values()) == {"nothing"}
+
+
+def test_files_that_cannot_be_written_are_an_error(script):
+    folder = script.parent / "records"
+    folder.mkdir()
+    (folder / "fix").write_text("in the way")
+    with pytest.raises(SamebitsError, match="give another --keep"):
+        fix(World(), script, origin(script, 6, "unseeded-numpy"))
+
+
+def test_a_patch_that_fails_does_not_deny_what_pins_have_shown():
+    known = Remedy("seed it", True, ("seed-numpy",), pairs=2)
+    assert Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known)) == known
+
+
+def test_the_remedy_shows_its_own_line_of_a_patch_of_several(script):
+    before = SourceFile(str(script), b"a = 1\nb = 2\n")
+    after = SourceFile(str(script), b"a = 3\nb = 4\n")
+    patch = Patch((PatchedFile(before, after),), ("why",), ("a = 1", "a = 3"))
+    fix = Fix(patch, str(script.parent), 1, True)
+    shown = fix.remedy(finding(remedy=Remedy("text", before="b = 2", after="b = 4")))
+    assert (shown.before, shown.after, shown.confirmed) == ("b = 2", "b = 4", True)
+    shown = fix.remedy(finding(remedy=Remedy("text", before="b = 2", after="b = 5")))
+    assert (shown.before, shown.after) == ("a = 1", "a = 3")
+
+
+PATCH = Patch((), ("seeds it",), ("a", "b"))
 
 
 def test_the_project_is_the_script_and_what_it_imports_from_beside_it(tmp_path):

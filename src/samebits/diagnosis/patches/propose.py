@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -90,7 +90,10 @@ def propose(findings: Iterable[Finding], project: Project, most: int | None = No
 
 
 def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
-    """The ways to take one origin away."""
+    """The ways to take one origin away; where pins have shown its cause, first without other sources."""
+    own = tuple(source for source in finding.sources if source.cause == finding.cause)
+    if finding.confirmed_by and own != finding.sources:
+        yield from _drafts(sources, replace(finding, sources=own), [])
     causes = {finding.cause, *(source.cause for source in finding.sources)}
     sites = _sites(finding)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]

@@ -39,7 +39,10 @@ class KeepProbe:
     def remove(self) -> None:
         """Watch nothing, and write what was kept."""
         self._recorder.on_tensors.remove(self.see)
-        files = [(seq, position, to_file(tensor)) for seq, position, tensor in self._kept]
+        files = []
+        for seq, position, tensor in self._kept:
+            with contextlib.suppress(Exception):  # of a class that cannot be written
+                files.append((seq, position, to_file(tensor)))
         self._kept.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 

@@ -1,0 +1,32 @@
+"""How many pairs of runs must be identical before that is more than chance."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+MOST_PAIRS = 12
+_LIKELIHOOD = 0.05  # that so many pairs are identical by chance, where some were
+_LEAST, _USUAL = 2, 3
+# Of these two runs are never alike by chance. Of other causes one pair says little.
+_MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
+
+
+def pairs_needed(causes: Collection[str], same: int = 0, different: int = 1) -> tuple[int, int]:
+    """How many pairs are needed to say that a difference is gone, and how many are made if there is time.
+
+    Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
+    they would all be identical by chance once in twenty times at most.
+
+    Args:
+        causes: what the difference may come from.
+        same: how many pairs were identical although nothing was changed.
+        different: how many were not.
+    """
+    if not same:
+        return (1, 1) if causes and set(causes) <= _MANY_VALUES else (_LEAST, _USUAL)
+    needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
+    return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)

@@ -1,0 +1,108 @@
+"""When a pair with something pinned says anything, and how many of them it takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from fake_runs import IDENTICAL, World, different, finding, request
+
+from samebits.comparison.results import Comparison, Origins
+from samebits.verification import verify
+from samebits.verification.chance import MOST_PAIRS, pairs_needed
+
+
+@pytest.fixture(autouse=True)
+def script(tmp_path, monkeypatch):
+    """There is a train.py, which is never run."""
+    (tmp_path / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+
+
+def world(**fields):
+    """Runs that differ in step 2 unless the clock is frozen, which the evidence suggests."""
+    found = finding(cause="wall-clock", entry="outside")
+    made = World(origins={"op-1b": Origins((found,))}, helps=({"clock"},), **fields)
+    made.verdicts = {"run-2": different(), "op-1b": different(), **made.verdicts}
+    return made
+
+
+def explained(tmp_path, made, **fields):
+    """The comparison."""
+    return verify(request(tmp_path, **fields), tools=made.tools()).comparison
+
+
+def says_nothing(comparison):
+    """Whether no cause was shown, and no pin is said to have failed."""
+    shown = comparison.findings[0].confirmed_by or comparison.findings[0].remedy.confirmed
+    return not shown and not any("still differed" in note for note in comparison.notes)
+
+
+def every_pair(made, comparison):
+    """All pairs with pins give this."""
+    made.verdicts |= {f"pinned-{number:02}": comparison for number in range(1, 200)}
+    return made
+
+
+def test_the_pair_is_otherwise_enough(tmp_path):
+    comparison = explained(tmp_path, world())
+    assert "with the clock frozen, 1 of 1 pair" in comparison.findings[0].confirmed_by
+
+
+def test_a_pair_that_ended_before_the_difference_says_nothing(tmp_path):
+    made = every_pair(world(), replace(IDENTICAL, steps=2))
+    assert says_nothing(explained(tmp_path, made))
+    made = every_pair(world(), replace(IDENTICAL, steps=3))
+    assert not says_nothing(explained(tmp_path / "3", made))
+
+
+def test_a_pair_that_could_not_be_judged_says_nothing(tmp_path):
+    made = every_pair(world(), Comparison("not_judged", "the state could not be recorded", 5))
+    assert says_nothing(explained(tmp_path, made))
+
+
+def test_a_pair_that_ended_with_different_statuses_says_nothing(tmp_path):
+    made = world(statuses={f"pinned-{number:02}": 3 for number in range(2, 200, 2)})
+    assert not explained(tmp_path, made).findings[0].confirmed_by
+
+
+def test_a_pair_of_which_a_run_was_ended_says_nothing(tmp_path):
+    made = world(slow={f"pinned-{number:02}" for number in range(1, 200)})
+    assert says_nothing(explained(tmp_path, made))
+
+
+def test_what_differs_rarely_takes_more_pairs(tmp_path):
+    made = world()
+    made.verdicts = {"run-4": different(), "op-1b": different()}
+    comparison = explained(tmp_path, made, runs=5)
+    assert "8 of 8 pairs" in comparison.findings[0].confirmed_by
+    assert made.names.count("pinned-09") == 1
+
+
+def test_how_many_pairs_leave_little_to_chance():
+    """Of pairs of which one in two is identical anyway, five are so by chance once in 32 times."""
+    assert pairs_needed({"unseeded-numpy"}) == (1, 1)
+    assert pairs_needed({"unknown"}) == (2, 3)
+    assert pairs_needed({"race"}, same=1, different=1) == (5, 5)
+    assert pairs_needed({"unseeded-numpy"}, same=2, different=1) == (8, 8)
+    assert pairs_needed({"race"}, same=1, different=30) == (2, 3)
+    assert pairs_needed({"race"}, same=1000, different=1) == (MOST_PAIRS, MOST_PAIRS)
+
+
+def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_path, monkeypatch):
+    made = world()
+    made.origins["op-1b"] = Origins((finding(cause="race"),))
+    made.helps = ({"completion"},)
+    moment = [0.0]
+    monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: moment[0])
+    made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
+    comparison = explained(tmp_path, made, budget=100.0)
+    assert comparison.findings[0].confirmed_by == ""
+    assert any("1 of 1 pair" in note and "chance" in note for note in comparison.notes), comparison.notes
+
+
+def test_runs_that_were_cut_short_say_how_far_they_went(tmp_path):
+    comparison = explained(tmp_path, world(seconds=100.0))
+    assert comparison.findings[0].confirmed_by == (
+        "with the clock frozen, 1 of 1 pair of runs was identical in its first 5 steps"
+    )
