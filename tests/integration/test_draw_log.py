@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Each line with a comment draws, from the source that the comment names.
 SOURCES = """
-    import concurrent.futures, glob, os, pathlib, random, secrets, tempfile, time, uuid
+    import concurrent.futures, glob, os, pathlib, random, resource, secrets, socket, tempfile, time, uuid
     from datetime import date, datetime
     from multiprocessing.pool import ThreadPool
     from time import perf_counter
@@ -45,6 +45,11 @@ SOURCES = """
     os.getpid()  # os.getpid
     tempfile.mktemp()  # tempfile.mktemp
     os.listdir(".")  # os.listdir
+    os.stat(".").st_mtime  # os.stat.
+    os.path.getmtime(".")  # getmtime.time
+    pathlib.Path(".").stat()  # stat.
+    resource.getrusage(resource.RUSAGE_SELF)  # resource.getrusage
+    socket.socket().getsockname()  # socket.getsockname
     glob.glob("*")  # glob
     list(pathlib.Path(".").iterdir())  # iterdir
     list(os.walk("."))  # os.scandir

@@ -170,7 +170,7 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         "--budget",
         type=seconds,
         metavar="SECONDS",
-        help="time for explaining a difference, and as much for --fix (default: a minute, or 15 times the "
+        help="time for explaining a difference, and as much for --fix (default: 3 minutes, or 20 times the "
         "first run if longer)",
     )
     parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")

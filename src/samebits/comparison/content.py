@@ -30,6 +30,30 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     return first, second
 
 
+def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
+    """The first view of a tensor's memory that was taken elsewhere in each run: by other arguments.
+
+    What is written through such views may be the same, and the whole differs.
+    """
+    links, found = point.links(lookup), None
+    if links is None:
+        return None
+    for seq in range(point.seq_a - 1, max(-1, point.seq_a - _NEARBY), -1):
+        event = lookup.a.get(seq)
+        if event is None or event.kind != "op" or not _is_view_of(event, links[0].memory):
+            continue
+        partner = lookup.partner_in_b(event)
+        twin = None if partner is None else lookup.b.get(partner)
+        if twin is not None and twin.arguments != event.arguments and _is_view_of(twin, links[1].memory):
+            found = event, twin
+    return found
+
+
+def _is_view_of(event: Event, memory: int) -> bool:
+    of = {info.role for info, link in zip(event.tensors, event.links, strict=False) if link.memory == memory}
+    return {"in", "out"} <= of
+
+
 def gave_the_same(a: Event, b: Event) -> bool:
     """Whether an event gave the same in both runs: then the choice of an output made the difference."""
     role = "out" if a.kind == "op" else "value"

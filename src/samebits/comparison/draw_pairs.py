@@ -71,7 +71,8 @@ class DrawPair:
     @property
     def weighty(self) -> bool:
         """Whether who takes it hardly ever does so for names and logs alone."""
-        chosen = self.a.op.startswith((*_LISTING, *_CHOICES))
+        fact = self.a.op.endswith((".time", ".inode"))
+        chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
         return chosen or self.unseeded or self.cause == "race"
 
     def line(self) -> str:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.content import behind_batch, draws_at_site, gave_the_same, made_by
+from samebits.comparison.content import behind_batch, draws_at_site, gave_the_same, made_by, other_part
 from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import blame_draw
 from samebits.comparison.flow import Writers, same_contents, writers_of
@@ -201,8 +201,10 @@ class Walk:
 
     def _entered(self, point: Point, consumers: tuple[Event, Event]) -> None:
         """Nothing on record wrote the memory of a tensor."""
-        maker = made_by(self._lookup, point)
-        if maker is None:
+        maker, view = made_by(self._lookup, point), other_part(self._lookup, point)
+        if view is not None:
+            self._blame(entries.argument(*view, inputs_equal=not differing_inputs(*view)))
+        elif maker is None:
             self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
         elif gave_the_same(*maker):
             self._blame(entries.other_output(*consumers, maker[0]))
@@ -388,9 +390,9 @@ def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Where runs did different things, another order of operations in one thread may only follow from it."""
+    """Another order in one thread may only follow from a race, or from the runs' doing different things."""
     listed = list(findings)
-    if any(found.entry == "control-flow" for found in listed):
+    if any(found.entry == "control-flow" or found.cause == "race" for found in listed):
         listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")
     return tuple(listed)
 

@@ -34,8 +34,10 @@ _BY_CAUSE: dict[str, tuple[Pins, ...]] = {
     "thread-count": (("threads",), ("thread-calls",)),
     "autotuning": (("autotuning",), ("clock",), ("eager",)),
 }
-# What no draw shows: hashes and addresses.
-_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",))
+_MOST_FINDINGS = 3
+_FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
+# What no draw shows: hashes, addresses, and facts that a script reads out of files such as /proc/meminfo.
+_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",), _FACTS)
 # Where a difference came in without a known cause.
 _BY_ENTRY: dict[str, tuple[Pins, ...]] = {
     "kernel": (("deterministic",), ("threads",)),
@@ -45,7 +47,7 @@ _BY_ENTRY: dict[str, tuple[Pins, ...]] = {
     "argument": _UNSEEN,
     "outside": _UNSEEN,
     "control-flow": _UNSEEN,
-    "batch": (*_UNSEEN, ("workers",)),
+    "batch": (*_UNSEEN, ("workers",), ("fill",)),
 }
 _SHARED_BY_ENTRY = {"nondeterministic-kernel": "kernel", "uninitialized": "uninitialized"}
 
@@ -53,15 +55,16 @@ _SHARED_BY_ENTRY = {"nondeterministic-kernel": "kernel", "uninitialized": "unini
 def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     """Sets of pins that the evidence suggests, the likeliest first.
 
-    Where several findings have causes, the first set holds a pin for each.
+    Where there are several findings, the first set holds a pin for each; findings whose cause is known come
+    before the others.
 
     Args:
         findings: the origins, the first one first.
     """
-    found = list(findings)
-    choices = [_choices(finding) for finding in found]
-    together = _merged(sets[0] for sets in choices if sets)
-    alone = choices[0] if choices else ()
+    ranked = sorted(findings, key=lambda finding: finding.cause == "unknown")
+    choices = [sets for sets in map(_choices, ranked) if sets]
+    together = _merged(sets[0] for sets in choices)
+    alone = [pins for sets in choices[:_MOST_FINDINGS] for pins in sets]
     return tuple(dict.fromkeys([together, *alone] if together else alone))
 
 

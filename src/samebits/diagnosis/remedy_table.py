@@ -281,6 +281,18 @@ TABLE = (
     ),
     Row(
         "environment",
+        r".*\.inode$",
+        "sort by the names of the files, or by what is in them, not by inode numbers",
+        ("inodes",),
+    ),
+    Row(
+        "environment",
+        r".*\.time$",
+        "use what is in the files, not their times",
+        ("file-times",),
+    ),
+    Row(
+        "environment",
         "os.(listdir|scandir|walk|fwalk)|glob|pathlib",
         "sort the listing: `sorted(os.listdir(...))`",
         ("listing",),
@@ -293,15 +305,15 @@ TABLE = (
     ),
     Row(
         "environment",
-        "os.(stat|path.getmtime|path.getctime)",
-        "use what is in the files, not their times or inode numbers",
-        ("file-times",),
+        "os.getloadavg|psutil|resource|shutil",
+        "put a number in the place of what the machine has free or does",
+        ("memory-load",),
     ),
     Row(
         "environment",
-        "os.getloadavg|psutil|resource",
-        "put a number in the place of what the machine has free or does",
-        ("memory-load",),
+        "socket.getsockname",
+        "take the port from an argument; one that the system chooses is another one in each run",
+        ("ports",),
     ),
     Row(
         "environment",
@@ -313,7 +325,7 @@ TABLE = (
         "environment",
         "",
         "put a value of your own in the place of the fact of the machine",
-        ("process", "file-times", "memory-load", "listing"),
+        ("process", "file-times", "memory-load", "listing", "inodes", "ports"),
     ),
 )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordWriter
+from samebits.recording.store.writer import FLUSH_SECONDS
 from samebits.recording.values import ValueLog
 from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
@@ -60,7 +62,8 @@ class RecordingSession:
         self.settings = settings
         self._facts = environment.collect_at_start()
         info = RunInfo(command, settings.level, "running", environment=self._facts.to_dict())
-        self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite)
+        wait = math.inf if "layout" in settings.pins else FLUSH_SECONDS
+        self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite, flush_seconds=wait)
         self.recorder = Recorder(self.writer, settings)
         self.progress = Progress(self.recorder)
         self._imports = PostImport()

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 _Number = TypeVar("_Number", int, float)
-LEAST_BUDGET_S = 60.0
-BUDGET_RUNS = 15  # so many times the first run, where that is more
+LEAST_BUDGET_S = 180.0
+BUDGET_RUNS = 20  # so many times the first run, where that is more
 
 
 class BudgetSpent(Exception):  # noqa: N818 - it is no error

@@ -841,6 +841,21 @@ def test_another_output_of_one_op_was_chosen():
     )
 
 
+def test_another_part_was_written():
+    """`vector[hash(word) % 2] += 1`: what is written is the same, where it is written is not."""
+
+    def run(tape, place):
+        vector = tape.parts("zeros.default", 1, {"0": 0, "1": 0})
+        cell = vector.view(place, shape=())
+        shown = [tape._shown("in", vector), tape._shown("out", cell)]
+        tape.add("op", "aten::select.int", shown, 3, arguments=f"0, {place}")
+        tape.add_(cell, tape.outside(1, shape=()), line=3)
+        tape.boundary({"w": tape.op("mul.Tensor", vector, line=9)})
+
+    finding = only(run, "0", "1")
+    assert (finding.site.line, finding.op, finding.entry) == (3, "aten::select.int", "argument")
+
+
 def test_a_batch_of_other_rows_of_one_op():
     """`for x in loader(list(table))`, shuffled by Python: the loader's line gave another batch."""
 

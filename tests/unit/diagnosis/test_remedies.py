@@ -18,8 +18,8 @@ CAUSES = (
 )  # fmt: skip
 PINS = {
     "hash-seed", "layout", "seed-python", "seed-numpy", "seed-torch", "clock", "entropy", "process",
-    "file-times", "memory-load", "listing", "completion", "serial-threads", "threads", "deterministic",
-    "fill", "workers", "eager", "autotuning",
+    "file-times", "memory-load", "inodes", "ports", "listing", "completion", "serial-threads", "threads",
+    "deterministic", "fill", "workers", "eager", "autotuning",
 }  # fmt: skip
 
 

@@ -15,7 +15,7 @@ class Named(Dataset):
 
     def __getitem__(self, index):
         number = int(self.names[index].removeprefix("scan_"))
-        return torch.full((3,), number / 50), torch.tensor([number % 2.0])
+        return torch.full((3,), number / 50), torch.tensor([number % 2.0])  # <- enters
 
 
 monday = [f"scan_{number:03d}" for number in range(0, 30)]

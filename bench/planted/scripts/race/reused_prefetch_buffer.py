@@ -13,9 +13,10 @@ ready = threading.Event()
 
 
 def prefetch():
-    for batch in source:
-        buffer.copy_(batch)  # <- planted
-        ready.set()
+    for _ in range(100):
+        for batch in source:
+            buffer.copy_(batch)  # <- planted
+            ready.set()
 
 
 model = nn.Sequential(nn.Linear(12, 24), nn.GELU(), nn.Linear(24, 12))

@@ -16,7 +16,7 @@ def featurise(prices, windows=(2, 3, 4)):
 
 
 torch.manual_seed(0)
-prices = np.sin(np.arange(40) / 3)
+prices = np.sin(np.arange(400) / 3)
 x = torch.from_numpy(featurise(prices))  # <- enters
 y = torch.from_numpy(prices).float()[:, None]
 model = nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 1))

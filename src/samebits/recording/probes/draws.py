@@ -15,6 +15,7 @@ from samebits.hooks.frames import USER
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
+from samebits.recording.probes.draw_facts import watch_facts
 from samebits.recording.probes.draw_functions import (
     entropy,
     global_draw,
@@ -76,6 +77,7 @@ class DrawProbe:
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
         imports.on_torch(self._watch_torch)
+        watch_facts(self._patches, self._log, imports)
 
     def record_end(self) -> None:
         """Record what was only counted since the last boundary."""

@@ -47,6 +47,8 @@ class RecordWriter:
         path: of the record; missing parent directories are made.
         info: what is known of the run so far.
         overwrite: replace an existing record.
+        flush_seconds: how long an event may wait; infinite for runs whose addresses are to be the same: then
+            the number of events alone decides what is allocated when.
 
     Attributes:
         broken: empty, or why writing stopped; what was committed before is kept.
@@ -55,9 +57,17 @@ class RecordWriter:
         SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
     """
 
-    def __init__(self, path: str | Path, info: RunInfo, *, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        info: RunInfo,
+        *,
+        overwrite: bool = False,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
         self.path = Path(os.path.abspath(path))  # resolve() would follow a symlink
         self.broken = ""
+        self._flush_seconds = flush_seconds
         self._info = info
         self._new_infos: list[RunInfo] = []
         self._rows: list[EventRow] = []
@@ -73,7 +83,7 @@ class RecordWriter:
         # A forked child that dropped its copy would close the file for SQLite: fold and delete the parent's
         # log. So nothing but close() ever ends the connection.
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
-        self._deadline = monotonic() + FLUSH_SECONDS
+        self._deadline = monotonic() + self._flush_seconds
 
     def text(self, s: str) -> int:
         """Return the number that stands for a text."""
@@ -167,7 +177,7 @@ class RecordWriter:
 
     def _commit(self, write: Callable[[sqlite3.Connection], Stored], *, wait: bool = True) -> None:
         """Run one transaction and drop from the buffers what it stored; a failure breaks the writer only."""
-        self._deadline = monotonic() + FLUSH_SECONDS
+        self._deadline = monotonic() + self._flush_seconds
         if self._pid != os.getpid():  # before the lock, which a fork may have copied while it was taken
             self._drop_all()
             return
