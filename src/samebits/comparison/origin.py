@@ -299,7 +299,8 @@ class Walk:
         x_b = None if a is None else lookup.b.get(_or_none(lookup.partner_in_b(a)))
         x_a = None if b is None else lookup.a.get(_or_none(lookup.partner_in_a(b)))
         threads = _threads(reader, a, b)
-        if a and x_b and written(x_b, writers.memories[1]):
+        stayed = bool(a and b and x_a and x_b and x_b.seq < b.seq and x_a.seq > a.seq)  # the write of b moved
+        if a and x_b and written(x_b, writers.memories[1]) and not stayed:
             self._blame(entries.order(a, x_b, _writing_threads(reader, a, b), reader))
         elif b and x_a and written(x_a, writers.memories[0]):
             self._blame(entries.order(x_a, b, _writing_threads(reader, b, a), reader))

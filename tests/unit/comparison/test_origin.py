@@ -841,6 +841,24 @@ def test_another_output_of_one_op_was_chosen():
     )
 
 
+@pytest.mark.parametrize("order", [("write", "read"), ("read", "write")])
+def test_the_write_that_moved_is_blamed_not_the_one_before_it(order):
+    """A thread writes before or after the main thread reads; what made the tensor is innocent."""
+
+    def run(tape, first):
+        weight = tape.op("uniform.default", line=1, result="w")
+        one = tape.outside(1)
+        for what in (first, "read" if first == "write" else "write"):
+            if what == "write":
+                tape.add_(weight, one, line=2, thread="Thread-1")
+            else:
+                product = tape.op("mul.Tensor", weight, line=3)
+        tape.boundary({"y": product})
+
+    finding = only(run, *order)
+    assert (finding.site.line, finding.cause) == (2, "race")
+
+
 def test_another_part_was_written():
     """`vector[hash(word) % 2] += 1`: what is written is the same, where it is written is not."""
 

@@ -20,7 +20,7 @@ critics = nn.ModuleList(nn.Linear(4, 1) for _ in shards)
 optimizer = torch.optim.SGD(critics.parameters(), lr=0.1)
 for critic, shard in zip(critics, shards):
     for episode in shard:
-        returns = episode.states.sum(1, keepdim=True)
+        returns = episode.states.sum(1, keepdim=True)  # <- enters
         loss = (critic(episode.states) - returns).square().mean()  # <- enters
         optimizer.zero_grad()
         loss.backward()
