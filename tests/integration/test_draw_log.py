@@ -6,10 +6,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
-import pytest
 from cli_support import samebits, write
 
-from samebits.comparison import compare_records
 from samebits.recording.events import UNUSED
 from samebits.recording.store import RecordReader
 
@@ -172,115 +170,3 @@ def test_many_draws_of_a_line_are_counted(tmp_path):
     assert [op for op, _ in found].count("time.time") == 5
     assert found[-1] == ("time.time", "and 96 more")
     assert [op for op, _ in found].count("random.random") == 1
-
-
-TRAINED = """
-    import os, random, secrets, tempfile, time, uuid
-    from concurrent.futures import ThreadPoolExecutor, as_completed
-    import numpy as np
-    import torch
-    torch.manual_seed(0)
-    x = torch.randn(6, 4)
-    model = torch.nn.Linear(4, 2)
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    DRAWN
-    for step in range(2):
-        started = time.time()
-        optimizer.zero_grad()
-        model(x).square().mean().backward()
-        optimizer.step()
-        seconds = time.time() - started
-"""
-# Lines that follow line 8, the cause, and which of them is to blame.
-PLANTED = {
-    "clock to torch": (
-        ["torch.manual_seed(int(time.time() * 1000))", "x = torch.randn(6, 4)"],
-        "wall-clock",
-        9,
-    ),
-    "clock to numpy": (
-        ["now = time.time_ns()", "np.random.seed(now % 2**32)", "x = x * np.random.rand()"],
-        "wall-clock",
-        9,
-    ),
-    "uuid": (["random.seed(uuid.uuid4().int)", "x = x * random.random()"], "os-entropy", 9),
-    "numpy": (["x = x + 1", "x = x * np.random.rand()"], "unseeded-numpy", 10),
-    "default_rng": (
-        ["rng = np.random.default_rng()", "x = x + 1", "x = x * rng.normal()"],
-        "unseeded-numpy",
-        9,
-    ),
-    "python": (["x = x + 1", "x = x * random.random()"], "unseeded-python", 10),
-    "generator": (
-        ["own = torch.Generator()", "own.seed()", "x = x + 1", "x = x * torch.rand(1, generator=own)"],
-        "unseeded-torch",
-        10,
-    ),
-    "seed in a fork": (
-        ["with torch.random.fork_rng():", "    torch.seed()", "    x = x + torch.rand(6, 4)"],
-        "unseeded-torch",
-        10,
-    ),
-    "rows": (
-        [
-            "rows = [x[0] + i for i in range(99)]",
-            "at = random.sample(range(99), 6)",
-            "x = torch.stack([rows[i] for i in at])",
-        ],
-        "unseeded-python",
-        10,
-    ),
-    "branch": (
-        [
-            "for _ in range(40):",
-            "    token = x.argmax() if random.random() < 0.5 else torch.tensor(0)",
-            "    x = x * 0.9 + token",
-        ],
-        "unseeded-python",
-        10,
-    ),
-    "secrets": (
-        ["x = secrets.choice([x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7])"],
-        "os-entropy",
-        9,
-    ),
-    "pid": (["x = x * (os.getpid() % 9973)"], "environment", 9),
-    "listing": (
-        [
-            "folder = tempfile.mkdtemp()",
-            "_ = [open(f'{folder}/{secrets.token_hex(8)}', 'w').close() for _ in range(3)]",
-            "first = os.listdir(folder)",
-            "x = x * sum(map(ord, first[0]))",
-        ],
-        "unknown",  # names and listing both differ: two sources, so none is claimed
-        12,
-    ),
-    "completion": (
-        [
-            "pool = ThreadPoolExecutor(4)",
-            "waits = [int.from_bytes(os.urandom(1), 'little') / 500 for _ in range(12)]",
-            "fs = [pool.submit(time.sleep, wait) for wait in waits]",
-            "order = [fs.index(f) for f in as_completed(fs)]",
-            "x = x + torch.tensor([float(i) for i in order[:4]])",
-        ],
-        "unknown",  # the waits differ and so does the order
-        13,
-    ),
-}
-
-
-@pytest.mark.parametrize("name", PLANTED)
-def test_line_and_cause_of_planted_draws(name, tmp_path):
-    """Two runs with every operation recorded: line and cause where one source differs, else evidence."""
-    lines, cause, line = PLANTED[name]
-    script = write(tmp_path, "planted.py", TRAINED, DRAWN="\n".join(lines))
-    pair = [tmp_path / "a.sbr", tmp_path / "b.sbr"]
-    for record in pair:
-        result = samebits("run", "--level", "op", "--record", record, script, cwd=tmp_path)
-        assert result.returncode == 0, result.stderr
-    comparison = compare_records(*pair)
-    assert comparison.verdict == "different"
-    first = comparison.findings[0]
-    assert first.site is not None
-    assert (first.cause, first.site.line) == (cause, line), first.evidence
-    assert cause != "unknown" or any("gave other values in the two runs" in text for text in first.evidence)
