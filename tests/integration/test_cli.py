@@ -87,7 +87,13 @@ def noisy(tmp_path_factory):
     """A script with one known nondeterminism, verified with JSON."""
     folder = tmp_path_factory.mktemp("noisy")
     script = write(folder, "noisy.py", NOISY)
-    return folder, script, samebits("verify", "--json", "noisy.py", "--seed", "1", cwd=folder, timeout=400)
+    return (
+        folder,
+        script,
+        samebits(
+            "verify", "--no-interventions", "--json", "noisy.py", "--seed", "1", cwd=folder, timeout=400
+        ),
+    )
 
 
 def test_verify_different_names_the_line(noisy):
@@ -124,7 +130,7 @@ def test_stress_and_three_runs_of_a_module(tmp_path):
     (package / "__init__.py").touch()
     write(package, "train.py", SEEDED, STEPS=50)
 
-    words = ("verify", "--runs", "3", "--stress", "--steps", "2", "-m", "pkg.train")
+    words = ("verify", "--no-interventions", "--runs", "3", "--stress", "--steps", "2", "-m", "pkg.train")
     result = samebits(*words, cwd=tmp_path, timeout=300)
 
     assert result.returncode == 0, result.stdout + result.stderr

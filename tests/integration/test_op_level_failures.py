@@ -40,7 +40,7 @@ FAILING = {
 def test_the_step_level_answer_stands_where_operations_cannot_be_recorded(tmp_path, name):
     """The verdict is that of the runs that were compared; a note says why no operation is named."""
     path = write(tmp_path, "train.py", SCRIPT, FAILING=FAILING[name])
-    result = samebits("verify", "--json", path, cwd=tmp_path)
+    result = samebits("verify", "--no-interventions", "--json", path, cwd=tmp_path)
     answer = json.loads(result.stdout)
     assert (result.returncode, answer["verdict"]) == (1, "different"), result.stderr
     assert answer["findings"][0]["step"] == 1
@@ -51,7 +51,7 @@ def test_the_step_level_answer_stands_where_operations_cannot_be_recorded(tmp_pa
 def test_where_no_run_can_be_recorded_by_operation_the_way_out_is_named(tmp_path, name):
     """Steps can be compared all the same."""
     path = write(tmp_path, "train.py", SCRIPT, FAILING=FAILING[name])
-    result = samebits("verify", "--json", "--level", "op", path, cwd=tmp_path)
+    result = samebits("verify", "--no-interventions", "--json", "--level", "op", path, cwd=tmp_path)
     answer = json.loads(result.stdout)
     assert (result.returncode, answer["verdict"]) == (2, "not_judged"), result.stderr
     assert "leave out `--level op` to compare its steps" in answer["reason"]

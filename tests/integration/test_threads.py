@@ -70,7 +70,9 @@ def script(folder, place, extra="0"):
 @pytest.mark.parametrize("place", PLACES)
 def test_threads_that_train_models_of_their_own_are_reproducible(tmp_path, place):
     """The steps interleave by chance; each model gets the same bits in every run."""
-    result = samebits("verify", "--runs", "3", "--json", script(tmp_path, place), cwd=tmp_path)
+    result = samebits(
+        "verify", "--no-interventions", "--runs", "3", "--json", script(tmp_path, place), cwd=tmp_path
+    )
     answer = json.loads(result.stdout)
     assert (answer["verdict"], answer["reason"]) == ("identical", None), result.stdout
     assert answer["steps"] == (16 if place == "pool" else 8)
@@ -81,7 +83,7 @@ def test_threads_that_train_models_of_their_own_are_reproducible(tmp_path, place
 def test_a_difference_in_one_of_the_threads_is_found(tmp_path, place):
     """The operation that differed in one thread is named, and nothing of the other."""
     path = script(tmp_path, place, "chance.random()")
-    result = samebits("verify", "--json", path, cwd=tmp_path)
+    result = samebits("verify", "--no-interventions", "--json", path, cwd=tmp_path)
     answer = json.loads(result.stdout)
     assert answer["verdict"] == "different"
     first = answer["findings"][0]
@@ -92,7 +94,9 @@ def test_a_difference_in_one_of_the_threads_is_found(tmp_path, place):
 def test_runs_stopped_by_a_number_of_steps_are_compared_as_far_as_both_go(tmp_path):
     """Where the runs are stopped is chance: one optimizer may have got further than in the other run."""
     path = script(tmp_path, "models made in the threads")
-    answer = json.loads(samebits("verify", "--steps", "4", "--json", path, cwd=tmp_path).stdout)
+    answer = json.loads(
+        samebits("verify", "--no-interventions", "--steps", "4", "--json", path, cwd=tmp_path).stdout
+    )
     assert answer["verdict"] == "identical", answer
 
 

@@ -72,7 +72,7 @@ def verify(tmp_path, body):
     """Judge a script; give the verdict and the number of the line marked `# here`."""
     path = write(tmp_path, "train.py", START + body)
     marked = [n for n, line in enumerate(path.read_text().splitlines(), 1) if "# here" in line]
-    return judged(samebits("verify", "--json", "train.py", cwd=tmp_path)), marked
+    return judged(samebits("verify", "--no-interventions", "--json", "train.py", cwd=tmp_path)), marked
 
 
 def test_noise_of_loader_workers_is_blamed_on_the_batch(tmp_path):
