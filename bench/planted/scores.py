@@ -66,7 +66,7 @@ def score_cause(script: Script, cause: str) -> str:
 
 def score_remedy(findings: list[dict[str, Any]]) -> str:
     """Whether the first finding has a remedy that was tried with success."""
-    remedy = findings[0]["remedy"] if findings else None
+    remedy = findings[0].get("remedy") if findings else None
     if remedy is None:
         return "none"
     return "confirmed" if remedy["confirmed"] else "open"

@@ -73,7 +73,7 @@ PLANTED = {
         10,
     ),
     "secrets": (
-        ["x = secrets.choice([x, x + 1, x + 2, x + 3, x + 4, x + 5, x + 6, x + 7])"],
+        ["x = x * secrets.choice(range(10**6))"],
         "os-entropy",
         9,
     ),

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison.difference import captured_difference
+from samebits.comparison.ops import positions
 from samebits.comparison.results import descriptions, place
 
 if TYPE_CHECKING:
@@ -23,12 +24,14 @@ def with_amount(finding: Finding, ours: dict[int, bytes], theirs: dict[int, byte
         theirs: the same of the second run.
         event: of the first run: the origin's own or, of a seeding, the first draw after it.
     """
-    chosen = ours.keys() & set(finding.positions) or ours.keys()
+    own = finding.kind == event.kind
+    wanted = set(finding.positions if own else positions(event, "out"))  # and not the generator's state
+    chosen = ours.keys() & wanted or ours.keys()
     pairs = {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}
     difference = captured_difference({at: ours[at] for at in chosen}, theirs, pairs)
     if difference is None or not difference.elements:
         return finding
-    if finding.kind == event.kind:
+    if own:
         return replace(finding, difference=difference)
     line = f"the first draw after it: {event.op} at {place(event.site)}"
     outputs = descriptions(event, "out")
