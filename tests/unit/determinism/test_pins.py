@@ -100,9 +100,10 @@ def test_a_sleep_takes_its_time():
 
 def test_a_loop_that_waits_ends():
     with pinned("clock"):
-        end = time.monotonic() + 3
+        end, readings = time.monotonic() + 3, 1
         while time.monotonic() < end:
-            pass
+            readings += 1
+    assert readings == 3000  # a millisecond each
 
 
 def test_each_thread_has_a_clock_of_its_own():
@@ -367,6 +368,7 @@ def test_one_that_never_waits_ends_the_pin(monkeypatch):
         while not stop:
             pass
         thread.join()
+    assert stop == [1]
 
 
 @THREADS

@@ -10,6 +10,7 @@ from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
     from samebits.recording.probes.draw_log import DrawLog
 
@@ -36,6 +37,26 @@ def user_fact(function: Any, op: str, log: DrawLog) -> Any:
     return standing(function, call)
 
 
+def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict[str, Any]], None]) -> Any:
+    """Stands for a function and tells of each value that it gives.
+
+    Args:
+        function: the original.
+        note: told the value, the frame that called, and the arguments.
+    """
+
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            value = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        note(value, sys._getframe(1), args, kwargs)
+        return value
+
+    return standing(function, call)
+
+
 def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
     """Stands for a function of `time` that reads the clock unless it is given a time.
 
@@ -46,33 +67,16 @@ def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
         n_before: number of arguments before the time.
     """
 
-    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = function(*args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        frame = sys._getframe(1)
+    def note(value: Any, frame: FrameType, args: tuple[Any, ...], _: dict[str, Any]) -> None:
         if len(args) <= n_before and log.ranks.of(frame) == USER:
             log.taken_by_user(op, frame, value if isinstance(value, str) else str(tuple(value)))
-        return value
 
-    return standing(function, call)
+    return watched(function, note)
 
 
 def entropy(function: Any, op: str, log: DrawLog) -> Any:
     """Stands for a function that takes something from the operating system for anyone who asks."""
-
-    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = function(*args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
-        log.taken(op, sys._getframe(1), value)
-        return value
-
-    return standing(function, call)
+    return watched(function, lambda value, frame, _args, _kwargs: log.taken(op, frame, value))
 
 
 def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
@@ -95,14 +99,8 @@ def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]
 def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
     """Stands for `random.seed`, which takes entropy unless it is given a seed."""
 
-    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        try:
-            value = function(*args, **kwargs)
-        except BaseException as error:
-            leave_no_line(error)
-            raise
+    def note(_: Any, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if (args[0] if args else kwargs.get("a")) is None:
-            log.taken(op, sys._getframe(1), state(), through=True)
-        return value
+            log.taken(op, frame, state(), through=True)
 
-    return standing(function, call)
+    return watched(function, note)
