@@ -61,13 +61,14 @@ PLANTED = {
     ),
     "kernel": (
         [
-            "at = torch.randint(0, 5, (200_000,))",
-            "table = torch.zeros(5).index_put((at,), torch.rand(200_000), accumulate=True)",
-            "x = x * table.sum()",
+            "torch.set_num_threads(2)",
+            "at = torch.randint(0, 4, (1_000_000,))",
+            "table = torch.zeros(4).index_put((at,), torch.rand(1_000_000), accumulate=True)",
+            "x = x * table",
         ],
         "nondeterministic-kernel",
         "deterministic algorithms",
-        {10},
+        {11},
     ),
 }
 
@@ -163,4 +164,4 @@ def test_output_of_the_script_is_shown_for_the_compared_runs_only(tmp_path):
         text=True,
         check=False,
     )
-    assert result.stdout.count("once a run") == 2
+    assert result.stdout.splitlines().count("once a run") == 2
