@@ -39,53 +39,6 @@ def dispatch_mode_class() -> type[Any]:
     return TorchDispatchMode
 
 
-def loader_iterator_class() -> type[Any] | None:
-    """The common base of the iterators of `DataLoader`; without it no batch events are recorded."""
-    from torch.utils.data import dataloader
-
-    return getattr(dataloader, "_BaseDataLoaderIter", None)
-
-
-def loader_iterator_classes() -> list[type[Any]]:
-    """All iterator classes of DataLoaders that exist by now, the common base first; empty without it."""
-    found: list[type[Any]] = []
-    waiting = [loader_iterator_class()]
-    while waiting:
-        kind = waiting.pop(0)
-        if kind is not None and kind not in found:
-            found.append(kind)
-            waiting += kind.__subclasses__()
-    return found
-
-
-# Methods of the iterators of DataLoaders. Without the first, persistent workers keep their seeds from epoch
-# to epoch; without the second, samplers below another sampler draw from the global generator.
-LOADER_RESET = "_reset"
-LOADER_NEXT_INDEX = "_next_index"
-
-
-def set_base_seed(iterator: Any, seed: int) -> None:
-    """Set what worker `i` of an iterator adds `i` to; without the attribute torch's own draw stays."""
-    if hasattr(iterator, "_base_seed"):
-        iterator._base_seed = seed
-
-
-def shared_seed(iterator: Any) -> Any:
-    """What is sent to persistent workers with the message that a new epoch begins."""
-    return getattr(iterator, "_shared_seed", None)
-
-
-def set_shared_seed(iterator: Any, value: Any) -> None:
-    """Replace what `shared_seed` gives; without the attribute persistent workers keep their seeds."""
-    if hasattr(iterator, "_shared_seed"):
-        iterator._shared_seed = value
-
-
-def set_worker_seed(worker_info: Any, seed: int) -> None:
-    """Have `get_worker_info().seed` tell another seed; the object is read-only by torch's own choice."""
-    object.__setattr__(worker_info, "seed", seed)
-
-
 def sequence_peek() -> Callable[[], int]:
     """A function that gives the number that the next autograd node of this thread will get.
 

@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "torch_private",
     "torch_schema",
+    "torch_loaders",
     "hooks",
     "environment",
     "digest",
@@ -32,7 +33,7 @@ ROOMS = (
     "cli",
 )
 HEAVY = {"torch", "numpy"}
-PRIVATE_TORCH_HOMES = {"samebits.torch_private", "samebits.torch_schema"}
+PRIVATE_TORCH_HOMES = {"samebits.torch_private", "samebits.torch_schema", "samebits.torch_loaders"}
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
 PRIVATE_ATTRIBUTES = {"_version", "_base", "_cdata", "_typed_storage", "_backward_hooks", "_forward_hooks"}
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450

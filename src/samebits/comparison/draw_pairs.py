@@ -79,8 +79,10 @@ class DrawPair:
         """As a line of evidence."""
         op, where = self.a.op, place(self.a.site)
         if self.generator:
-            library = {"python": "Python", "numpy": "NumPy"}[self.generator]
-            return f"{op} at {where} found {library}'s generator in another state in each run"
+            library = {"python": "Python", "numpy": "NumPy", "torch": "torch"}[self.generator]
+            found = "seeded its workers from" if self.generator == "torch" else "found"
+            state = "in another state in each run"
+            return f"{op} at {where} {found} {library}'s generator {state}"
         if op.startswith(_FRESH):
             what = op if op.startswith("random.") else "a generator was seeded"
             return f"{what} at {where} from the operating system's entropy"

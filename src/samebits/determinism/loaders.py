@@ -24,7 +24,7 @@ from samebits.determinism.views import View
 from samebits.determinism.workers import NextEpoch, WorkerInit
 from samebits.hooks.frames import FrameRanks, nearest_site
 from samebits.hooks.patching import Patches
-from samebits.torch_private import (
+from samebits.torch_loaders import (
     LOADER_NEXT_INDEX,
     LOADER_RESET,
     loader_iterator_classes,

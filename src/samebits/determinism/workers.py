@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism import rng
 from samebits.determinism.process import PROCESS
-from samebits.torch_private import set_worker_seed
+from samebits.torch_loaders import set_worker_seed
 
 if TYPE_CHECKING:
     from collections.abc import Callable

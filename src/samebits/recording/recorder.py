@@ -61,6 +61,8 @@ class Recorder:
         settings: how the run is recorded.
     """
 
+    torch_seeds = False  # the global generators are the script's to seed
+
     def __init__(self, writer: RecordWriter, settings: RecordingSettings) -> None:
         self.writer = writer
         self.settings = settings
@@ -75,6 +77,7 @@ class Recorder:
         self.compile_asked = False
         self.substituter: Substituter | None = None
         self.links: Callable[[int, bytes, bool], bytes] | None = None
+        self.before_batch: list[Callable[[Any, FrameType], None]] = []
         self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
         self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
         self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
@@ -215,7 +218,9 @@ class Recorder:
         )  # fmt: skip
         return seq
 
-    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
+    def draw(
+        self, op: str, site: int | None, text: str, digest: bytes, step: int, *, thread: str | None = None
+    ) -> None:
         """Record a value that was taken from outside torch.
 
         Args:
@@ -224,11 +229,13 @@ class Recorder:
             text: the value in short, or empty.
             digest: 16 bytes, of the value.
             step: the step in which it was taken.
+            thread: by default the name of the running thread.
         """
         texts = self.writer.text
+        where = self.thread() if thread is None else texts(thread)
         layout = self.writer.layout((DRAWN,))
         self.writer.add(
-            (self.next_seq(), _KIND_CODE["draw"], step, texts(op), site, None, self._empty, self.thread(),
+            (self.next_seq(), _KIND_CODE["draw"], step, texts(op), site, None, self._empty, where,
              texts(text) if text else self._empty, layout, digest, b"")
         )  # fmt: skip
 

@@ -32,7 +32,7 @@ from samebits.determinism.loaders import LoaderControl
 from samebits.determinism.process import PROCESS, Active
 from samebits.determinism.workers import WorkerInit
 from samebits.recording.probes.batches import BatchProbe
-from samebits.torch_private import loader_iterator_classes
+from samebits.torch_loaders import loader_iterator_classes
 
 HERE = Path(__file__).resolve().parent
 SIZE = 8

@@ -12,7 +12,7 @@ from samebits.digest import digest_bytes
 from samebits.hooks.patching import Patches
 from samebits.recording.events import TensorInfo
 from samebits.recording.recorder import describe, is_tensor, recordable
-from samebits.torch_private import loader_iterator_class
+from samebits.torch_loaders import loader_iterator_class
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -46,6 +46,8 @@ class BatchProbe:
             batch = fetch(loader)
             if recorder.active:
                 with recorder.recording("a batch"):
+                    for listener in recorder.before_batch:
+                        listener(loader, sys._getframe(1))
                     record_batch(recorder, batch, sys._getframe(1))
             return batch
 

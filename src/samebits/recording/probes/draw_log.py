@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.asking import Asker
 
@@ -11,13 +11,36 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from samebits.recording.recorder import Recorder
+    from samebits.recording.guard import Failures
+    from samebits.recording.sites import SiteFinder
 
 Key = tuple[int, int]
 """An instruction: the id of its code and its offset."""
 
 MOST_EACH = 4  # events of one instruction in one step; what follows is counted
 _SHOWN = 40  # characters of a value
+
+
+class DrawSink(Protocol):
+    """**Protocol:** what takes draws: a recorder, or what stands for it in a worker process."""
+
+    failures: Failures
+    sites: SiteFinder
+
+    @property
+    def active(self) -> bool:
+        """Whether draws are taken now."""
+
+    @property
+    def step(self) -> int:
+        """The step that runs."""
+
+    @property
+    def torch_seeds(self) -> bool:
+        """Whether torch has seeded the global generators of this process, from a seed that is known."""
+
+    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
+        """Take one; the arguments are those of `Recorder.draw`."""
 
 
 class Rest:
@@ -48,11 +71,11 @@ class DrawLog:
     """Records draws.
 
     Args:
-        recorder: where events go.
+        sink: where draws go.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
-        self._recorder = recorder
+    def __init__(self, sink: DrawSink) -> None:
+        self._sink = sink
         self._asker = Asker()
         self.ranks = self._asker.ranks
         self.seen: set[Key] = set()  # instructions that drew from a global generator in this step
@@ -62,11 +85,22 @@ class DrawLog:
     @property
     def active(self) -> bool:
         """Whether this process is being recorded."""
-        return self._recorder.active
+        return self._sink.active
+
+    def write_to(self, sink: DrawSink) -> None:
+        """Go on in a forked child, as at the beginning of a step.
+
+        Args:
+            sink: where draws go from now on.
+        """
+        self._sink = sink
+        self.seen.clear()
+        self.counted.clear()
+        self._begun.clear()
 
     def end_step(self, *_: object) -> None:
         """Called at each boundary."""
-        self.flush(self._recorder.step - 1)
+        self.flush(self._sink.step - 1)
 
     def flush(self, step: int) -> None:
         """Record what was only counted in a step."""
@@ -79,7 +113,7 @@ class DrawLog:
         for rest in counted:
             if rest.count:
                 text = f"and {rest.count} more"
-                self._recorder.draw(rest.op, rest.site, text, digest_of(rest.chain), step)
+                self._sink.draw(rest.op, rest.site, text, digest_of(rest.chain), step)
 
     def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
         """Record what the user's own code took: the rule for clocks and facts of the process.
@@ -89,7 +123,7 @@ class DrawLog:
             frame: what called it, already known to be the user's.
             value: a number or text.
         """
-        if self._recorder.active:
+        if self._sink.active:
             self._add(op, frame, value)
 
     def taken(self, op: str, frame: FrameType | None, value: Any, *, through: bool = False) -> None:
@@ -101,7 +135,7 @@ class DrawLog:
             value: anything with a repr that tells its contents.
             through: frames of samebits right at the beginning are other wrappers.
         """
-        if not self._recorder.active:
+        if not self._sink.active:
             return
         found = self.asker(frame, op, through=through)
         if found is not None:
@@ -116,7 +150,7 @@ class DrawLog:
             state: reads the generator's state.
         """
         self.seen.add((id(frame.f_code), frame.f_lasti))
-        if not self._recorder.active:
+        if not self._sink.active or self._sink.torch_seeds:
             return
         found = self.asker(frame, op)
         if found is not None:
@@ -130,13 +164,13 @@ class DrawLog:
 
     def at(self, op: str, site: int | None, value: Any) -> None:
         """Record what came about at a site that is known already."""
-        recorder = self._recorder
-        if recorder.active:
-            recorder.draw(op, site, text_of(value), digest_of(value), recorder.step)
+        sink = self._sink
+        if sink.active:
+            sink.draw(op, site, text_of(value), digest_of(value), sink.step)
 
     def site(self, frame: FrameType) -> int | None:
         """The site of a frame."""
-        return self._recorder.sites.find(frame)
+        return self._sink.sites.find(frame)
 
     def _add(self, op: str, frame: FrameType, value: Any) -> None:
         key = id(frame.f_code), frame.f_lasti
@@ -147,13 +181,13 @@ class DrawLog:
         begun = self._begun[key] = self._begun.get(key, 0) + 1
         self._record(op, frame, value)
         if begun == MOST_EACH:
-            self.counted[key] = Rest(op, self._recorder.sites.find(frame))
+            self.counted[key] = Rest(op, self._sink.sites.find(frame))
 
     def _record(self, op: str, frame: FrameType, value: Any) -> None:
         try:
-            self.at(op, self._recorder.sites.find(frame), value)
+            self.at(op, self._sink.sites.find(frame), value)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
-            self._recorder.failures.add("draws", error)
+            self._sink.failures.add("draws", error)
 
 
 def digest_of(value: Any) -> bytes:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.hooks.imports import PostImport
+    from samebits.recording.probes.worker_draws import WorkerDraws
     from samebits.recording.recorder import Recorder
 
 _CLOCKS = (
@@ -57,6 +58,7 @@ class DrawProbe:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._log = DrawLog(recorder)
+        self._workers: WorkerDraws | None = None
         self._patches = Patches()
         self._static = StaticTypePatches()
 
@@ -88,6 +90,8 @@ class DrawProbe:
         """Put everything back; what the script took from modules by then only calls the original."""
         if self._log.end_step in self._recorder.on_boundary:
             self._recorder.on_boundary.remove(self._log.end_step)
+        if self._workers is not None:
+            self._workers.remove()
         self._patches.restore()
         self._static.restore()
 
@@ -203,6 +207,13 @@ class DrawProbe:
             return value
 
         self._static.set(torch.Generator, "seed", seed)
+        self._watch_workers(torch)
+
+    def _watch_workers(self, torch: Any) -> None:
+        from samebits.recording.probes.worker_draws import WorkerDraws
+
+        self._workers = WorkerDraws(self._recorder, self._log)
+        self._workers.install(torch)
 
 
 def _python_state() -> Callable[[], bytes]:

@@ -1,0 +1,209 @@
+"""Draws in the workers of DataLoaders: kept there, and sent home with the batch that they went into.
+
+A forked worker has the wrappers of the draw log, and no record to write to. There the log is given a
+`WorkerSink`. What it holds travels with the next batch as one more thing to unpickle (`_Sent`), so that
+torch's queue, its pinning thread and the script see the plain batch. At home the draws wait until that
+batch is handed over, and are recorded right before it: when they arrive is chance, when they are used is not.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.patching import Patches
+from samebits.recording.guard import Failures
+from samebits.recording.sites import SiteFinder
+from samebits.torch_loaders import LOADER_FETCH, base_seed, loader_fetchers, n_yielded
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from samebits.hooks.frames import Site
+    from samebits.recording.probes.draw_log import DrawLog
+    from samebits.recording.recorder import Recorder
+
+_HOME = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`
+_MOST_WAITING = 4096  # batches that a script never takes
+BASE_SEED = "torch.utils.data.DataLoader"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerDraw:
+    """A draw in a worker; as in `Recorder.draw`."""
+
+    op: str
+    site: Site | None
+    text: str
+    digest: bytes
+
+
+@dataclass(frozen=True, order=True, slots=True)
+class Parcel:
+    """Which batch of an iterator some draws belong to, in the order in which batches are handed over.
+
+    Args:
+        epoch: of the worker: how many times it has been told to begin.
+        number: of the batch among those of the worker in the epoch.
+        worker: its number.
+        base_seed: of the iterator.
+    """
+
+    epoch: int
+    number: int
+    worker: int
+    base_seed: int
+
+
+class WorkerSink:
+    """What a draw log writes to in a worker."""
+
+    torch_seeds = True
+    active = True
+    step = 0
+
+    def __init__(self) -> None:
+        self.failures = Failures()
+        self._sites: list[Site] = []
+        self.sites = SiteFinder(self._intern)
+        self._draws: list[WorkerDraw] = []
+
+    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:  # noqa: ARG002
+        """Keep a value that was taken from outside torch."""
+        self._draws.append(WorkerDraw(op, None if site is None else self._sites[site], text, digest))
+
+    def take(self) -> tuple[WorkerDraw, ...]:
+        """What was kept since the last time."""
+        taken = tuple(self._draws)
+        self._draws.clear()
+        return taken
+
+    def _intern(self, site: Site) -> int:
+        self._sites.append(site)
+        return len(self._sites) - 1
+
+
+class WorkerDraws:
+    """Records the draws of forked workers of DataLoaders.
+
+    Args:
+        recorder: where events go.
+        log: what stands in for functions tells it of draws, in workers too.
+    """
+
+    def __init__(self, recorder: Recorder, log: DrawLog) -> None:
+        self._recorder = recorder
+        self._log = log
+        self._patches = Patches()
+        self._installed = False
+        self._recording_at_fork = False
+        self._sink: WorkerSink | None = None
+        self._fetcher: Any = None
+        self._epoch = self._number = -1
+        self._waiting: dict[Parcel, tuple[WorkerDraw, ...]] = {}
+
+    def install(self, _torch: Any) -> None:
+        """Follow the workers that are started from now on."""
+        self._installed = True
+        self._recorder.before_batch.append(self.hand_over)
+        os.register_at_fork(before=self._before_fork, after_in_child=self._in_child)
+        for kind in loader_fetchers():
+            self._patches.set(kind, LOADER_FETCH, self._fetching(vars(kind)[LOADER_FETCH]))
+
+    def remove(self) -> None:
+        """Follow none; what arrives from those that live on is dropped."""
+        self._installed = False
+        if self.hand_over in self._recorder.before_batch:
+            self._recorder.before_batch.remove(self.hand_over)
+        self._patches.restore()
+        self._waiting.clear()
+
+    def arrived(self, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
+        """Called where a batch is unpickled."""
+        if self._installed and len(self._waiting) < _MOST_WAITING:
+            self._waiting[parcel] = draws
+
+    def hand_over(self, iterator: Any, frame: FrameType) -> None:
+        """Record what went into a batch that an iterator hands over now.
+
+        Args:
+            iterator: of a DataLoader.
+            frame: the script's, that asked for the batch.
+        """
+        seed = base_seed(iterator)
+        if seed is None:
+            return
+        mine = sorted(parcel for parcel in list(self._waiting) if parcel.base_seed == seed)
+        if n_yielded(iterator) == 1:
+            self._record_seed(seed, frame)
+            newest = mine[-1].epoch if mine else 0
+            for parcel in [parcel for parcel in mine if parcel.epoch < newest]:  # a loop that was left
+                mine.remove(parcel)
+                del self._waiting[parcel]
+        if mine:
+            self._record(mine[0].worker, self._waiting.pop(mine[0]))
+
+    def _record(self, worker: int, draws: tuple[WorkerDraw, ...]) -> None:
+        recorder = self._recorder
+        for draw in draws:
+            site = None if draw.site is None else recorder.writer.site(draw.site)
+            recorder.draw(draw.op, site, draw.text, draw.digest, recorder.step, thread=f"worker {worker}")
+
+    def _record_seed(self, seed: int, frame: FrameType) -> None:
+        """Workers draw from generators that torch seeds from this number."""
+        self._log.at(BASE_SEED, self._recorder.sites.find(frame), seed)
+
+    def _before_fork(self) -> None:
+        self._recording_at_fork = self._installed and self._recorder.active
+
+    def _in_child(self) -> None:
+        if self._recording_at_fork:
+            self._sink = WorkerSink()
+            self._log.write_to(self._sink)
+
+    def _fetching(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def fetch(fetcher: Any, *arguments: Any, **named: Any) -> Any:
+            batch = original(fetcher, *arguments, **named)
+            sink, info = self._sink, _worker_info()
+            if sink is None or info is None:
+                return batch
+            self._count(fetcher)
+            self._log.flush(sink.step)
+            parcel = Parcel(self._epoch, self._number, info.id, info.seed - info.id)
+            return _Sent(batch, parcel, sink.take())
+
+        setattr(fetch, _HOME, self)
+        return fetch
+
+    def _count(self, fetcher: Any) -> None:
+        """A worker makes itself another fetcher at the beginning of each epoch."""
+        if fetcher is not self._fetcher:
+            self._fetcher, self._number, self._epoch = fetcher, -1, self._epoch + 1
+        self._number += 1
+
+
+class _Sent:
+    """A batch on its way; what is unpickled is the plain batch."""
+
+    def __init__(self, batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
+        self._parts = batch, parcel, draws
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _unpack, self._parts
+
+
+def _unpack(batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> Any:
+    for kind in loader_fetchers():
+        home = getattr(vars(kind)[LOADER_FETCH], _HOME, None)
+        if home is not None:
+            home.arrived(parcel, draws)
+            break
+    return batch
+
+
+def _worker_info() -> Any:
+    return sys.modules["torch"].utils.data.get_worker_info()

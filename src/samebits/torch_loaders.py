@@ -1,0 +1,79 @@
+"""What DataLoaders hide: a module of its own that uses undocumented names of torch.
+
+Read in torch 2.13.0, torch/utils/data/dataloader.py and _utils/fetch.py; the names are the same in 2.6.0.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def loader_iterator_class() -> type[Any] | None:
+    """The common base of the iterators of `DataLoader`; without it no batch events are recorded."""
+    from torch.utils.data import dataloader
+
+    return getattr(dataloader, "_BaseDataLoaderIter", None)
+
+
+def loader_iterator_classes() -> list[type[Any]]:
+    """All iterator classes of DataLoaders that exist by now, the common base first; empty without it."""
+    found: list[type[Any]] = []
+    waiting = [loader_iterator_class()]
+    while waiting:
+        kind = waiting.pop(0)
+        if kind is not None and kind not in found:
+            found.append(kind)
+            waiting += kind.__subclasses__()
+    return found
+
+
+# Methods of the iterators of DataLoaders. Without the first, persistent workers keep their seeds from epoch
+# to epoch; without the second, samplers below another sampler draw from the global generator.
+LOADER_RESET = "_reset"
+LOADER_NEXT_INDEX = "_next_index"
+
+
+def set_base_seed(iterator: Any, seed: int) -> None:
+    """Set what worker `i` of an iterator adds `i` to; without the attribute torch's own draw stays."""
+    if hasattr(iterator, "_base_seed"):
+        iterator._base_seed = seed
+
+
+def shared_seed(iterator: Any) -> Any:
+    """What is sent to persistent workers with the message that a new epoch begins."""
+    return getattr(iterator, "_shared_seed", None)
+
+
+def set_shared_seed(iterator: Any, value: Any) -> None:
+    """Replace what `shared_seed` gives; without the attribute persistent workers keep their seeds."""
+    if hasattr(iterator, "_shared_seed"):
+        iterator._shared_seed = value
+
+
+def set_worker_seed(worker_info: Any, seed: int) -> None:
+    """Have `get_worker_info().seed` tell another seed; the object is read-only by torch's own choice."""
+    object.__setattr__(worker_info, "seed", seed)
+
+
+def base_seed(iterator: Any) -> int | None:
+    """What worker `i` of an iterator adds `i` to; None where there are no workers, or no such attribute."""
+    seed = getattr(iterator, "_base_seed", None)
+    n_workers: int = getattr(iterator, "_num_workers", 0)
+    return seed if isinstance(seed, int) and n_workers else None
+
+
+def n_yielded(iterator: Any) -> int:
+    """How many batches an iterator has handed over in this epoch; 0 without the attribute."""
+    count: int = getattr(iterator, "_num_yielded", 0)
+    return count
+
+
+LOADER_FETCH = "fetch"
+
+
+def loader_fetchers() -> list[type[Any]]:
+    """The classes whose method `LOADER_FETCH` makes one batch, in a worker or in the main process."""
+    from torch.utils.data._utils import fetch
+
+    kinds = (getattr(fetch, name, None) for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"))
+    return [kind for kind in kinds if kind is not None and LOADER_FETCH in vars(kind)]

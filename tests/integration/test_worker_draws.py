@@ -1,0 +1,148 @@
+"""What workers of DataLoaders draw is in the record, right before the batch that it went into."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+import sys
+
+import pytest
+from cli_support import judged, samebits, write
+
+from samebits.recording.store import RecordReader
+
+SCRIPT = """
+    import os, sys
+    import numpy as np
+    import torch
+    import torch.utils.data as data
+
+    class Rows(data.Dataset):
+        def __len__(self):
+            return 8
+
+        def __getitem__(self, index):
+            np.random.rand()
+            return index, int.from_bytes(os.urandom(3), "little")  # drawn
+
+    class Stream(data.IterableDataset):
+        def __iter__(self):
+            first = data.get_worker_info().id
+            for index in range(first, 8, 2):
+                yield index, int.from_bytes(os.urandom(3), "little")  # drawn
+
+    if __name__ == "__main__":
+        rows = KIND()
+        loader = data.DataLoader(rows, batch_size=2, num_workers=2, OPTIONS)
+        for epoch in range(2):
+            for number, (indices, drawn) in enumerate(loader):
+                print(*drawn.tolist(), flush=True)
+                if LEFT and epoch == 0 and number == 1:
+                    break
+"""
+ENDED = """import samebits
+        context = samebits.record("a.sbr")
+        context.__enter__()
+        for epoch in range(1):"""
+LOADERS = {
+    "map": ("Rows", "prefetch_factor=2", 0),
+    "persistent": ("Rows", "persistent_workers=True", 0),
+    "persistent and left": ("Rows", "persistent_workers=True", 1),
+    "left": ("Rows", "prefetch_factor=4", 1),
+    "stream": ("Stream", "persistent_workers=True", 0),
+}
+
+
+def digest(number):
+    """Of the value that `os.urandom(3)` gave."""
+    return hashlib.blake2b(number.to_bytes(3, "little"), digest_size=16).digest()
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_draws_of_workers_come_before_the_batch_that_they_went_into(tmp_path, name):
+    kind, options, left = LOADERS[name]
+    write(tmp_path, "train.py", SCRIPT, KIND=kind, OPTIONS=options, LEFT=left)
+    result = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    printed = [[digest(int(word)) for word in line.split()] for line in result.stdout.splitlines()]
+    found, waiting = [], []
+    with RecordReader(tmp_path / "a.sbr") as record:
+        for event in record.events(("batch", "draw")):
+            if event.kind == "batch":
+                found.append(waiting)
+                waiting = []
+            elif event.op == "os.urandom":
+                assert event.thread.startswith("worker ")
+                assert event.site.function.endswith(("__getitem__", "__iter__"))
+                waiting += event.digests
+    assert found == printed
+    assert not waiting
+    assert len(printed) == (6 if left else 8)
+
+
+def test_a_recording_that_ends_while_workers_go_on_leaves_plain_batches(tmp_path):
+    script = SCRIPT.replace("for epoch in range(2):", ENDED).replace("if LEFT and epoch == 0", "if True")
+    write(tmp_path, "train.py", script.replace("break", "context.__exit__(None, None, None)"),
+          KIND="Rows", OPTIONS="prefetch_factor=2")  # fmt: skip
+    result = subprocess.run(
+        [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert [len(line.split()) for line in result.stdout.splitlines()] == [2, 2, 2, 2]
+
+
+def test_a_generator_made_in_a_worker_is_named_without_any_trial(tmp_path):
+    script = """
+        import numpy as np
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Noisy(Dataset):
+            rng = None
+
+            def __len__(self):
+                return 8
+
+            def __getitem__(self, index):
+                if self.rng is None:
+                    self.rng = np.random.default_rng()
+                return torch.tensor([float(index), self.rng.normal()])
+
+        torch.manual_seed(0)
+        model = torch.nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for batch in DataLoader(Noisy(), batch_size=4, num_workers=2):
+            optimizer.zero_grad()
+            model(batch.float()).mean().backward()
+            optimizer.step()
+    """
+    write(tmp_path, "train.py", script)
+    found = judged(samebits("verify", "--json", "--no-interventions", "train.py", cwd=tmp_path))["findings"]
+    assert (found[0]["cause"], found[0]["site"]["line"]) == ("unseeded-numpy", 13)
+
+
+def test_workers_of_a_loader_on_an_unseeded_generator_are_laid_to_torch(tmp_path):
+    script = """
+        import numpy as np
+        import torch
+        from torch.utils.data import DataLoader, Dataset
+
+        class Noisy(Dataset):
+            def __len__(self):
+                return 8
+
+            def __getitem__(self, index):
+                return torch.tensor([float(index), np.random.rand()])
+
+        model = torch.nn.Linear(2, 1)
+        torch.nn.init.ones_(model.weight), torch.nn.init.zeros_(model.bias)
+        torch.seed()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+        for batch in DataLoader(Noisy(), batch_size=4, num_workers=2):
+            optimizer.zero_grad()
+            model(batch.float()).mean().backward()
+            optimizer.step()
+    """
+    write(tmp_path, "train.py", script)
+    found = judged(samebits("verify", "--json", "--no-interventions", "train.py", cwd=tmp_path))["findings"]
+    assert found[0]["cause"] == "unseeded-torch"
