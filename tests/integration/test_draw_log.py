@@ -21,6 +21,7 @@ SOURCES = """
     from multiprocessing.pool import ThreadPool
     from time import perf_counter
     import numpy as np
+    import torch
     random.random()  # random.random
     random.shuffle([1, 2])  # random.shuffle
     random.seed()  # random.seed
@@ -30,6 +31,7 @@ SOURCES = """
     np.random.default_rng()  # numpy.random.SeedSequence
     np.random.RandomState()  # numpy.random.SeedSequence
     np.random.seed()  # numpy.random.SeedSequence
+    torch.set_num_threads(1)  # torch.set_num_threads
     os.urandom(4)  # os.urandom
     uuid.uuid4()  # uuid.uuid4
     uuid.uuid1()  # uuid.uuid1

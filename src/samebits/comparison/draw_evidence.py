@@ -10,6 +10,7 @@ from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.draws import differing_seeds, seeds_before
 from samebits.comparison.keys import site_key
 from samebits.comparison.results import Source, place
+from samebits.environment import threads_per_op
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -25,6 +26,8 @@ _SHOWN = 4
 _NEARBY = 64  # events between a draw and what it is near to, draws with them
 _ENTRIES = ("outside", "argument", "batch", "control-flow")
 _PASSED = ("draw", "rng", "read")
+# What was found by the op alone; draws of this cause say more.
+_NARROWED = {"race": "race", "nondeterministic-kernel": "thread-count"}
 _BATCH_ENDS = ("batch", "step", "loss", "grad")
 
 
@@ -62,10 +65,10 @@ class DrawEvidence:
             return finding
         target = self._event(finding)
         before = [] if target is None else self._before(target)
-        if finding.cause == "race":
-            before = [pair for pair in before if pair.cause == "race"]
+        if finding.cause in _NARROWED:
+            before = [pair for pair in before if pair.cause == _NARROWED[finding.cause]]
         if target is None or not before:
-            return finding
+            return self._by_threads(finding)
         lines, claims = self._claims(finding, target, before)
         named = _named(before, claims)
         finding = replace(
@@ -74,6 +77,15 @@ class DrawEvidence:
             sources=tuple(Source(pair.a.op, pair.a.site, pair.cause) for pair in named[:_SHOWN]),
         )
         return _claimed(finding, claims)
+
+    def _by_threads(self, finding: Finding) -> Finding:
+        """A kernel whose results are other ones with another number of threads, when the runs had such."""
+        records = self._lookup.a.record, self._lookup.b.record
+        counts = [threads_per_op(record.info.environment) for record in records]
+        if finding.entry != "kernel" or None in counts or counts[0] == counts[1]:
+            return finding
+        line = f"the first run ended with {counts[0]} threads for an op, the second with {counts[1]}"
+        return replace(finding, cause="thread-count", evidence=(*finding.evidence, line))
 
     @cached_property
     def _pairs(self) -> list[DrawPair]:
@@ -161,6 +173,8 @@ def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
 def _eligible(finding: Finding) -> bool:
     if finding.kind == "rng" and finding.op == "seed":
         return True
+    if finding.entry == "kernel":
+        return finding.cause == "nondeterministic-kernel"
     if finding.entry == "order":
         return finding.cause in ("unknown", "race")
     return finding.cause == "unknown" and finding.entry in (*_ENTRIES, "rng")

@@ -23,6 +23,7 @@ _CAUSES = (
     ("random.SystemRandom", "os-entropy"),
     ("random.", "unseeded-python"),
     ("numpy.random.", "unseeded-numpy"),
+    ("torch.set_num", "thread-count"),
     ("torch.", "unseeded-torch"),
     ("concurrent.futures.", "race"),
     ("multiprocessing.pool.", "race"),
@@ -73,7 +74,7 @@ class DrawPair:
         """Whether who takes it hardly ever does so for names and logs alone."""
         fact = self.a.op.endswith((".time", ".inode"))
         chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
-        return chosen or self.unseeded or self.cause == "race"
+        return chosen or self.unseeded or self.cause in ("race", "thread-count")
 
     def line(self) -> str:
         """As a line of evidence."""
@@ -90,7 +91,8 @@ class DrawPair:
             return f"{op} at {where} gave another order in each run"
         texts = [event.arguments for event in (self.a, self.b)]
         shown = f": {texts[0]} and {texts[1]}" if all(texts) and not _REST.fullmatch(texts[0]) else ""
-        return f"{op} at {where} gave other values in the two runs{shown}"
+        verb = "was given" if self.cause == "thread-count" else "gave"
+        return f"{op} at {where} {verb} other values in the two runs{shown}"
 
 
 def cause_of(op: str) -> str:

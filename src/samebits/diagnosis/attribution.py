@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Finding
     from samebits.diagnosis.search import Pins, SearchResult
+    from samebits.hooks.frames import Site
 
 _SHOWN = 6  # pins that are listed by name
 
@@ -96,11 +97,26 @@ def failed_line(result: SearchResult) -> str:
 
 def _at_source(finding: Finding) -> Finding:
     """The finding at the line that took the value, if all that is known of its cause points to one."""
-    sites = {source.site for source in finding.sources if source.cause == finding.cause}
-    site = next(iter(sites)) if len(sites) == 1 else None
+    site = _taken_at([source.site for source in finding.sources if source.cause == finding.cause])
+    if finding.cause == "wall-clock" and site is None:
+        site = _timed_at(finding)
     if site is None or site == finding.site or finding.entered_site is not None:
         return finding
     return replace(finding, site=site, entered_site=finding.site, other_site=None)
+
+
+def _taken_at(sites: list[Site | None]) -> Site | None:
+    return sites[0] if len(set(sites)) == 1 else None
+
+
+def _timed_at(finding: Finding) -> Site | None:
+    """Where a function that reads the clock before and after something ends the measurement.
+
+    Of the sources those that can have mattered come first, the latest of them before the others.
+    """
+    sites = [source.site for source in finding.sources if source.cause == "wall-clock"]
+    functions = {None if site is None else (site.file, site.function) for site in sites}
+    return sites[0] if len(functions) == 1 else None
 
 
 def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool) -> list[int]:

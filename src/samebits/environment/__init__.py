@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.environment.differences import bit_relevant_differences
+from samebits.environment.differences import bit_relevant_differences, threads_per_op
 from samebits.environment.facts import (
     Environment,
     StartFacts,
@@ -19,5 +19,6 @@ __all__ = [
     "collect",
     "collect_at_start",
     "numeric_variables",
+    "threads_per_op",
     "with_torch",
 ]

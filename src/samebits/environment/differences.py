@@ -62,6 +62,16 @@ def bit_relevant_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
     return [f"{name}: {_describe_pair(first, second)}" for name, first, second in pairs if first != second]
 
 
+def threads_per_op(facts: dict[str, Any]) -> int | None:
+    """How many threads an op of torch could use on the CPU when facts were taken; None when unknown.
+
+    Args:
+        facts: of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
+    """
+    found = _get(facts, ("torch", "threads", "intra-op"))
+    return found if isinstance(found, int) else None
+
+
 def _get(facts: object, path: tuple[str, ...]) -> Any:
     """Return the fact at a path, None where a record has none: its run may have been killed before."""
     for name in path:

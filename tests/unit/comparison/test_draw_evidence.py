@@ -196,3 +196,30 @@ def test_entropy_that_was_not_used_is_no_evidence():
     found = origin(run(1), run(2))
     assert (found.cause, found.site.line) == ("unknown", 10)
     assert not any("SeedSequence" in line or "seeded at" in line for line in found.evidence)
+
+
+def kernel(value, *, threads=None, environment=None):
+    """A run whose op at line 10 gives another value for equal inputs."""
+    tape = Tape()
+    if threads is not None:
+        draw(tape, "torch.set_num_threads", threads, 3, str(threads))
+    weight = tape.op("relu", tape.outside("w"), line=4)
+    tape.boundary({"w": tape.op("sum", weight, line=10, noise=value)})
+    return tape.record(environment=environment or {})
+
+
+def test_another_number_of_threads_explains_a_kernel():
+    """The line is the one that set it."""
+    found = origin(kernel(1, threads=2), kernel(2, threads=3))
+    assert (found.cause, found.site.line, found.entered_site.line) == ("thread-count", 3, 10)
+    assert any("was given other values in the two runs: 2 and 3" in line for line in found.evidence)
+
+
+def test_threads_at_the_end_of_two_runs_explain_a_kernel():
+    """Nothing in the script set them: the environment did."""
+    facts = [{"torch": {"threads": {"intra-op": count}}} for count in (1, 4)]
+    found = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[1]))
+    assert (found.cause, found.site.line) == ("thread-count", 10)
+    assert "the first run ended with 1 threads for an op, the second with 4" in found.evidence
+    same = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[0]))
+    assert same.cause == "nondeterministic-kernel"

@@ -37,6 +37,16 @@ def test_the_line_is_that_of_the_source_where_there_is_one():
     assert (kept.site, kept.entered_site) == (SITE, None)
 
 
+def test_the_line_is_that_which_ends_a_measurement():
+    """A clock was read before and after something, in one function; the later reading comes first."""
+    ends, starts = (Source("time.time", Site("/w/tune.py", line, "trial"), "wall-clock") for line in (9, 5))
+    (found,) = attributed([replace(BASE, sources=(ends, starts))], Confirmation(("clock",), 1, 1))
+    assert (found.site.line, found.entered_site) == (9, SITE)
+    elsewhere = replace(starts, site=Site("/w/tune.py", 30, "log"))
+    (kept,) = attributed([replace(BASE, sources=(ends, elsewhere))], Confirmation(("clock",), 1, 1))
+    assert (kept.site, kept.entered_site) == (SITE, None)
+
+
 def test_each_pin_speaks_for_the_findings_with_its_cause():
     findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
     first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))

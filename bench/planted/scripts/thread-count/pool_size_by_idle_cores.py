@@ -1,9 +1,8 @@
-"""A hand-made data-parallel loss: as many slices as cores seem idle."""
+"""A loss in slices: as many as cores seem idle."""
 # planted: cause=thread-count or=environment
 # options: --runs 4
 
 import os
-from concurrent.futures import ThreadPoolExecutor
 
 import torch
 from torch import nn
@@ -22,8 +21,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
 x = torch.randn(600, 6)
 slices = x.chunk(idle_slots())  # <- enters
 for step in range(3):
-    with ThreadPoolExecutor(len(slices)) as pool:
-        parts = list(pool.map(lambda part: (model(part) - part[:, :1]).square().sum(), slices))
+    parts = [(model(part) - part[:, :1]).square().sum() for part in slices]
     loss = torch.stack(parts).sum() / len(x)
     optimizer.zero_grad()
     loss.backward()

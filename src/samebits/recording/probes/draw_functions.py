@@ -79,6 +79,15 @@ def entropy(function: Any, op: str, log: DrawLog) -> Any:
     return watched(function, lambda value, frame, _args, _kwargs: log.taken(op, frame, value))
 
 
+def given(function: Any, op: str, log: DrawLog) -> Any:
+    """Stands for a setter: the value that it is given is what counts."""
+
+    def note(_: Any, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        log.taken(op, frame, [*args, *kwargs.values()][0])
+
+    return watched(function, note)
+
+
 def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
     """Stands for a function that draws from a library's global generator, whose state is noted."""
     get_frame, seen = sys._getframe, log.seen

@@ -18,6 +18,7 @@ from samebits.hooks.static_types import StaticTypePatches
 from samebits.recording.probes.draw_facts import watch_facts
 from samebits.recording.probes.draw_functions import (
     entropy,
+    given,
     global_draw,
     now,
     reseeding,
@@ -207,6 +208,8 @@ class DrawProbe:
             return value
 
         self._static.set(torch.Generator, "seed", seed)
+        for name in ("set_num_threads", "set_num_interop_threads"):
+            self._stand(torch, name, given)
         self._watch_workers(torch)
 
     def _watch_workers(self, torch: Any) -> None:
