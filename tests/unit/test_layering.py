@@ -21,6 +21,8 @@ ROOMS = (
     "environment",
     "digest",
     "determinism",
+    "data",
+    "checkpoint",
     "recording",
     "comparison",
     "diagnosis",
