@@ -1,7 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Errors: `SamebitsError`, `SamebitsWarning`.
+`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Errors: `SamebitsError`,
+`SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
 

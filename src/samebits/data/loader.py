@@ -114,7 +114,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         return iteration
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `iter()` is that epoch; not needed. Within the epoch that is being resumed, it goes on there.
+        """The next `iter()` is that epoch; not needed. An epoch that is resumed goes on where it was.
 
         Args:
             epoch: from 0.
@@ -301,8 +301,8 @@ class _Refusing:
 
     def __iter__(self) -> Iterator[int]:
         message = (
-            "another loader was built from the parts of a samebits.DataLoader, and would lose its order and "
-            "keys; it spreads batches over the ranks itself, so leave it out of accelerate's prepare() and set "
+            "another loader was built from the parts of a samebits.DataLoader, and would lose its order "
+            "and keys; it spreads batches over the ranks itself, so leave it out of accelerate's prepare() and set "
             "Lightning's Trainer(use_distributed_sampler=False)"
         )
         raise SamebitsError(message, slug="loader-rebuilt")

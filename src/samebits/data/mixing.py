@@ -1,4 +1,4 @@
-"""Keyed hashing of whole arrays: integer arithmetic modulo 2**64 only, so the same values on every platform."""
+"""Keyed hashing of arrays: integer arithmetic modulo 2**64, so the same values on every platform."""
 
 from __future__ import annotations
 

@@ -84,8 +84,9 @@ class HeldGenerators:
         """
         for generator, salt in self.current():
             digest = blake2b(salt, key=key, digest_size=32).digest()
+            kind: Any = type(generator)
             try:
-                _setter_for(type(generator))(generator, digest)
+                _setter_for(kind)(generator, digest)
             except Exception as error:
                 raise _refused(generator, error) from error
 
