@@ -70,13 +70,14 @@ class KeyedDataset:
         if self._rng is None:
             self._rng = SampleRng({"dataset": self.dataset, "collate_fn": self.plan.collate})
         rng = self._rng
-        if self._keys is None or self._keys.epoch != task.epoch:
+        first = self._keys is None or self._keys.epoch != task.epoch
+        if self._keys is None or first:
             self._keys = EpochKeys(self.plan.seed, task.epoch)
             rng.held.look(again=True)
         rng.begin_batch()
         with _surroundings(rng, self.plan.threads):
             batch = self._load(task, rng, self._keys)
-            if rng.held.look(again=True):
+            if rng.held.look(again=first):
                 # The dataset made a generator and keeps it. What it drew before it had a key is drawn anew.
                 batch = self._load(task, rng, self._keys)
         return batch

@@ -241,13 +241,12 @@ class _Tasks:
             yield BatchTask(epoch, start, tuple(self._indices(epoch, start, stop)))
 
     def _indices(self, epoch: int, start: int, stop: int) -> list[int]:
-        size = len(self._sampler)
-        inside: list[int] = self._sampler.indices(epoch, start, min(stop, size), seed=self._seed).tolist()
-        while len(inside) < stop - start:  # tail="pad": from the beginning of the order again
-            more = min(size, stop - start - len(inside))
-            again = (start + len(inside)) % size
-            inside += self._sampler.indices(epoch, again, min(again + more, size), seed=self._seed).tolist()
-        return inside
+        size, found = len(self._sampler), list[int]()
+        while len(found) < stop - start:  # tail="pad" goes on from the beginning of the order
+            first = (start + len(found)) % size
+            last = min(size, first + stop - start - len(found))
+            found += self._sampler.indices(epoch, first, last, seed=self._seed).tolist()
+        return found
 
 
 class _Inner:
@@ -301,8 +300,8 @@ class _Refusing:
 
     def __iter__(self) -> Iterator[int]:
         message = (
-            "another loader was built from the parts of a samebits.DataLoader, and would lose its order "
-            "and keys; it spreads batches over the ranks itself, so leave it out of accelerate's prepare() and set "
-            "Lightning's Trainer(use_distributed_sampler=False)"
+            "another loader was built from the parts of a samebits.DataLoader, and would lose its order and "
+            "keys; it spreads batches over ranks itself: leave it out of accelerate's prepare(), and give "
+            "Lightning Trainer(use_distributed_sampler=False)"
         )
         raise SamebitsError(message, slug="loader-rebuilt")

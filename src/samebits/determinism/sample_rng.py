@@ -41,14 +41,14 @@ class SampleRng:
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self.held = HeldGenerators(roots)
-        self._further = further_sources()
+        self._known = further_sources()
+        self._further: tuple[RngSource, ...] = ()
         self._numpy, self._torch = numpy_seeder(), torch_seeder()
         self._python = python_seeder()
 
     def begin_batch(self) -> None:
         """Look at what may have changed since the last batch."""
-        self.held.look()
-        self._further = further_sources()
+        self._further = tuple(source for source in self._known if source.available())
         self._numpy = numpy_seeder()
 
     def key(self, key: bytes, *scope: int | str) -> None:
@@ -109,8 +109,7 @@ def _keep_source(stack: ExitStack, source: RngSource) -> None:
 
 def further_sources() -> tuple[RngSource, ...]:
     """The other sources that are seeded for each sample: OpenCV's, and those of other packages."""
-    known = tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
-    return tuple(source for source in known if source.available())
+    return tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
 
 
 def python_seeder() -> Callable[[int], None]:
