@@ -78,3 +78,34 @@ def of_ranks(make, count=1):
         for number in range(max(map(len, lists))):
             samples += [one for batches in lists for batch in batches[number : number + 1] for one in batch]
     return samples
+
+
+class Lines(torch.utils.data.IterableDataset):
+    """Elements in shards of different lengths: the shard, the number, and draws."""
+
+    def __init__(self, shards=8, longest=9):
+        self.num_shards, self.longest = shards, longest
+        self.rng = np.random.default_rng(0)
+        self.late: Any = None
+
+    def iter_shard(self, number):
+        """The elements of one shard."""
+        for element in range(self.longest - number % 4):
+            if self.late is None:
+                self.late = random.Random(1)
+            yield (number, element, *draws(), int(self.rng.integers(2**60)), self.late.getrandbits(60))
+
+    def __iter__(self):
+        for number in range(self.num_shards):
+            yield from self.iter_shard(number)
+
+
+class Stream(torch.utils.data.IterableDataset):
+    """Elements without shards."""
+
+    def __init__(self, size=30):
+        self.size = size
+
+    def __iter__(self):
+        for number in range(self.size):
+            yield (number, *draws())
