@@ -22,6 +22,8 @@ ROOMS = (
     "environment",
     "digest",
     "determinism",
+    "data",
+    "checkpoint",
     "recording",
     "comparison",
     "diagnosis",
