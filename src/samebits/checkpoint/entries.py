@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,12 +65,18 @@ class Entry:
 
 def entry_of(name: str, tensor: torch.Tensor) -> Entry:
     """The entry that stores a strided tensor of a dtype in `NAMES` or `OTHERS`."""
-    stored = NAMES.get(dtype_name(tensor.dtype))
+    stored = _stored_name(tensor.dtype)
     if stored is not None:
         return Entry(name, tensor, tuple(tensor.shape), stored)
     return Entry(name, tensor, (tensor.numel() * tensor.element_size(),), BYTES)
 
 
+@functools.cache
+def _stored_name(dtype: torch.dtype) -> str | None:
+    return NAMES.get(dtype_name(dtype))
+
+
+@functools.cache
 def dtype_name(dtype: torch.dtype) -> str:
     """Such as `float32`."""
     return str(dtype).removeprefix("torch.")

@@ -87,7 +87,7 @@ class Matching:
     def _match_container(self, saved: Any, target: Any, where: str) -> Any:
         """Go on inside of lists, tuples and dicts."""
         if isinstance(saved, (list, tuple)) and type(saved) in (list, tuple):
-            targets = self._targets(target, (list, tuple), len(saved), where)
+            targets = self._targets(target, len(saved), where)
             return type(saved)(
                 [
                     self.match(one, other, f"{where}.{i}")
@@ -106,10 +106,10 @@ class Matching:
             raise mismatch(f"{where} is a plain value in the checkpoint; {_refused(target)}")
         return saved
 
-    def _targets(self, target: Any, kinds: tuple[type, ...], count: int, where: str) -> Any:
+    def _targets(self, target: Any, count: int, where: str) -> Any:
         if target is None:
             return [None] * count
-        if not isinstance(target, kinds) or len(target) != count:
+        if not isinstance(target, (list, tuple)) or len(target) != count:
             raise mismatch(f"{where} has {count} elements in the checkpoint; {_refused(target)}")
         return target
 

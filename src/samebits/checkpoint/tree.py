@@ -81,6 +81,8 @@ class TreeWriter:
         """
         if value is None or type(value) in (bool, str):
             return value
+        if type(value) is float and math.isfinite(value):
+            return value
         if id(value) in self._open or len(self._open) > _DEEPEST:
             raise unsaveable(where, "it contains itself, or is nested too deeply")
         self._open.add(id(value))
@@ -118,10 +120,7 @@ class TreeWriter:
 
     def _mapping(self, value: dict[Any, Any], where: str) -> Any:
         items = [
-            [
-                self.encode(key, f"{where}.{_shown(key)} (the key)"),
-                self.encode(held, f"{where}.{_shown(key)}"),
-            ]
+            [self._key(key, where), self.encode(held, f"{where}.{key if type(key) is str else repr(key)}")]
             for key, held in value.items()
         ]
         kind = type(value).__name__ if type(value) in (OrderedDict, Counter) else "dict"
@@ -130,6 +129,9 @@ class TreeWriter:
         if versions is not None:
             node |= {"type": "OrderedDict", "versions": self.encode(dict(versions), f"{where}._metadata")}
         return node
+
+    def _key(self, key: Any, where: str) -> Any:
+        return key if type(key) is str else self.encode(key, f"{where}.{key!r} (the key)")
 
     def _default_mapping(self, value: defaultdict[Any, Any], where: str) -> Any:
         names = [name for name, factory in FACTORIES.items() if factory is value.default_factory]
@@ -193,7 +195,3 @@ def _integer(value: int) -> Any:
 
 def _float(value: float) -> Any:
     return value if math.isfinite(value) else {"type": "float", "hex": struct.pack("<d", value).hex()}
-
-
-def _shown(key: Any) -> str:
-    return key if type(key) is str else repr(key)
