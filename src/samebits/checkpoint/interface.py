@@ -14,6 +14,7 @@ from samebits.checkpoint.container import Contents, read_container
 from samebits.checkpoint.refusals import DamageError
 from samebits.checkpoint.restore import Matching, check_target, mismatch
 from samebits.checkpoint.surroundings import changes, collect_surroundings
+from samebits.checkpoint.tree_head import TreeHead, read_head
 from samebits.checkpoint.untree import TreeReader
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng import SourceState, restore_states
@@ -163,9 +164,10 @@ def restore(
     stored: Stored, parts: Mapping[str, Any], *, strict: bool, map_location: Any, rng: bool
 ) -> Loaded:
     """Put the states of a checkpoint into objects; see `load`."""
-    tree, path = stored.contents.tree, stored.path
+    path = stored.path
     try:
-        saved, states = _decode(stored.contents, map_location)
+        head = read_head(stored.contents.tree)
+        saved, states = _decode(head, stored.contents, map_location)
     except DamageError as error:
         raise damaged(path, error) from error
     matching = Matching(strict=strict)
@@ -173,30 +175,33 @@ def restore(
     matching.check()
     notes = [
         *matching.notes,
-        *changes(tree["surroundings"], collect_surroundings()),
-        *_seed_notes(tree, rng=rng),
+        *changes(head.surroundings, collect_surroundings()),
+        *_seed_notes(head, rng=rng),
     ]
     matching.restore()
-    loaded = Loaded(path, tree["step"], tree["epoch"], extra, states)
+    loaded = Loaded(path, head.step, head.epoch, extra, states)
     if rng:
-        if PROCESS.run_seed is None and tree["run_seed"] is not None:
-            PROCESS.use_seed(tree["run_seed"])
+        if PROCESS.run_seed is None and head.run_seed is not None:
+            PROCESS.use_seed(head.run_seed)
         loaded.restore_rng(strict=strict)
     if notes:
         warnings.warn(f"{path}: {'; '.join(notes)}", SamebitsWarning, stacklevel=3)
     return loaded
 
 
-def _decode(contents: Contents, map_location: Any) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
+def _decode(
+    head: TreeHead, contents: Contents, map_location: Any
+) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
     """The parts by name, and the states of the RNG sources."""
-    reader = TreeReader(
-        contents.arrays, _placement(map_location, move=False), _placement(map_location, move=True)
-    )
+    place, place_state = (_placement(map_location, move=move) for move in (False, True))
+    reader = TreeReader(contents.arrays, place, place_state)
     try:
-        saved = {name: reader.decode(node, name) for name, node in contents.tree["parts"]}
-        states = tuple(reader.decode(node, "rng") for node in contents.tree["rng"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise DamageError("its header is incomplete") from error
+        saved = {name: reader.decode(node, name) for name, node in head.parts}
+        states = tuple(reader.decode(node, "rng") for node in head.rng)
+    except RecursionError as error:
+        raise DamageError("its tree is nested too deeply") from error
+    if not all(isinstance(state, SourceState) for state in states):
+        raise DamageError("a state of an RNG source is something else")
     return saved, states
 
 
@@ -215,8 +220,8 @@ def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) 
     }
 
 
-def _seed_notes(tree: dict[str, Any], *, rng: bool) -> list[str]:
-    here, saved = PROCESS.run_seed, tree["run_seed"]
+def _seed_notes(head: TreeHead, *, rng: bool) -> list[str]:
+    here, saved = PROCESS.run_seed, head.run_seed
     if not rng or here is None or saved is None or here == saved:
         return []
     return [f"the run seed was {saved} and is {here} here: streams and seeds made from it will differ"]

@@ -20,7 +20,8 @@ class DamageError(Exception):
 
 def unsaveable(where: str, reason: str) -> SamebitsError:
     """The error for an entry that cannot be saved."""
-    return SamebitsError(f"{where} cannot be saved: {reason}. Nothing was written.", slug="checkpoint-entry")
+    text = " ".join(f"{where} cannot be saved: {reason}".split())
+    return SamebitsError(f"{text}. Nothing was written.", slug="checkpoint-entry")
 
 
 def describe(value: Any) -> str:

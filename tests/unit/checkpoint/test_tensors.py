@@ -158,7 +158,7 @@ def test_map_location(tmp_path):
     save(tmp_path / "c", value=torch.ones(2))
     assert load(tmp_path / "c", map_location="meta").extra["value"].device.type == "meta"
     assert load(tmp_path / "c", map_location=torch.device("cpu")).extra["value"].tolist() == [1, 1]
-    with pytest.raises(SamebitsError, match="map_location is 'tpu9'") as raised:
+    with pytest.raises(SamebitsError, match=r"map_location is 'tpu9'") as raised:
         load(tmp_path / "c", map_location="tpu9")
     assert raised.value.slug == "checkpoint-device"
 
