@@ -1,7 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Errors: `SamebitsError`, `SamebitsWarning`.
+`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Errors: `SamebitsError`,
+`SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
 
@@ -14,6 +15,7 @@ from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from samebits.comparison import compare_records as compare
+    from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
     from samebits.determinism.generators import register as register_generator
     from samebits.determinism.rng import isolated, reseeded, seed_all, stream
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _HOMES = {
+    "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.comparison", "compare_records"),
     "record": ("samebits.recording.session", "record"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
@@ -36,6 +39,7 @@ _HOMES = {
     "restore_rng_states": ("samebits.determinism.rng", "restore_states"),
 }
 __all__ = [
+    "DataLoader",
     "SamebitsError",
     "SamebitsWarning",
     "__version__",
