@@ -1,4 +1,4 @@
-"""Speed of checkpoints beside torch.save of the same state to the same disk, and how long they block training.
+"""Speed of checkpoints beside torch.save of the same state to the same disk, and how long they block.
 
     python bench/checkpoint.py [--size MB] [--rounds N] [--folder PATH]
 
@@ -136,9 +136,8 @@ def show(times: dict[str, list[float]], megabytes: float) -> None:
     """A table."""
     for name, values in times.items():
         best, middle = min(values), sorted(values)[len(values) // 2]
-        print(
-            f"{name:30} best {1e3 * best:8.1f} ms  median {1e3 * middle:8.1f} ms  {megabytes / 1e3 / best:6.2f} GB/s"
-        )
+        speed = megabytes / 1e3 / best
+        print(f"{name:30} best {1e3 * best:8.1f} ms  median {1e3 * middle:8.1f} ms  {speed:6.2f} GB/s")
 
 
 def ratio(times: dict[str, list[float]], first: str, second: str) -> str:
@@ -169,19 +168,15 @@ def main() -> None:
         show(blocking, megabytes)
     finally:
         shutil.rmtree(folder)
-    print(
-        f"speed of save, both flushed      {ratio(saving, 'torch.save and flush', 'samebits.checkpoint.save')}"
-    )
-    print(f"speed of save, neither flushed   {ratio(saving, 'torch.save', 'ours, not flushed')}")
-    print(
-        f"speed of load                    {ratio(saving, 'torch.load, load_state_dict', 'samebits.checkpoint.load')}"
-    )
-    print(
-        f"blocking time of asynchronous    {ratio(blocking, 'asynchronous', 'clone of each tensor')} of clones"
-    )
-    print(
-        f"                                 {ratio(blocking, 'asynchronous', 'copy to kept memory')} of a copy"
-    )
+    pairs = {
+        "speed of save, both flushed": (saving, "torch.save and flush", "samebits.checkpoint.save"),
+        "speed of save, neither flushed": (saving, "torch.save", "ours, not flushed"),
+        "speed of load": (saving, "torch.load, load_state_dict", "samebits.checkpoint.load"),
+        "blocking time, of clones": (blocking, "asynchronous", "clone of each tensor"),
+        "blocking time, of a copy": (blocking, "asynchronous", "copy to kept memory"),
+    }
+    for name, (times, first, second) in pairs.items():
+        print(f"{name:32} {ratio(times, first, second)}")
 
 
 if __name__ == "__main__":
