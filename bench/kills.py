@@ -3,9 +3,9 @@
     python bench/kills.py [--kills N] [--seed N]
 
 For each script: one run without interruption, then runs that are killed again and again until one gets to its
-end. A run fails when it ends with another digest than the uninterrupted one, or prints a loss that that one did
-not print. After every kill each checkpoint in the folder is read as a whole: one that is torn is a failure too.
-Half of the kills come at a random moment, the others right after a checkpoint began to be written.
+end. A run fails when it ends with another digest than the uninterrupted one, or prints a loss that that one
+did not print. After every kill each checkpoint in the folder is read as a whole: one that is torn is a failure
+too. Half of the kills come at a random moment, the others right after a checkpoint began to be written.
 Processes are forked from one that has imported the libraries already. Status 1 when anything failed.
 """
 
@@ -31,7 +31,7 @@ SCRIPTS = {
         *("resumable_digits.py", "--save-every", "2"),
         *("--asynchronous", "--workers", "2"),
     ),
-    "char-GPT": ("resumable_char_gpt.py", "--save-every", "2", "--steps", "40", "--layers", "2"),
+    "char-GPT": ("resumable_char_gpt.py", "--save-every", "2", "--steps", "24", "--layers", "2"),
 }
 LONGEST_WAIT = 600.0
 
@@ -174,12 +174,13 @@ def torture(command: tuple[str, ...], kills: int, rng: random.Random) -> Tally:
         number = 0
         while tally.kills < kills or os.path.exists(os.path.join(top, f"{number}")):
             folder = os.path.join(top, f"{number}")
+            before = set(temporaries(folder))
             run = Run(command, folder, os.path.join(top, "output"))
             # Short lives, so that a run is killed several times on its way.
             if tally.kills < kills and wait_for_kill(run, folder, rng, duration / 2):
                 run.kill()
                 tally.kills += 1
-                tally.while_writing += bool(temporaries(folder))
+                tally.while_writing += bool(set(temporaries(folder)) - before)
                 check_folder(folder, tally)
                 check_output(complete_lines(run), expected, tally, complete=False)
                 os.makedirs(folder, exist_ok=True)

@@ -16,7 +16,6 @@ from torch.nn import functional
 
 import samebits
 from samebits.checkpoint import CheckpointFolder
-from samebits.data.loader import DataLoader
 
 
 class ShiftedDigits(torch.utils.data.Dataset):
@@ -60,7 +59,7 @@ def main() -> None:
     test_images = torch.stack([images[name] for name in test])
     test_labels = torch.tensor([labels[name] for name in test])
 
-    loader = DataLoader(train_set, args.batch_size, shuffle=True, num_workers=args.workers)
+    loader = samebits.DataLoader(train_set, args.batch_size, shuffle=True, num_workers=args.workers)
     model = make_model()
     optimizer = torch.optim.Adam(model.parameters(), lr=0.003)
     scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, args.epochs)
