@@ -1,8 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Errors: `SamebitsError`,
-`SamebitsWarning`.
+`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Resuming: `checkpoint`.
+Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
+    from samebits import checkpoint
     from samebits.comparison import compare_records as compare
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
@@ -43,6 +44,7 @@ __all__ = [
     "SamebitsError",
     "SamebitsWarning",
     "__version__",
+    "checkpoint",
     "compare",
     "deterministic",
     "digest",
@@ -59,8 +61,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name == "digest":
-        return import_module("samebits.digest")  # a package that can be called
+    if name in ("checkpoint", "digest"):  # packages; the latter can be called
+        return import_module(f"samebits.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]
