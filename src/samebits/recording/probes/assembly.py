@@ -18,6 +18,7 @@ from samebits.recording.probes.module_paths import ModulePaths
 from samebits.recording.probes.modules import ModuleRegistry
 from samebits.recording.probes.ops import OpProbe
 from samebits.recording.probes.optimizers import OptimizerProbe
+from samebits.recording.probes.ranks import RankProbe
 from samebits.recording.probes.reads import ReadProbe
 from samebits.recording.probes.replay import ReplayProbe
 from samebits.recording.probes.rng import RngProbe
@@ -56,6 +57,8 @@ class ProbeSet:
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
+        if recorder.settings.ranks is not None:
+            self._probes.append(RankProbe(recorder, self._boundaries.state, registry))
         self._substituter: Substituter | None = None
         if recorder.settings.substitution is not None:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
