@@ -5,7 +5,8 @@ Events of kind `collective`:
 - `replicas`: before the first step, and when the model has changed: which parameters are kept equal by
   `DistributedDataParallel`, and which are shards (JSON). Its tensors are the parameters at that moment.
 - `epoch`: an iteration of a DataLoader begins (JSON).
-- `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`.
+- `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
+  of an epoch `end`.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import functools
 import itertools
 import json
+import re
 import sys
 import weakref
 from collections import deque
@@ -34,6 +36,7 @@ REPLICAS, EPOCH, INDICES = "replicas", "epoch", "indices"
 MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
 _SAMPLER_FACTS = ("epoch", "seed", "shuffle", "drop_last", "num_replicas", "rank", "replacement")
 _DEEP = 4
+_GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module nor a variable holds
 
 
 class RankProbe:
@@ -102,7 +105,11 @@ class RankProbe:
 
         @functools.wraps(fetch)
         def noted_next(iterator: Any) -> Any:
-            batch = fetch(iterator)
+            try:
+                batch = fetch(iterator)
+            except StopIteration:
+                self._ended(iterator)
+                raise
             if recorder.active:
                 with recorder.recording("indices of a batch"):
                     self._handed_over(running.get(iterator))
@@ -140,6 +147,11 @@ class RankProbe:
         facts = {"loader": number, "epoch": epoch, **loader_facts(loader), "worker_seed": base_seed(iterator)}
         recorder = self._recorder
         recorder.remark("collective", EPOCH, recorder.sites.find(frame), json.dumps(facts))
+
+    def _ended(self, iterator: Any) -> None:
+        iteration, recorder = self._running.get(iterator), self._recorder
+        if recorder.active and iteration is not None and iteration.name:
+            recorder.remark("collective", INDICES, None, f"{iteration.name}: end")
 
     def _handed_over(self, iteration: _Iteration | None) -> None:
         if iteration is None or not iteration.waiting or not iteration.name:
@@ -187,6 +199,8 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
         placements = getattr(tensor, "placements", None)  # of a DTensor
         if name is not None and placements is not None and not all(p.is_replicate() for p in placements):
             shards[name] = None
+    if shards:  # what a layer gathers for its forward and backward pass is held by no module
+        shards.update({name: None for name in names.values() if _GATHERED.fullmatch(name)})
     groups = [{"ranks": json.loads(ranks), "names": found} for ranks, found in equal.items()]
     return {"groups": groups, "shards": list(shards)}
 
