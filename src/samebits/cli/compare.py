@@ -42,7 +42,7 @@ class CompareCommand:
         parser.add_argument(
             "--ranks",
             action="store_true",
-            help="A is the folder of a distributed run: are replicas equal on all ranks, is the data divided?",
+            help="A is the folder of a distributed run: are replicas equal on all ranks, is data divided?",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         options = parser.parse_args(list(arguments))

@@ -74,7 +74,7 @@ def render_json(result: RankComparison) -> str:
 
 def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> list[str]:
     lines = [""]
-    if number or not finding.names:
+    if number:
         lines += style.wrap(printable(finding.evidence[0]), hanging=2)
     if finding.site is not None:
         lines.append(f"  {place(finding.site, folder)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.data import data_shares
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from samebits.comparison.ranks.results import DataShares
     from samebits.comparison.sources import Record
 
+_SHOWN = 3  # failures
+_WIDTH = 120
 _SAME_GRADIENTS = (
     "its gradients were the same bits on these ranks: what the optimizer did with them was not (another "
     "learning rate or state, a step that one rank left out)"
@@ -65,7 +68,7 @@ def _result(
     splits = walk.splits()
     findings = [_finding(splits)] if splits else []
     findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
-    unfit = _unfit(records, world_size)
+    unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
     if same_batches and not any("every rank" in note for note in notes):
         notes.append(f"all ranks had the same batches in {same_batches} of {walk.steps} steps")
@@ -95,9 +98,7 @@ def _finding(splits: list[Split]) -> Finding:
     main, *odd = first.groups
     away = sorted(rank for group in odd for rank in group)
     moment = "before" if first.before else "at"
-    who = (
-        f"{words(away)} and {words(main)}" if len(main) == len(away) else f"{words(away)} from {words(main)}"
-    )
+    who = words([*main, *away]) if len(main) == len(away) else f"{words(away)} and {words(main)}"
     headline = f"{some(names)}: {who} part {moment} step {first.step}"
     event = first.events[away[0]]
     return Finding(
@@ -120,7 +121,7 @@ def _data_finding(step: int, site: object, text: str) -> Finding:
     return Finding("batch", step, "DataLoader", None, site, None, None, evidence=(text,))  # type: ignore[arg-type]
 
 
-def _unfit(records: Mapping[int, Record], world_size: int) -> str | None:
+def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
     """Why the records cannot vouch for the whole run."""
     parts = []
     missing = sorted(set(range(world_size)) - set(records))
@@ -129,10 +130,12 @@ def _unfit(records: Mapping[int, Record], world_size: int) -> str | None:
     killed = [rank for rank, record in records.items() if record.info.status == "running"]
     if killed:
         parts.append(f"{words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
-    failed = {rank: record.info.failure for rank, record in records.items() if record.info.status == "failed"}
-    if failed:
-        text = next(iter(failed.values()))
-        parts.append(f"{words(failed)} failed" + (f" ({text})" if text else ""))
+    failed = [rank for rank, record in records.items() if record.info.status == "failed"]
+    for rank in sorted(failed, key=lambda rank: (last[rank], rank))[
+        :_SHOWN
+    ]:  # the cause before what it led to
+        failure = textwrap.shorten(records[rank].info.failure, _WIDTH)
+        parts.append(f"rank {rank} failed after {last[rank]} steps" + (f" ({failure})" if failure else ""))
     return "; ".join(parts) or None
 
 

@@ -113,9 +113,11 @@ def _check_loader(ranks: Mapping[int, list[Epoch]], found: DataShares) -> None:
     first = next(iter(ranks.values()))
     _note_seeds({rank: epochs[0] for rank, epochs in ranks.items()}, found)
     _note_repeats(first, found)
+    already = len(found.wrong)
     for number in range(min(map(len, ranks.values()))):
         shares = {rank: epochs[number] for rank, epochs in ranks.items()}
-        if all(share.known and share.indices for share in shares.values()):
+        usable = all(share.known and share.indices for share in shares.values())
+        if usable and len(found.wrong) == already:  # one epoch tells it all
             _check_epoch(number, shares, found)
 
 
@@ -154,8 +156,8 @@ def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found
     told = f"{repeated} sample{'' if repeated == 1 else 's'}"
     if first.distributed and not _why(shares) and 0 < repeated <= padding:
         found.notes.append(
-            f"{_shown(first)}: {told} of {first.size} come twice in an epoch: DistributedSampler pads the "
-            "shares to one length"
+            f"{_shown(first)}: of {first.size} samples {repeated} come{'s' if repeated == 1 else ''} twice in an "
+            "epoch: DistributedSampler pads the shares to one length"
         )
     elif first.distributed:
         found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))

@@ -2,8 +2,9 @@
 
 Events of kind `collective`:
 
-- `replicas`: before the first step, and when the model has changed: which parameters are kept equal by
-  `DistributedDataParallel`, and which are shards (JSON). Its tensors are the parameters at that moment.
+- `replicas`: before the first step, and before any other if the model has changed since the last one
+  (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and which are shards
+  (JSON). Its tensors are the parameters and buffers at that moment.
 - `epoch`: an iteration of a DataLoader begins (JSON).
 - `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
   of an epoch `end`.
@@ -55,6 +56,7 @@ class RankProbe:
         self._patches = Patches()
         self._handles: list[Any] = []
         self._last: int | None = None
+        self._closed = b""
         self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}
         self._epochs: dict[int, int] = {}
         self._numbers = itertools.count()
@@ -66,6 +68,7 @@ class RankProbe:
         from torch.optim.optimizer import register_optimizer_step_pre_hook
 
         self._handles = [register_optimizer_step_pre_hook(self._before_step)]
+        self._recorder.on_boundary.insert(0, self._after_step)
         iterator = loader_iterator_class()
         if iterator is not None and hasattr(iterator, LOADER_NEXT_INDEX):
             self._watch_iterators(iterator)
@@ -76,6 +79,7 @@ class RankProbe:
         for handle in self._handles:
             handle.remove()
         self._handles = []
+        self._recorder.on_boundary.remove(self._after_step)
         self._patches.restore()
 
     def _before_step(self, *_: Any) -> None:
@@ -83,13 +87,17 @@ class RankProbe:
             with self._recorder.recording("the replicas"), self._recorder.quietly:
                 self._record_replicas()
 
+    def _after_step(self, _: object, digests: bytes) -> None:
+        self._closed = digests
+
     def _record_replicas(self) -> None:
         recorder, part = self._recorder, self._state.model()
-        if self._last == part.layout:
-            return
+        digests = part.digest()
+        if self._last == part.layout and self._closed.startswith(digests):
+            return  # nothing has changed since the last step was closed
         text = json.dumps(replicas(part, self._registry.alive()))
         site = recorder.sites.find(sys._getframe(1))
-        recorder.shared(REPLICAS, site, part.layout, part.digest(), part.tensors, text)
+        recorder.shared(REPLICAS, site, part.layout, digests, part.tensors, text)
         self._last = part.layout
 
     def _watch_iterators(self, iterator_class: type[Any]) -> None:
