@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
-from samebits.verification.naming import SUFFIX
+from samebits.verification.naming import FOLDER_SUFFIX, SUFFIX
 from samebits.verification.place import check_place
 
 if TYPE_CHECKING:
     from samebits.environment.ranks import RankFacts
 
 LABEL = "launch.json"
-FOLDER_SUFFIX = ".ranks"
 _MOST_TRIES = 1000
 _MOST_LABEL = 1 << 16
 

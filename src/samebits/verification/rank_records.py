@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Verdict
 
+_ORDER = ("batch", "draw", "rng", "loss", "read", "save")  # then gradients and state
 _NAME = re.compile(r"rank-(\d{1,7})" + re.escape(SUFFIX))
 
 
@@ -121,9 +122,7 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
     steps = min((v.comparison.steps for v in results.values()), default=0)
     final = tuple("".join(v.comparison.final_digest[i] for v in results.values()) for i in (0, 1))
     if different:
-        rank = min(
-            different, key=lambda r: (different[r].first_step is None, different[r].first_step or 0, r)
-        )
+        rank = min(different, key=lambda r: (*_moment(different[r]), r))
         comparison = different[rank]
         told = _told(comparison.notes, unfit)
         reason = f"rank {rank}: {comparison.reason}"
@@ -134,6 +133,13 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
     notes = tuple(dict.fromkeys(note for v in results.values() for note in v.comparison.notes))
     verdict: Verdict = "not_judged" if doubt else "identical"
     return LaunchComparison(results, Comparison(verdict, doubt, steps, (), notes, (final[0], final[1])))
+
+
+def _moment(comparison: Comparison) -> tuple[bool, int, int]:
+    """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
+    kinds = [finding.kind for finding in comparison.step_findings] or ["step"]
+    order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
+    return comparison.first_step is None, comparison.first_step or 0, order
 
 
 def _told(notes: tuple[str, ...], unfit: str | None) -> tuple[str, ...]:

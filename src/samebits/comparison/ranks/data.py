@@ -156,8 +156,8 @@ def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found
     told = f"{repeated} sample{'' if repeated == 1 else 's'}"
     if first.distributed and not _why(shares) and 0 < repeated <= padding:
         found.notes.append(
-            f"{_shown(first)}: of {first.size} samples {repeated} come{'s' if repeated == 1 else ''} twice in an "
-            "epoch: DistributedSampler pads the shares to one length"
+            f"{_shown(first)}: of {first.size} samples {repeated} come{'s' if repeated == 1 else ''} twice "
+            "in an epoch: DistributedSampler pads the shares to one length"
         )
     elif first.distributed:
         found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))

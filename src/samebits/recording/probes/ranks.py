@@ -3,8 +3,8 @@
 Events of kind `collective`:
 
 - `replicas`: before the first step, and before any other if the model has changed since the last one
-  (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and which are shards
-  (JSON). Its tensors are the parameters and buffers at that moment.
+  (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and
+  which are shards (JSON). Its tensors are the parameters and buffers at that moment.
 - `epoch`: an iteration of a DataLoader begins (JSON).
 - `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
   of an epoch `end`.
