@@ -182,14 +182,14 @@ def _base(tensor: torch.Tensor) -> int:
         return 0
 
 
-def run_once(words: array[int], count: int) -> bytes | None:
+def run_once(words: array[int], count: int, threads: int | None = None) -> bytes | None:
     """Digests what descriptors describe, overwriting them; None if something has contents but no address."""
     if _LIBRARY is None:
         return None
     status = _LIBRARY.digest(words.buffer_info()[0], count)
     if status == 0:
         return words[: 2 * count].tobytes()
-    return None if status < 0 else _run_threaded(words, count, array("Q", bytes(16 * count)))
+    return None if status < 0 else _run_threaded(words, count, array("Q", bytes(16 * count)), threads)
 
 
 def run_again(words: array[int], count: int) -> bytes | None:
@@ -203,22 +203,26 @@ def run_again(words: array[int], count: int) -> bytes | None:
     return None if status < 0 else _run_threaded(words, count, out)
 
 
-def _run_threaded(words: array[int], count: int, out: array[int]) -> bytes | None:
+def _run_threaded(words: array[int], count: int, out: array[int], threads: int | None = None) -> bytes | None:
     if _LIBRARY is None:
         return None
-    _LIBRARY.digest_threaded(words.buffer_info()[0], count, out.buffer_info()[0], torch.get_num_threads())
+    n_threads = torch.get_num_threads() if threads is None else threads
+    _LIBRARY.digest_threaded(words.buffer_info()[0], count, out.buffer_info()[0], n_threads)
     return out.tobytes()
 
 
-def digest_memory(address: int, n_bytes: int, code: int = d.DTYPES["uint8"][0]) -> bytes:
+def digest_memory(
+    address: int, n_bytes: int, code: int = d.DTYPES["uint8"][0], threads: int | None = None
+) -> bytes:
     """The digest of CPU memory, that of a tensor uint8[n_bytes] with these contents.
 
     Args:
         address: where it starts; ignored if `n_bytes` is 0.
         n_bytes: its length.
         code: another dtype code of one byte per element.
+        threads: at most that many; by default torch's number.
     """
-    result = run_once(array("Q", (address, code | 1 << d.N_DIMS, n_bytes)), 1)
+    result = run_once(array("Q", (address, code | 1 << d.N_DIMS, n_bytes)), 1, threads)
     if result is not None:
         return result
     memory = (ctypes.c_ubyte * n_bytes).from_address(address) if n_bytes else b""

@@ -1,0 +1,223 @@
+"""The file of a checkpoint: a safetensors file whose metadata holds the tree and digests.
+
+Written and read here and not by the package `safetensors`, which copies the whole state before it writes, and
+maps files into memory, where they could change after they were checked. That package can read these files.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.checkpoint.entries import DTYPES, Entry, bytes_of, dtype_named, memory_of
+from samebits.checkpoint.refusals import DamageError
+from samebits.checkpoint.untree import StoredArray
+from samebits.digest import digest_bytes, digest_memory
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import BinaryIO
+
+VERSION = "1"
+FORMAT = "samebits.checkpoint"
+_LENGTH_BYTES = 8
+_LONGEST_HEADER = 100_000_000  # the limit of the safetensors library too
+_DIGEST_BYTES = 16
+_MAGIC = {b"PK\x03\x04": "a file of torch.save", b"\x80\x02\x8a\n": "an old file of torch.save"}
+
+
+@dataclass(frozen=True)
+class Contents:
+    """A file as it was read and checked.
+
+    Args:
+        tree: JSON of everything beside the arrays.
+        arrays: by name.
+    """
+
+    tree: Any
+    arrays: dict[str, StoredArray]
+
+
+def write_container(file: BinaryIO, tree: Any, entries: Sequence[Entry]) -> None:
+    """Write a checkpoint, one array after another.
+
+    The digest of an array is taken right before it is written, and the header, whose length does not depend
+    on digests, is written again at the end. No copy is made of arrays that are contiguous in CPU memory.
+
+    Args:
+        file: empty, at its beginning.
+        tree: what `TreeWriter.encode` gave.
+        entries: its arrays.
+    """
+    ordered = sorted(entries, key=_alignment, reverse=True)
+    text = json.dumps(tree, separators=(",", ":"))
+    places = _places(ordered)
+    blank = bytes(_DIGEST_BYTES * len(ordered))
+    file.write(_header(text, places, blank))
+    digests = b"".join(_write_entry(file, entry) for entry in ordered)
+    file.seek(0)
+    file.write(_header(text, places, digests))
+
+
+def _alignment(entry: Entry) -> int:
+    return entry.tensor.element_size() if len(entry.shape) == entry.tensor.dim() else 1
+
+
+def _places(entries: Sequence[Entry]) -> dict[str, Any]:
+    places, position = {}, 0
+    for entry in entries:
+        end = position + entry.n_bytes
+        places[entry.name] = {
+            "dtype": entry.dtype,
+            "shape": list(entry.shape),
+            "data_offsets": [position, end],
+        }
+        position = end
+    return places
+
+
+def _write_entry(file: BinaryIO, entry: Entry) -> bytes:
+    data = bytes_of(entry.tensor)
+    file.write(memory_of(data))
+    return _digest(data)
+
+
+def _digest(data: torch.Tensor) -> bytes:
+    """With one thread: several would wait for each other beside the training that goes on."""
+    return digest_memory(data.data_ptr(), data.numel(), threads=1)
+
+
+def _header(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
+    metadata = {
+        "format": "pt",  # what transformers expects of a file that torch can read
+        "kind": FORMAT,
+        "version": VERSION,
+        "tree": tree,
+        "digests": digests.hex(),
+        "digest": _total(tree, places, digests).hex(),
+    }
+    text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode()
+    padded = text.ljust(-(-len(text) // _LENGTH_BYTES) * _LENGTH_BYTES)
+    return len(padded).to_bytes(_LENGTH_BYTES, "little") + padded
+
+
+def _total(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
+    """The digest of everything but the contents of the arrays, which have digests of their own."""
+    names = [[name, place["dtype"], place["shape"], place["data_offsets"]] for name, place in places.items()]
+    text = json.dumps([VERSION, tree, names, digests.hex()], separators=(",", ":"))
+    return digest_bytes(text.encode())
+
+
+def read_container(file: BinaryIO) -> Contents:
+    """Read and check a checkpoint.
+
+    Raises:
+        DamageError: it is torn or altered.
+        SamebitsError: it is another kind of file, `checkpoint-foreign`; of another version,
+            `checkpoint-version`.
+    """
+    header, start = _read_header(file)
+    metadata = header.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or metadata.get("kind") != FORMAT:
+        raise _foreign(file, "a safetensors file that is not of samebits.checkpoint")
+    if metadata.get("version") != VERSION:
+        message = (
+            f"{file.name} has the version {metadata.get('version')!r}; this samebits reads {VERSION!r}. "
+            "Load it with the samebits that wrote it."
+        )
+        raise SamebitsError(message, slug="checkpoint-version")
+    tree, digests = _read_metadata(metadata, header)
+    available = os.fstat(file.fileno()).st_size - start
+    end = _check_places(header)
+    if end != available:
+        raise DamageError(f"it has {available} bytes of arrays; its header tells of {end}")
+    arrays = {}
+    for index, (name, place) in enumerate(header.items()):
+        digest = digests[_DIGEST_BYTES * index : _DIGEST_BYTES * (index + 1)]
+        arrays[name] = _read_array(file, name, place, digest)
+    return Contents(tree, arrays)
+
+
+def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
+    """The header and where the arrays begin."""
+    begin = file.read(_LENGTH_BYTES)
+    for magic, name in _MAGIC.items():
+        if begin.startswith(magic):
+            raise _foreign(file, name)
+    size = os.fstat(file.fileno()).st_size
+    length = int.from_bytes(begin, "little")
+    if len(begin) < _LENGTH_BYTES or length > size - _LENGTH_BYTES or length > _LONGEST_HEADER:
+        raise DamageError(f"it has {size} bytes, fewer than its header tells of, or is no checkpoint at all")
+    header = _json(file.read(length))
+    if not isinstance(header, dict):
+        raise DamageError("its header is no JSON object")
+    return header, _LENGTH_BYTES + length
+
+
+def _json(data: bytes | str) -> Any:
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise DamageError("its header is no JSON") from error
+
+
+def _foreign(file: BinaryIO, found: str) -> SamebitsError:
+    message = f"{file.name} is {found}; expected a file that samebits.checkpoint.save wrote"
+    return SamebitsError(message, slug="checkpoint-foreign")
+
+
+def _read_metadata(metadata: dict[str, Any], places: dict[str, Any]) -> tuple[Any, bytes]:
+    """The tree and the digests of the arrays, checked."""
+    try:
+        tree, digests = metadata["tree"], bytes.fromhex(metadata["digests"])
+        total = _total(tree, places, digests).hex()
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DamageError("its header is incomplete") from error
+    if total != metadata.get("digest"):
+        raise DamageError("its header is not as it was written: its digest is another one")
+    if len(digests) != _DIGEST_BYTES * len(places):
+        raise DamageError("its header has not one digest for each array")
+    return _json(tree), digests
+
+
+def _check_places(places: dict[str, Any]) -> int:
+    """Where the arrays end.
+
+    Raises:
+        DamageError: they overlap, leave gaps, or are of a size that their shape does not have.
+    """
+    position = 0
+    for name, place in places.items():
+        try:
+            begin, end = place["data_offsets"]
+            expected = dtype_named(DTYPES[place["dtype"]]).itemsize
+            for size in place["shape"]:
+                expected *= size if type(size) is int and size >= 0 else -1
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamageError(f"its header does not describe {name!r}") from error
+        if begin != position or end != begin + expected:
+            raise DamageError(f"the place of {name!r} in the file is not possible")
+        position = end
+    return position
+
+
+def _read_array(file: BinaryIO, name: str, place: dict[str, Any], digest: bytes) -> StoredArray:
+    begin, end = place["data_offsets"]
+    data = torch.empty(end - begin, dtype=torch.uint8, device="cpu")
+    rest = memory_of(data)
+    while rest:
+        count = file.readinto(rest)  # type: ignore[attr-defined] # of every binary file
+        if not count:
+            raise DamageError(f"it ends inside of {name!r}")
+        rest = rest[count:]
+    if _digest(data) != digest:
+        raise DamageError(
+            f"the contents of {name!r} are not as they were written: their digest is another one"
+        )
+    return StoredArray(data, DTYPES[place["dtype"]], tuple(place["shape"]))

@@ -1,0 +1,212 @@
+"""A folder of checkpoints: when to save, which to keep, which to load."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import warnings
+from typing import TYPE_CHECKING, Any
+
+from samebits.checkpoint.atomic import remove_leftovers
+from samebits.checkpoint.background import Background, Snapshots
+from samebits.checkpoint.collection import Collection, collect, write
+from samebits.checkpoint.interface import Loaded, Stored, read, restore
+from samebits.errors import SamebitsError, SamebitsWarning
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_NAME = re.compile(r"step-([0-9]+)\.safetensors")
+
+
+class CheckpointFolder:
+    """Checkpoints of one training run: `step-100.safetensors` and so on in a folder.
+
+    Args:
+        path: the folder; made when it is not there.
+        save_every: after how many steps `save_if_due` saves; None leaves it to calls of `save`.
+        keep_last: how many checkpoints stay; None keeps all. With 1 there is none to fall back to.
+        asynchronous: write in the background, from a copy in memory, while training goes on. At most one is
+            being written: the next save waits for it, and raises what went wrong with it.
+
+    Raises:
+        SamebitsError: a number that is not possible, `checkpoint-folder`; the folder cannot be made,
+            `checkpoint-unwritable`.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        save_every: int | None = None,
+        keep_last: int | None = 2,
+        asynchronous: bool = False,
+    ) -> None:
+        self.path = os.fspath(path)
+        self._save_every = _positive("save_every", save_every)
+        self._keep_last = _positive("keep_last", keep_last)
+        self._background = Background() if asynchronous else None
+        self._snapshots = Snapshots()
+        self._known: set[int] = set()
+        self._prepare()
+
+    def __enter__(self) -> CheckpointFolder:  # noqa: PYI034 - `Self` is of Python 3.11
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.wait()
+        else:
+            with contextlib.suppress(SamebitsError):  # said on stderr; the script's own error is what counts
+                self.wait()
+
+    def steps(self) -> list[int]:
+        """The steps of which there are checkpoints, ascending."""
+        try:
+            names = os.listdir(self.path)
+        except FileNotFoundError:
+            return []
+        found = [_NAME.fullmatch(name) for name in names]
+        return sorted(int(match[1]) for match in found if match and match[0] == _file_name(int(match[1])))
+
+    def file(self, step: int) -> str:
+        """The path of the checkpoint of a step."""
+        return os.path.join(self.path, _file_name(step))
+
+    def save_if_due(self, *, step: int, epoch: int | None = None, **parts: Any) -> bool:
+        """Save when `step` is a multiple of `save_every`.
+
+        Args:
+            step: how many steps are done.
+            epoch: and the rest as for `samebits.checkpoint.save`.
+            parts: what to save.
+
+        Returns:
+            Whether it was saved.
+        """
+        if self._save_every is None or step % self._save_every:
+            return False
+        self.save(step=step, epoch=epoch, **parts)
+        return True
+
+    def save(self, *, step: int, epoch: int | None = None, **parts: Any) -> None:
+        """Save, then remove checkpoints beyond `keep_last`.
+
+        Args:
+            step: how many steps are done, from 0.
+            epoch: and the rest as for `samebits.checkpoint.save`.
+            parts: what to save.
+
+        Raises:
+            SamebitsError: as `samebits.checkpoint.save`; the folder holds newer checkpoints of another run,
+                `checkpoint-newer`; in asynchronous mode, what went wrong with the checkpoint before.
+        """
+        if type(step) is not int or step < 0:
+            message = f"the step is {step!r}; expected a whole number from 0"
+            raise SamebitsError(message, slug="checkpoint-folder")
+        if self._background is not None:
+            self._background.wait()
+        self._refuse_newer(step)
+        collection = collect(step, epoch, parts)
+        if self._background is None:
+            self._write(step, collection)
+        else:
+            snapshot = self._snapshots.of(collection)
+            self._background.start(functools.partial(self._write, step, snapshot))
+
+    def load(
+        self, *, strict: bool = True, map_location: Any = None, rng: bool = True, **parts: Any
+    ) -> Loaded | None:
+        """Load the newest checkpoint that is whole.
+
+        One that is torn, altered or cannot be read is passed over with a warning.
+
+        Args:
+            strict: and the rest as for `samebits.checkpoint.load`.
+            map_location: the device for tensors outside of modules.
+            rng: whether to restore the RNG sources.
+            parts: the objects that take the states.
+
+        Returns:
+            None when there is no checkpoint: training starts from the beginning.
+
+        Raises:
+            SamebitsError: as `samebits.checkpoint.load`; all checkpoints are damaged: the newest one's.
+        """
+        self.wait()
+        stored = self._newest()
+        if stored is None:
+            return None
+        return restore(stored, parts, strict=strict, map_location=map_location, rng=rng)
+
+    def wait(self) -> None:
+        """Wait until what was saved is on the disk.
+
+        Raises:
+            SamebitsError: it could not be written.
+        """
+        if self._background is not None:
+            self._background.wait()
+
+    def _prepare(self) -> None:
+        try:
+            os.makedirs(self.path, exist_ok=True)
+            with contextlib.suppress(PermissionError):
+                remove_leftovers(self.path, _NAME)
+        except OSError as error:
+            message = f"the folder {self.path} cannot be used: {error.strerror or error}"
+            raise SamebitsError(message, slug="checkpoint-unwritable") from error
+
+    def _newest(self) -> Stored | None:
+        """The newest one that is whole."""
+        first: SamebitsError | None = None
+        for step in reversed(self.steps()):
+            self._known.add(step)
+            try:
+                stored = Stored(self.file(step), read(self.file(step)))
+            except SamebitsError as error:
+                first = first or error
+                warnings.warn(str(error), SamebitsWarning, stacklevel=3)
+            else:
+                return stored
+        if first is not None:
+            raise first
+        return None
+
+    def _refuse_newer(self, step: int) -> None:
+        """A checkpoint of a later step that this run did not load would be loaded in its place."""
+        newer = [other for other in self.steps() if other > step and other not in self._known]
+        if newer:
+            message = (
+                f"{self.path} holds {_file_name(newer[-1])}, which this run neither loaded nor saved, and "
+                f"step {step} is to be saved. Load it first to go on from there, or give another folder."
+            )
+            raise SamebitsError(message, slug="checkpoint-newer")
+
+    def _write(self, step: int, collection: Collection) -> None:
+        write(self.file(step), collection)
+        self._known.add(step)
+        if self._keep_last is not None:
+            self._remove_oldest(step, self._keep_last)
+
+    def _remove_oldest(self, written: int, keep: int) -> None:
+        """Remove all but the newest; what was just written always stays, and what is newer is not counted."""
+        older = [step for step in self.steps() if step < written]
+        for step in older[: max(0, len(older) + 1 - keep)]:
+            with contextlib.suppress(OSError):
+                os.unlink(self.file(step))
+
+
+def _file_name(step: int) -> str:
+    return f"step-{step}.safetensors"
+
+
+def _positive(name: str, value: int | None) -> int | None:
+    if value is None or (type(value) is int and value > 0):
+        return value
+    message = f"{name} is {value!r}; expected a whole number from 1, or None"
+    raise SamebitsError(message, slug="checkpoint-folder")

@@ -1,0 +1,262 @@
+"""`save` and `load`: one file that holds everything a training run needs to go on with the same bits."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.checkpoint.collection import collect, write
+from samebits.checkpoint.container import Contents, read_container
+from samebits.checkpoint.refusals import DamageError
+from samebits.checkpoint.restore import Matching, check_target, mismatch
+from samebits.checkpoint.surroundings import changes, collect_surroundings
+from samebits.checkpoint.untree import TreeReader
+from samebits.determinism.process import PROCESS
+from samebits.determinism.rng import SourceState, restore_states
+from samebits.errors import SamebitsError, SamebitsWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What a checkpoint held beside the states that objects took.
+
+    Args:
+        path: the file.
+        step: as it was saved, None when it was not.
+        epoch: likewise.
+        extra: the other values that were saved, by name.
+        rng: the states of the RNG sources.
+    """
+
+    path: str
+    step: int | None
+    epoch: int | None
+    extra: dict[str, Any]
+    rng: tuple[SourceState, ...]
+
+    def restore_rng(self, *, strict: bool = True) -> None:
+        """Put all RNG sources back to where they were when the checkpoint was saved.
+
+        `load` has done that; do it again where something has drawn since: a loader whose iterator was made
+        and moved to where training stopped (docs/checkpoint.md).
+
+        Args:
+            strict: a source that is not here is an error; else a warning.
+
+        Raises:
+            SamebitsError: a state does not fit; `rng-state`.
+        """
+        restore_states(self.rng, strict=strict)
+
+
+def save(
+    path: str | os.PathLike[str], /, *, step: int | None = None, epoch: int | None = None, **parts: Any
+) -> None:
+    """Save a training state to one file, which appears whole or not at all.
+
+    With it are saved: every RNG source and registered generator, the run seed, the switches in effect,
+    versions.
+
+    Args:
+        path: the file; a file that is there is replaced at the end, in one moment.
+        step: how many steps are done.
+        epoch: which epoch it is.
+        parts: `model=`, `optimizer=`, `scheduler=`, `scaler=`, `loader=`, `ema=`, or any other name. Objects
+            with `state_dict` and `load_state_dict`; generators; lists and dicts of them; tensors and NumPy
+            arrays, numbers, text, bytes, None, and containers of these.
+
+    Raises:
+        SamebitsError: something cannot be saved, `checkpoint-entry`, which names it; the file cannot be
+            written, `checkpoint-unwritable`; an RNG source cannot be read, `rng-state`.
+    """
+    write(os.fspath(path), collect(step, epoch, parts))
+
+
+def load(
+    path: str | os.PathLike[str],
+    /,
+    *,
+    strict: bool = True,
+    map_location: Any = None,
+    rng: bool = True,
+    **parts: Any,
+) -> Loaded:
+    """Check a checkpoint as a whole, put its states into objects, then restore the RNG sources.
+
+    Call it last: what draws random numbers after it moves on from where training stopped.
+
+    Args:
+        path: what `save` wrote.
+        strict: every saved state needs an object that takes it, and the reverse, of the same parameters. If
+            False, what does not fit is left out, with a warning.
+        map_location: the device for tensors outside of modules; by default the one that each was on.
+        rng: whether to restore the RNG sources and, where no run seed is in force, the run seed.
+        parts: the objects that take the states, under the names that they were saved under. None is nothing.
+
+    Returns:
+        The step, the epoch, and all that was saved beside states of objects.
+
+    Raises:
+        SamebitsError: there is no such file, `checkpoint-missing`; it cannot be read,
+            `checkpoint-unreadable`; it is another kind of file, `checkpoint-foreign`, or of another version,
+            `checkpoint-version`;
+            it is torn or altered, `checkpoint-damaged`; it does not fit the parts, `checkpoint-mismatch`; a
+            tensor's device is not here, `checkpoint-device`; a generator differs, `rng-state`. In all but
+            the last, and a part's own refusal, nothing was changed.
+    """
+    return restore(
+        Stored(os.fspath(path), read(os.fspath(path))),
+        parts,
+        strict=strict,
+        map_location=map_location,
+        rng=rng,
+    )
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A checkpoint that was read and checked.
+
+    Args:
+        path: the file.
+        contents: of it.
+    """
+
+    path: str
+    contents: Contents
+
+
+def read(path: str) -> Contents:
+    """The contents of a checkpoint, checked.
+
+    Raises:
+        SamebitsError: see `load`.
+    """
+    try:
+        with open(path, "rb") as file:
+            return read_container(file)
+    except FileNotFoundError as error:
+        raise SamebitsError(f"there is no checkpoint {path}", slug="checkpoint-missing") from error
+    except OSError as error:
+        message = (
+            f"{path} cannot be read: {error.strerror or error}. Expected a file of samebits.checkpoint.save"
+        )
+        raise SamebitsError(message, slug="checkpoint-unreadable") from error
+    except DamageError as error:
+        raise damaged(path, error) from error
+
+
+def damaged(path: str, error: DamageError) -> SamebitsError:
+    """The error for a file that is torn or altered."""
+    message = f"{path} is damaged, and nothing of it was loaded: {error}. Load an earlier checkpoint."
+    return SamebitsError(message, slug="checkpoint-damaged")
+
+
+def restore(
+    stored: Stored, parts: Mapping[str, Any], *, strict: bool, map_location: Any, rng: bool
+) -> Loaded:
+    """Put the states of a checkpoint into objects; see `load`."""
+    tree, path = stored.contents.tree, stored.path
+    try:
+        saved, states = _decode(stored.contents, map_location)
+    except DamageError as error:
+        raise damaged(path, error) from error
+    matching = Matching(strict=strict)
+    extra = _match(matching, saved, parts)
+    matching.check()
+    notes = [
+        *matching.notes,
+        *changes(tree["surroundings"], collect_surroundings()),
+        *_seed_notes(tree, rng=rng),
+    ]
+    matching.restore()
+    loaded = Loaded(path, tree["step"], tree["epoch"], extra, states)
+    if rng:
+        if PROCESS.run_seed is None and tree["run_seed"] is not None:
+            PROCESS.use_seed(tree["run_seed"])
+        loaded.restore_rng(strict=strict)
+    if notes:
+        warnings.warn(f"{path}: {'; '.join(notes)}", SamebitsWarning, stacklevel=3)
+    return loaded
+
+
+def _decode(contents: Contents, map_location: Any) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
+    """The parts by name, and the states of the RNG sources."""
+    reader = TreeReader(
+        contents.arrays, _placement(map_location, move=False), _placement(map_location, move=True)
+    )
+    try:
+        saved = {name: reader.decode(node, name) for name, node in contents.tree["parts"]}
+        states = tuple(reader.decode(node, "rng") for node in contents.tree["rng"])
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise DamageError("its header is incomplete") from error
+    return saved, states
+
+
+def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
+    """Pair all parts; the values that no object took, by name."""
+    for name, target in parts.items():
+        if target is not None and name not in saved:
+            text = f"the checkpoint has no {name}; it has {', '.join(saved) or 'no parts'}"
+            if matching.strict:
+                raise mismatch(text, " Pass the parts that were saved, or `strict=False`.")
+            matching.notes.append(text)
+        check_target(target, name)
+    found = {name: matching.match(value, parts.get(name), name) for name, value in saved.items()}
+    return {
+        name: value for name, value in found.items() if parts.get(name) is None or value is not parts[name]
+    }
+
+
+def _seed_notes(tree: dict[str, Any], *, rng: bool) -> list[str]:
+    here, saved = PROCESS.run_seed, tree["run_seed"]
+    if not rng or here is None or saved is None or here == saved:
+        return []
+    return [f"the run seed was {saved} and is {here} here: streams and seeds made from it will differ"]
+
+
+def _placement(map_location: Any, *, move: bool) -> Callable[[str, str], torch.device]:
+    """Where tensors go: `map_location`, else the device that they were on.
+
+    Args:
+        map_location: a device or its name; None for the saved one.
+        move: take the CPU where the saved device is not here: what takes the state moves it.
+    """
+    wanted = None if map_location is None else _device(map_location)
+
+    def place(saved: str, where: str) -> torch.device:
+        if wanted is not None:
+            return wanted
+        if _is_here(saved):
+            return torch.device(saved)
+        if move:
+            return torch.device("cpu")
+        message = f'{where} was on the device {saved}, which is not here. Pass `map_location="cpu"`.'
+        raise SamebitsError(message, slug="checkpoint-device")
+
+    return place
+
+
+def _device(name: Any) -> torch.device:
+    try:
+        return torch.device(name)
+    except (RuntimeError, TypeError) as error:
+        message = f'map_location is {name!r}; expected a device such as "cpu" or "cuda:0"'
+        raise SamebitsError(message, slug="checkpoint-device") from error
+
+
+def _is_here(name: str) -> bool:
+    if name == "cpu":
+        return True
+    try:
+        torch.empty(0, device=name)
+    except (RuntimeError, AssertionError, NotImplementedError):
+        return False
+    return True

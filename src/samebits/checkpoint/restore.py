@@ -1,0 +1,194 @@
+"""Putting states from a checkpoint into the objects of this process."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from samebits.checkpoint.refusals import describe
+from samebits.checkpoint.stateful import State, is_stateful, kind_of, misfit
+from samebits.checkpoint.untree import GeneratorState
+from samebits.determinism.live import RegisteredGenerator, family_of
+from samebits.errors import SamebitsError
+
+_ORDER = ("module", "optimizer", "scheduler", "other")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A state and the object that is to take it.
+
+    Args:
+        where: its path, such as `optimizer.0`.
+        state: a `State`, a `GeneratorState`, or what a `state_dict()` gave that was saved as a plain value.
+        target: an object with `load_state_dict`, or a generator.
+    """
+
+    where: str
+    state: Any
+    target: Any
+
+
+class Matching:
+    """Which state goes where; nothing is changed yet.
+
+    Args:
+        strict: whether every state needs a target and the reverse.
+    """
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.pairs: list[Pair] = []
+        self.notes: list[str] = []
+
+    def match(self, saved: Any, target: Any, where: str) -> Any:
+        """Pair the states in a saved value with the objects of a target.
+
+        Args:
+            saved: what was read.
+            target: an object, or a list or dict of them; None for none.
+            where: the name of the part.
+
+        Returns:
+            The saved value, its states replaced by the objects that take them.
+
+        Raises:
+            SamebitsError: they are of unlike form; `checkpoint-mismatch`.
+        """
+        if target is not None and (is_stateful(target) or family_of(target)):
+            return self._pair(saved, target, where)
+        if isinstance(saved, State):
+            self._state_without_target(saved, target, where)
+            return saved.value
+        if isinstance(saved, GeneratorState):
+            self._complain(f"{where} is the state of a generator; pass `{where}=` with the generator")
+            return saved
+        return self._match_container(saved, target, where)
+
+    def _pair(self, saved: Any, target: Any, where: str) -> Any:
+        is_generator = bool(family_of(target)) and not is_stateful(target)
+        if is_generator != isinstance(saved, GeneratorState) or not isinstance(
+            saved, (State, GeneratorState, Mapping)
+        ):
+            kind = describe(saved).partition(";")[0]
+            found = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
+            raise mismatch(f"{where} holds {found} in the checkpoint, which a {_name(target)} cannot take")
+        self.pairs.append(Pair(where, saved, target))
+        return target
+
+    def _state_without_target(self, saved: State, target: Any, where: str) -> None:
+        if target is not None:
+            raise mismatch(
+                f"{where} is the state of a {saved.class_name} in the checkpoint; {_refused(target)}"
+            )
+        self._complain(f"{where} is the state of a {saved.class_name}, and nothing was given to take it")
+
+    def _match_container(self, saved: Any, target: Any, where: str) -> Any:
+        """Go on inside of lists, tuples and dicts."""
+        if isinstance(saved, (list, tuple)) and type(saved) in (list, tuple):
+            targets = self._targets(target, len(saved), where)
+            return type(saved)(
+                [
+                    self.match(one, other, f"{where}.{i}")
+                    for i, (one, other) in enumerate(zip(saved, targets, strict=True))
+                ]
+            )
+        if type(saved) is dict:
+            given = {} if target is None else target
+            if not isinstance(given, Mapping):
+                raise mismatch(f"{where} is a dict in the checkpoint; {_refused(target)}")
+            for key in given:
+                if key not in saved and given[key] is not None:
+                    self._complain(f"the checkpoint has no {where}.{key}")
+            return {key: self.match(value, given.get(key), f"{where}.{key}") for key, value in saved.items()}
+        if target is not None and _holds_targets(target):
+            raise mismatch(f"{where} is a plain value in the checkpoint; {_refused(target)}")
+        return saved
+
+    def _targets(self, target: Any, count: int, where: str) -> Any:
+        if target is None:
+            return [None] * count
+        if not isinstance(target, (list, tuple)) or len(target) != count:
+            raise mismatch(f"{where} has {count} elements in the checkpoint; {_refused(target)}")
+        return target
+
+    def _complain(self, text: str) -> None:
+        if self.strict:
+            raise mismatch(text, " Pass every part that was saved, or `strict=False` to leave some out.")
+        self.notes.append(text)
+
+    def check(self) -> None:
+        """Refuse a state that would make something else of its target.
+
+        Raises:
+            SamebitsError: `checkpoint-mismatch`.
+        """
+        if self.strict:
+            found = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
+            text = "; ".join(text for text in found if text)
+            if text:
+                raise mismatch(text, " Build what was saved, or pass `strict=False`.")
+
+    def restore(self) -> None:
+        """Load the states: modules, then optimizers, schedulers and the rest.
+
+        Raises:
+            SamebitsError: an object refused; `checkpoint-mismatch`.
+        """
+        for pair in sorted(self.pairs, key=lambda pair: _ORDER.index(kind_of(pair.target))):
+            try:
+                _load(pair, strict=self.strict)
+            except Exception as error:  # noqa: PERF203 - whatever an object makes of a foreign state
+                if isinstance(error, SamebitsError):
+                    raise
+                text = " ".join(str(error).split())[:400] or type(error).__name__
+                message = f"{pair.where} does not take its state: {text}"
+                raise mismatch(message, " Parts before it are restored, later ones are not.") from error
+
+
+def _load(pair: Pair, *, strict: bool) -> None:
+    if isinstance(pair.state, GeneratorState):
+        RegisteredGenerator(pair.where, pair.target).set_state(pair.state.data)
+        return
+    value = pair.state.value if isinstance(pair.state, State) else pair.state
+    if kind_of(pair.target) == "module" and not strict:
+        pair.target.load_state_dict(value, strict=False)
+    else:
+        pair.target.load_state_dict(value)
+
+
+def mismatch(text: str, advice: str = "") -> SamebitsError:
+    """The error for a checkpoint that is not of what is here."""
+    return SamebitsError(f"{text}.{advice}", slug="checkpoint-mismatch")
+
+
+def check_target(target: Any, where: str) -> None:
+    """Refuse what was passed to `load` and takes no state.
+
+    Raises:
+        SamebitsError: `checkpoint-mismatch`.
+    """
+    containers = (list, tuple, Mapping)
+    if target is None or is_stateful(target) or family_of(target) or isinstance(target, containers):
+        return
+    raise mismatch(
+        f"{where}={target!r:.80} was passed, which takes no state; expected an object with `load_state_dict`",
+        " Plain values are in `Loaded.extra`.",
+    )
+
+
+def _holds_targets(target: Any) -> bool:
+    if not isinstance(target, (list, tuple, Mapping)):
+        return False
+    values = target.values() if isinstance(target, Mapping) else target
+    return any(is_stateful(value) or _holds_targets(value) for value in values)
+
+
+def _name(target: Any) -> str:
+    return type(target).__qualname__
+
+
+def _refused(target: Any) -> str:
+    size = f" of {len(target)}" if isinstance(target, (list, tuple, dict)) else ""
+    return f"a {_name(target)}{size} was given to take it"

@@ -1,0 +1,197 @@
+"""Values as JSON, and the arrays in them as entries of a file: what a checkpoint says beside its arrays.
+
+Plain JSON stands for itself; everything else is an object with a `type`. `untree` reads it again. No class is
+ever looked up by name, so that a file can execute nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import struct
+import sys
+from collections import Counter, OrderedDict, defaultdict, deque
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.checkpoint.arrays import array_node, scalar_node
+from samebits.checkpoint.entries import Entry, dtype_name, entry_of
+from samebits.checkpoint.refusals import describe, unsaveable
+from samebits.checkpoint.stateful import is_stateful, state_facts
+from samebits.checkpoint.tensors import check_tensor, sparse_parts, tensor_facts
+from samebits.determinism.live import RegisteredGenerator, family_of
+from samebits.determinism.rng import SourceState
+from samebits.torch_private_state import state_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+FACTORIES = {"dict": dict, "list": list, "set": set, "int": int, "float": float, "none": None}
+_LARGEST = 1 << 64  # beyond, numbers are written in hexadecimal: Python limits how many decimals it reads
+_DEEPEST = 100
+
+
+class TreeWriter:
+    """Turns values into JSON and entries.
+
+    Args:
+        entries: receives the arrays.
+    """
+
+    def __init__(self, entries: list[Entry]) -> None:
+        self._entries = entries
+        self._names = {"__metadata__"}  # which the format has for itself
+        self._written: dict[Any, str] = {}
+        self._open: set[int] = set()
+        self._encoders: dict[type, Callable[[Any, str], Any]] = {
+            int: lambda value, _: _integer(value),
+            float: lambda value, _: _float(value),
+            complex: lambda value, _: {
+                "type": "complex",
+                "hex": struct.pack("<dd", value.real, value.imag).hex(),
+            },
+            bytes: lambda value, _: {"type": "bytes", "base64": base64.b64encode(value).decode()},
+            bytearray: lambda value, _: {"type": "bytearray", "base64": base64.b64encode(value).decode()},
+            list: self._items,
+            tuple: lambda value, where: {"type": "tuple", "items": self._items(value, where)},
+            torch.Size: lambda value, _: {"type": "Size", "items": list(value)},
+            deque: self._deque,
+            set: self._set,
+            frozenset: self._set,
+            dict: self._mapping,
+            OrderedDict: self._mapping,
+            Counter: self._mapping,
+            defaultdict: self._default_mapping,
+            torch.dtype: lambda value, _: {"type": "dtype", "name": dtype_name(value)},
+            torch.device: lambda value, _: {"type": "device", "name": str(value)},
+            SourceState: lambda value, _: source_state_node(value),
+        }
+
+    def encode(self, value: Any, where: str) -> Any:
+        """The JSON of a value.
+
+        Args:
+            value: what to save.
+            where: its path, which names it in errors and its arrays in the file.
+
+        Raises:
+            SamebitsError: it, or something in it, cannot be saved; `checkpoint-entry`.
+        """
+        if value is None or type(value) in (bool, str):
+            return value
+        if type(value) is float and math.isfinite(value):
+            return value
+        if id(value) in self._open or len(self._open) > _DEEPEST:
+            raise unsaveable(where, "it contains itself, or is nested too deeply")
+        self._open.add(id(value))
+        try:
+            encoder = self._encoders.get(type(value)) or self._by_kind(value)
+            if encoder is None:
+                raise unsaveable(where, describe(value))
+            return encoder(value, where)
+        finally:
+            self._open.discard(id(value))
+
+    def _by_kind(self, value: Any) -> Callable[[Any, str], Any] | None:
+        if isinstance(value, torch.Tensor):
+            return self._tensor
+        numpy: Any = sys.modules["numpy"]
+        if isinstance(value, numpy.ndarray):
+            return self._array
+        if isinstance(value, numpy.generic):
+            return scalar_node
+        if is_stateful(value):
+            return self._stateful
+        if family_of(value):
+            return _generator
+        return self._mapping if state_versions(value) is not None and isinstance(value, dict) else None
+
+    def _items(self, values: Iterable[Any], where: str) -> list[Any]:
+        return [self.encode(value, f"{where}.{index}") for index, value in enumerate(values)]
+
+    def _deque(self, value: deque[Any], where: str) -> Any:
+        return {"type": "deque", "items": self._items(value, where), "maxlen": value.maxlen}
+
+    def _set(self, value: Any, where: str) -> Any:
+        items = sorted(self._items(value, where), key=json.dumps)  # so that equal sets make equal files
+        return {"type": type(value).__name__, "items": items}
+
+    def _mapping(self, value: dict[Any, Any], where: str) -> Any:
+        items = [
+            [self._key(key, where), self.encode(held, f"{where}.{key if type(key) is str else repr(key)}")]
+            for key, held in value.items()
+        ]
+        kind = type(value).__name__ if type(value) in (OrderedDict, Counter) else "dict"
+        node = {"type": kind, "items": items}
+        versions = state_versions(value)
+        if versions is not None:
+            node |= {"type": "OrderedDict", "versions": self.encode(dict(versions), f"{where}._metadata")}
+        return node
+
+    def _key(self, key: Any, where: str) -> Any:
+        return key if type(key) is str else self.encode(key, f"{where}.{key!r} (the key)")
+
+    def _default_mapping(self, value: defaultdict[Any, Any], where: str) -> Any:
+        names = [name for name, factory in FACTORIES.items() if factory is value.default_factory]
+        if not names:
+            raise unsaveable(where, describe(value))
+        return {**self._mapping(value, where), "type": "defaultdict", "factory": names[0]}
+
+    def _stateful(self, value: Any, where: str) -> Any:
+        try:
+            state = value.state_dict()
+        except Exception as error:
+            raise unsaveable(
+                where, f"its state_dict() failed with {type(error).__name__}: {error}"
+            ) from error
+        return {"type": "state", **state_facts(value), "value": self.encode(state, where)}
+
+    def _tensor(self, value: torch.Tensor, where: str) -> Any:
+        if value.layout is not torch.strided:
+            layout, parts = sparse_parts(value, where)
+            nodes = [self._tensor(part, f"{where}.{name}") for name, part in parts]
+            return {"type": "sparse", "layout": layout, "shape": list(value.shape), "parts": nodes}
+        check_tensor(value, where)
+        lazy = value.is_conj() or value.is_neg()
+        identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride(), lazy)
+        return {"type": "tensor", "name": self._store(value, identity, where), **tensor_facts(value)}
+
+    def _array(self, value: Any, where: str) -> Any:
+        facts, tensor = array_node(value, where)
+        identity = (value.ctypes.data, value.dtype.str, value.shape, value.strides)
+        return {"type": "array", "name": self._store(tensor, identity, where), **facts}
+
+    def _store(self, tensor: torch.Tensor, identity: Any, where: str) -> str:
+        """The name of the entry; views of the same memory with the same shape have one in common."""
+        known = self._written.get(identity) if tensor.numel() else None
+        if known is not None:
+            return known
+        name, number = where, 1
+        while name in self._names:
+            number += 1
+            name = f"{where}#{number}"
+        self._names.add(name)
+        self._written[identity] = name
+        self._entries.append(entry_of(name, tensor))
+        return name
+
+
+def source_state_node(state: SourceState) -> dict[str, Any]:
+    """The JSON of the state of an RNG source."""
+    data = base64.b64encode(state.data).decode()
+    return {"type": "rng", "source": state.source, "version": state.version, "base64": data}
+
+
+def _generator(value: Any, where: str) -> Any:
+    data = RegisteredGenerator(where, value).get_state()
+    return {"type": "generator", "family": family_of(value), "base64": base64.b64encode(data).decode()}
+
+
+def _integer(value: int) -> Any:
+    return value if -_LARGEST < value < _LARGEST else {"type": "int", "hex": hex(value)}
+
+
+def _float(value: float) -> Any:
+    return value if math.isfinite(value) else {"type": "float", "hex": struct.pack("<d", value).hex()}

@@ -1,0 +1,192 @@
+"""The values that the JSON of a checkpoint and its arrays stand for."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.checkpoint.arrays import array_from, scalar_from
+from samebits.checkpoint.entries import dtype_named, tensor_of
+from samebits.checkpoint.refusals import DamageError
+from samebits.checkpoint.stateful import State
+from samebits.checkpoint.tensors import sparse_tensor, with_strides
+from samebits.checkpoint.tree import FACTORIES
+from samebits.determinism.rng import SourceState
+from samebits.torch_private_state import set_state_versions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorState:
+    """The state of a generator object.
+
+    Args:
+        family: `python`, `numpy` or `torch`.
+        data: as `RngSource.get_state` gives it.
+    """
+
+    family: str
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoredArray:
+    """One array as it lies in the file.
+
+    Args:
+        data: uint8[n_bytes], memory of its own.
+        dtype: the name of its torch dtype.
+        shape: of it.
+    """
+
+    data: torch.Tensor
+    dtype: str
+    shape: tuple[int, ...]
+
+
+class TreeReader:
+    """Turns the JSON of a checkpoint back into values.
+
+    Args:
+        arrays: of the file, by name.
+        place: gives the device for a tensor, from the name of the one that it was on and its path.
+        place_state: the same for tensors in states of objects, which move what they take.
+    """
+
+    def __init__(
+        self,
+        arrays: Mapping[str, StoredArray],
+        place: Callable[[str, str], torch.device],
+        place_state: Callable[[str, str], torch.device],
+    ) -> None:
+        self._arrays = arrays
+        self._place = place
+        self._place_state = place_state
+        self._made: dict[str, Any] = {}
+        self._decoders: dict[str, Callable[[dict[str, Any], str], Any]] = {
+            "int": lambda node, _: int(node["hex"], 16),
+            "float": lambda node, _: struct.unpack("<d", bytes.fromhex(node["hex"]))[0],
+            "complex": lambda node, _: complex(*struct.unpack("<dd", bytes.fromhex(node["hex"]))),
+            "bytes": lambda node, _: _bytes(node),
+            "bytearray": lambda node, _: bytearray(_bytes(node)),
+            "tuple": lambda node, where: tuple(self._items(node["items"], where)),
+            "set": lambda node, where: set(self._items(node["items"], where)),
+            "frozenset": lambda node, where: frozenset(self._items(node["items"], where)),
+            "deque": lambda node, where: deque(self._items(node["items"], where), node["maxlen"]),
+            "Size": lambda node, where: torch.Size(self._items(node["items"], where)),
+            "dict": lambda node, where: dict(self._pairs(node, where)),
+            "Counter": lambda node, where: Counter(dict(self._pairs(node, where))),
+            "defaultdict": self._default_mapping,
+            "OrderedDict": self._ordered_mapping,
+            "dtype": lambda node, _: dtype_named(node["name"]),
+            "device": lambda node, _: torch.device(node["name"]),
+            "rng": lambda node, _: SourceState(_text(node, "source"), _text(node, "version"), _bytes(node)),
+            "generator": lambda node, _: GeneratorState(_text(node, "family"), _bytes(node)),
+            "scalar": lambda node, _: scalar_from(node["dtype"], node["hex"]),
+            "tensor": self._tensor,
+            "array": self._array,
+            "sparse": self._sparse,
+            "state": self._state,
+        }
+
+    def decode(self, node: Any, where: str) -> Any:
+        """The value of some JSON.
+
+        Raises:
+            DamageError: it is not what `TreeWriter` makes.
+            SamebitsError: a tensor cannot be placed; `checkpoint-device`.
+        """
+        if isinstance(node, list):
+            return self._items(node, where)
+        if not isinstance(node, dict):
+            return node
+        decoder = self._decoders.get(_text(node, "type"))
+        if decoder is None:
+            raise DamageError(f"{where} is of the unknown type {node['type']!r}")
+        try:
+            return decoder(node, where)
+        except (ValueError, TypeError, KeyError, RuntimeError, struct.error, OverflowError) as error:
+            reason = (str(error) or type(error).__name__).splitlines()[0]
+            raise DamageError(f"{where} is not as it was written: {reason}") from error
+
+    def _items(self, nodes: Any, where: str) -> list[Any]:
+        return [self.decode(node, f"{where}.{index}") for index, node in enumerate(nodes)]
+
+    def _pairs(self, node: dict[str, Any], where: str) -> list[tuple[Any, Any]]:
+        found = []
+        for key_node, value_node in node["items"]:
+            key = self.decode(key_node, f"{where} (a key)")
+            found.append((key, self.decode(value_node, f"{where}.{key}")))
+        return found
+
+    def _default_mapping(self, node: dict[str, Any], where: str) -> Any:
+        return defaultdict(FACTORIES[node["factory"]], self._pairs(node, where))
+
+    def _ordered_mapping(self, node: dict[str, Any], where: str) -> Any:
+        made = OrderedDict(self._pairs(node, where))
+        if "versions" in node:
+            versions = OrderedDict(self.decode(node["versions"], f"{where} (versions)"))
+            set_state_versions(made, versions)
+        return made
+
+    def _state(self, node: dict[str, Any], where: str) -> State:
+        outer = self._place
+        kind = _text(node, "kind")
+        self._place = _on_cpu if kind == "module" else self._place_state
+        try:
+            value = self.decode(node["value"], where)
+        finally:
+            self._place = outer
+        return State(kind, _text(node, "class"), node.get("shapes", []), value)
+
+    def _tensor(self, node: dict[str, Any], where: str) -> torch.Tensor:
+        device = self._place(node.get("device", "cpu"), where)
+        key = f"tensor {node['name']} {device}"
+        if key not in self._made:
+            stored = self._stored(node)
+            shape = tuple(node.get("shape", stored.shape))
+            made = tensor_of(stored.data, dtype_named(node.get("dtype", stored.dtype)), shape)
+            if "strides" in node:
+                made = with_strides(made, node["strides"])
+            self._made[key] = made.to(device)
+        tensor: torch.Tensor = self._made[key]
+        return tensor
+
+    def _array(self, node: dict[str, Any], _where: str) -> Any:
+        key = f"array {node['name']}"
+        if key not in self._made:
+            data = self._stored(node).data
+            self._made[key] = array_from(data, node["dtype"], node["shape"], node.get("order", "C"))
+        return self._made[key]
+
+    def _stored(self, node: dict[str, Any]) -> StoredArray:
+        name = _text(node, "name")
+        if name not in self._arrays:
+            raise ValueError(f"the file has no array {name!r}")
+        return self._arrays[name]
+
+    def _sparse(self, node: dict[str, Any], where: str) -> torch.Tensor:
+        return sparse_tensor(node["layout"], node["shape"], self._items(node["parts"], where))
+
+
+def _on_cpu(_device: str, _where: str) -> torch.device:
+    """Modules copy what they take."""
+    return torch.device("cpu")
+
+
+def _text(node: dict[str, Any], key: str) -> str:
+    value = node.get(key)
+    if not isinstance(value, str):
+        raise DamageError(f"{key!r} is missing in {sorted(node)}")
+    return value
+
+
+def _bytes(node: dict[str, Any]) -> bytes:
+    return base64.b64decode(_text(node, "base64"), validate=True)
