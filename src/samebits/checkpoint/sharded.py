@@ -231,8 +231,8 @@ def _refuse_other_size(loading: _Loading) -> None:
     if not loading.same and apart and loading.strict:
         sizes = f"{manifest['world_size']} ranks and is loaded on {loading.ranks.size}"
         message = (
-            f"{loading.place} was saved on {sizes}; {apart[0]} was not the same on all of them, and cannot "
-            "be divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks what rank 0 had"
+            f"{loading.place} was saved on {sizes}; {apart[0]} was not the same on all of them and cannot be "
+            "divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks rank 0's"
         )
         raise SamebitsError(message, slug="checkpoint-world-size")
 
@@ -287,10 +287,11 @@ def _restore_generators(loading: _Loading, loaded: Loaded) -> None:
         loaded.restore_rng(strict=loading.strict)
     else:
         seed_sources(derive(int(manifest["digest"][:16], 16), "rank", ranks.rank))
-    if not loading.same:
+    if not loading.same and ranks.rank == 0:
+        sizes = f"{manifest['world_size']} ranks and is loaded on {ranks.size}"
         text = (
-            f"{loading.place} was saved on {manifest['world_size']} ranks and is loaded on {ranks.size}: what "
-            "a rank draws from its own generators (dropout) is not what the saved run would have drawn"
+            f"{loading.place} was saved on {sizes}: what a rank draws from its own generators (dropout) is "
+            "not what the saved run would have drawn"
         )
         warnings.warn(text, SamebitsWarning, stacklevel=5)
 
