@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,18 +107,17 @@ def _label(facts: RankFacts) -> str:
 
 def _appear(folder: Path, facts: RankFacts) -> None:
     """Make a folder with its label in it, unless another process was first."""
-    temporary = None
+    temporary = folder.parent / f".{facts.launch}-{facts.rank}.tmp"  # no other process has this name
     try:
-        temporary = Path(tempfile.mkdtemp(prefix=".ranks-", dir=folder.parent))
-        temporary.chmod(0o777 & ~_umask())
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir()
         (temporary / LABEL).write_text(_label(facts), encoding="utf-8")
         with contextlib.suppress(FileExistsError, NotADirectoryError):
             _rename(temporary, folder)
     except OSError as error:
         raise _unwritable(folder, str(error.strerror)) from None
     finally:
-        if temporary is not None:
-            shutil.rmtree(temporary, ignore_errors=True)
+        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def _rename(source: Path, target: Path) -> None:
@@ -140,18 +138,11 @@ def _replace_label(folder: Path, facts: RankFacts) -> None:
         for record in folder.glob(f"rank-*{SUFFIX}"):
             if not _is_of(folder, facts):
                 record.unlink(missing_ok=True)
-        handle, name = tempfile.mkstemp(prefix=".label-", dir=folder)
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(_label(facts))
-        Path(name).replace(folder / LABEL)
+        temporary = folder / f".{facts.launch}-{facts.rank}.tmp"
+        temporary.write_text(_label(facts), encoding="utf-8")
+        temporary.replace(folder / LABEL)
     except OSError as error:
         raise _unwritable(folder, str(error.strerror)) from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _unwritable(place: Path, reason: str) -> SamebitsError:

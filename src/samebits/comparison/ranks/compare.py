@@ -97,9 +97,12 @@ def _finding(splits: list[Split]) -> Finding:
     names = [s.name for s in splits if (s.step, s.before) == (first.step, first.before)]
     main, *odd = first.groups
     away = sorted(rank for group in odd for rank in group)
-    moment = "before" if first.before else "at"
-    who = words([*main, *away]) if len(main) == len(away) else f"{words(away)} and {words(main)}"
-    headline = f"{some(names)}: {who} part {moment} step {first.step}"
+    moment = f"{'before' if first.before else 'at'} step {first.step}"
+    if len(main) == len(away):
+        who = f"{words([*main, *away])} part {moment}"
+    else:
+        who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
+    headline = f"{some(names)}: {who}"
     event = first.events[away[0]]
     return Finding(
         "step", first.step, event.op, None, event.site, None, None,

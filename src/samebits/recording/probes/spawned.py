@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 _HOMES = ("torch.multiprocessing.spawn", "torch.multiprocessing")
 _NAME = "start_processes"
+_ADVICE = (
+    "and what they do is not recorded: start the ranks by `torchrun --nproc-per-node N -m samebits run` for "
+    "a record of each"
+)
 
 
 class SpawnProbe:
@@ -42,10 +46,8 @@ class SpawnProbe:
         """That there were such processes."""
         if not self._processes:
             return []
-        return [
-            f"the script started {self._processes} process(es) by torch.multiprocessing, and what they do is "
-            "not recorded: start the ranks by `torchrun --nproc-per-node N -m samebits run` for a record of each"
-        ]
+        started = f"the script started {self._processes} process(es) by torch.multiprocessing"
+        return [f"{started}, {_ADVICE}"]
 
     def _counted(self, start: Any) -> Any:
         @functools.wraps(start)
