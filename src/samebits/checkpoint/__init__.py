@@ -11,10 +11,18 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from samebits.checkpoint.folder import CheckpointFolder
     from samebits.checkpoint.interface import Loaded, load, save
+    from samebits.checkpoint.sharded import load_sharded, save_sharded
 
-__all__ = ["CheckpointFolder", "Loaded", "load", "save"]
+__all__ = ["CheckpointFolder", "Loaded", "load", "load_sharded", "save", "save_sharded"]
 
-_HOMES = {"CheckpointFolder": "folder", "Loaded": "interface", "load": "interface", "save": "interface"}
+_HOMES = {
+    "CheckpointFolder": "folder",
+    "Loaded": "interface",
+    "load": "interface",
+    "save": "interface",
+    "load_sharded": "sharded",
+    "save_sharded": "sharded",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
-from samebits.cli.output import print_result
+from samebits.cli.output import print_launches, print_ranks, print_result
 from samebits.cli.script_parser import CommandParser
 from samebits.verification import verify_records
+from samebits.verification.rank_records import verify_launches, verify_ranks
 
 if TYPE_CHECKING:
     import argparse
@@ -18,11 +20,14 @@ class CompareCommand:
     """Compare two records of the same script, bit for bit.
 
     With two records that hold every operation (`samebits run --level op`), the first operation that differed
-    is named. Exit status: 0 identical, 1 different, 2 could not judge.
+    is named. Two folders of records of distributed runs are compared rank by rank; with --ranks, the ranks
+    of one run with each other. Exit status: 0 identical, 1 different, 2 could not judge.
 
     Examples:
       samebits compare a.sbr b.sbr
       samebits compare --json a.sbr b.sbr
+      samebits compare .samebits/train-1.ranks .samebits/train-2.ranks
+      samebits compare --ranks .samebits/train-1.ranks
     """
 
     name = "compare"
@@ -33,10 +38,23 @@ class CompareCommand:
         before, after = description(self)
         parser = CommandParser(prog="samebits compare", description=before, epilog=after)
         parser.add_argument("first", metavar="A")
-        parser.add_argument("second", metavar="B")
+        parser.add_argument("second", metavar="B", nargs="?")
+        parser.add_argument(
+            "--ranks",
+            action="store_true",
+            help="A is the folder of a distributed run: are replicas equal on all ranks, is data divided?",
+        )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
-        return parser.parse_args(list(arguments))
+        options = parser.parse_args(list(arguments))
+        if options.ranks == (options.second is not None):
+            parser.error("expected two records, or --ranks and one folder")
+        return options
 
     def run(self, options: argparse.Namespace) -> int:
         """Print the verdict."""
+        if options.ranks:
+            return print_ranks(*verify_ranks(options.first), as_json=options.json)
+        if os.path.isdir(options.first) and os.path.isdir(options.second):
+            launches = verify_launches(options.first, options.second)
+            return print_launches(launches, as_json=options.json)
         return print_result(verify_records(options.first, options.second), as_json=options.json)

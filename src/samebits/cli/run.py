@@ -13,18 +13,21 @@ from samebits.cli.control_options import add_control_options, control_of, contro
 from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.determinism.pins.plan import combine
+from samebits.environment.ranks import rank_facts
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import fixed_layout
 from samebits.recording.launch import Launch, launch
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.verification.place import check_place, check_target, why_incomplete
+from samebits.verification.rank_places import given_rank_record, rank_record
 from samebits.verification.runs import close_record, steps_recorded
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from samebits.environment.ranks import RankFacts
     from samebits.recording.events import RunInfo
     from samebits.recording.launch import Outcome
 
@@ -40,6 +43,7 @@ class RunCommand:
       samebits run --seed 3 train.py                # the same bits every time
       samebits run --record a.sbr -m mypackage.train
       samebits run --level op --steps 3 train.py    # every operation of 3 steps
+      torchrun --nproc-per-node 2 -m samebits run train.py
     """
 
     name = "run"
@@ -57,15 +61,20 @@ class RunCommand:
         add_recording_options(parser)
         add_control_options(parser)
         add_pin_options(parser)
-        parser.add_argument("--record", metavar="PATH", help="the record (default: .samebits/SCRIPT-N.sbr)")
+        parser.add_argument(
+            "--record",
+            metavar="PATH",
+            help="the record (default: .samebits/SCRIPT-N.sbr); in a distributed run the folder of the "
+            "records of all ranks (default: .samebits/SCRIPT-N.ranks)",
+        )
         parser.add_argument("--force", action="store_true", help="replace the record if it exists")
         return parser.parse_command(arguments)
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script; its status is ours."""
         check_target(options.target)
-        control, pins = control_of(options), pins_of(options)
-        record = self._record(options)
+        control, pins, ranks = control_of(options), pins_of(options), rank_facts()
+        record = self._record(options, ranks)
         check_place(record)
         settings = RecordingSettings(
             record=str(record),
@@ -75,6 +84,7 @@ class RunCommand:
             overwrite=options.force,
             control=control,
             pins=pins,
+            ranks=ranks,
         )
         variables = control_variables(control)
         plan = combine(pins, control, {**os.environ, **variables})
@@ -87,7 +97,11 @@ class RunCommand:
         return outcome.status
 
     @staticmethod
-    def _record(options: argparse.Namespace) -> Path:
+    def _record(options: argparse.Namespace, ranks: RankFacts | None) -> Path:
+        if ranks is not None and options.record is not None:
+            return given_rank_record(ranks, Path(options.record), force=options.force)
+        if ranks is not None:
+            return rank_record(ranks, DEFAULT_FOLDER, target_name(options.target))
         if options.record is None:
             return next_free(DEFAULT_FOLDER, target_name(options.target), SUFFIX)
         record = Path(options.record)

@@ -14,6 +14,7 @@ from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
+from samebits.cli.verify_ranks import refuse_rank, verify_ranks
 from samebits.errors import SamebitsError
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff
@@ -42,6 +43,7 @@ class VerifyCommand:
       samebits verify --fix train.py                # and a patch, tried by more runs
       samebits verify --replay --steps 3 train.py   # which operations do not repeat?
       samebits verify --json train.py > verdict.json
+      samebits verify --nproc-per-node 2 train.py   # as `torchrun --nproc-per-node 2 train.py`
     """
 
     name = "verify"
@@ -81,6 +83,12 @@ class VerifyCommand:
         parser.add_argument(
             "--full", action="store_true", help="do not stop the later runs at their first difference"
         )
+        parser.add_argument(
+            "--nproc-per-node",
+            type=whole_number(1),
+            metavar="N",
+            help="start N ranks each time, by torch's elastic launcher, and compare each rank with itself",
+        )
         _add_explanation_options(parser)
         parser.add_argument(
             "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"
@@ -92,6 +100,9 @@ class VerifyCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print the verdict."""
+        if options.nproc_per_node is not None:
+            return verify_ranks(options, _folder(options))
+        refuse_rank("verify")
         if options.apply and not options.fix:
             message = "--apply writes the change that --fix looks for; give both"
             raise SamebitsError(message, slug="apply-without-fix")

@@ -57,10 +57,15 @@ def parts_of(tensor: torch.Tensor) -> Parts | None:
     """The parts, None for a strided tensor that can be read as it is."""
     flatten = getattr(tensor, "__tensor_flatten__", None)
     if flatten is not None:
+        waiting = getattr(tensor, "trigger_wait", None)
+        if waiting is not None:
+            waiting()  # an AsyncCollectiveTensor: other ranks may still be writing to what it wraps
         names = tuple(flatten()[0])
-        return Parts(
-            f"subclass {type(tensor).__qualname__} {names}", tuple(getattr(tensor, n) for n in names)
-        )
+        inner = [(name, getattr(tensor, name)) for name in names]
+        # Since torch 2.13 a DTensor also names its DeviceMesh, which is no tensor.
+        tensors = [(name, value) for name, value in inner if isinstance(value, torch.Tensor)]
+        names = tuple(name for name, _ in tensors)
+        return Parts(f"subclass {type(tensor).__qualname__} {names}", tuple(value for _, value in tensors))
     if tensor.is_nested:
         return Parts(f"nested {dtype_name(tensor.dtype)}", tuple(tensor.unbind()))
     if tensor.is_quantized:

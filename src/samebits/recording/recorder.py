@@ -187,6 +187,12 @@ class Recorder:
         """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
         return self._add(("step", op, owned), site, layout, digests, tensors)
 
+    def shared(
+        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
+    ) -> int:
+        """Record a `collective` event: what the ranks of a run have in common."""
+        return self._add(("collective", op, text), site, layout, digests, tensors)
+
     def _add(
         self,
         what: tuple[str, str, str],

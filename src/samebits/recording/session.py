@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits import environment
+from samebits.environment.ranks import KEY as RANKS
 from samebits.hooks.imports import PostImport
 from samebits.recording.events import RunInfo
 from samebits.recording.limits import ReferenceLimit, StepLimit
@@ -61,7 +62,7 @@ class RecordingSession:
     def __init__(self, settings: RecordingSettings, command: tuple[str, ...]) -> None:
         self.settings = settings
         self._facts = environment.collect_at_start()
-        info = RunInfo(command, settings.level, "running", environment=self._facts.to_dict())
+        info = RunInfo(command, settings.level, "running", environment=self._environment(self._facts))
         wait = math.inf if "layout" in settings.pins else FLUSH_SECONDS
         self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite, flush_seconds=wait)
         self.recorder = Recorder(self.writer, settings)
@@ -128,17 +129,21 @@ class RecordingSession:
             failure=ending.failure,
             steps=recorder.step,
             torch=str(getattr(torch, "__version__", "")),
-            environment=environment.collect().to_dict(),
+            environment=self._environment(environment.collect()),
             control=control or {},
             notes=self._notes(),
             replay=self._probes.replay_facts() if self._probes is not None else {},
         )
         self.writer.close()
 
+    def _environment(self, facts: environment.Environment | environment.StartFacts) -> dict[str, Any]:
+        ranks = self.settings.ranks
+        return {**facts.to_dict(), **({} if ranks is None else {RANKS: ranks.to_dict()})}
+
     def _install(self, torch: Any) -> None:
         # What a killed run leaves of its environment; `finish` puts the rest in its place.
         facts = environment.with_torch(self._facts, torch)
-        self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=facts.to_dict())
+        self.writer.update(torch=str(getattr(torch, "__version__", "")), environment=self._environment(facts))
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 
 from samebits.determinism.control import Control
+from samebits.environment.ranks import RankFacts
 from samebits.recording.substitution import Substitution
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
@@ -36,6 +37,7 @@ class RecordingSettings:
             address layout are for who starts the run to give.
         overlay: real path of a source file and path of the file whose text is run instead, for each file
             that a patch under trial changes (see `overlay.Overlay`).
+        ranks: which process of a distributed run it is; None for a run of one process.
     """
 
     record: str
@@ -55,6 +57,7 @@ class RecordingSettings:
     replay: int = 0
     pins: tuple[str, ...] = ()
     overlay: tuple[tuple[str, str], ...] = ()
+    ranks: RankFacts | None = None
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -69,6 +72,7 @@ class RecordingSettings:
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])
+        fields["ranks"] = RankFacts.from_dict(fields.get("ranks"))
         if fields["control"] is not None:
             fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)

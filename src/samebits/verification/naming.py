@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 DEFAULT_FOLDER = Path(".samebits")
 SUFFIX = ".sbr"
+FOLDER_SUFFIX = ".ranks"  # of the folder with the records of all ranks of a distributed run
 
 
 def target_name(target: Target) -> str:

@@ -18,10 +18,12 @@ from samebits.recording.probes.module_paths import ModulePaths
 from samebits.recording.probes.modules import ModuleRegistry
 from samebits.recording.probes.ops import OpProbe
 from samebits.recording.probes.optimizers import OptimizerProbe
+from samebits.recording.probes.ranks import RankProbe
 from samebits.recording.probes.reads import ReadProbe
 from samebits.recording.probes.replay import ReplayProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
+from samebits.recording.probes.spawned import SpawnProbe
 from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.substitution import Substituter
 from samebits.recording.probes.threads import ThreadProbe
@@ -56,6 +58,10 @@ class ProbeSet:
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
+        if recorder.settings.ranks is not None:
+            self._probes.append(RankProbe(recorder, self._boundaries.state, registry))
+        self._spawned = SpawnProbe(recorder)
+        self._probes.append(self._spawned)
         self._substituter: Substituter | None = None
         if recorder.settings.substitution is not None:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
@@ -87,7 +93,7 @@ class ProbeSet:
 
     def notes(self) -> list[str]:
         """What the user should know of how it was recorded."""
-        return [] if self._substituter is None else self._substituter.notes()
+        return self._spawned.notes() + ([] if self._substituter is None else self._substituter.notes())
 
     def replay_facts(self) -> dict[str, Any]:
         """What came of executing ops again, as the record holds it; empty where none were."""

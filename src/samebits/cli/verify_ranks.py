@@ -1,0 +1,88 @@
+"""`samebits verify --nproc-per-node N`: several launches of a distributed script."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.cli.control_options import control_of
+from samebits.cli.output import print_launches
+from samebits.cli.pin_options import pins_of
+from samebits.cli.progress import Phases
+from samebits.cli.run import wants_progress
+from samebits.environment.ranks import rank_facts
+from samebits.errors import SamebitsError
+from samebits.verification.rank_launches import LaunchRequest, verify_launch
+
+if TYPE_CHECKING:
+    import argparse
+    from pathlib import Path
+
+_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget")
+
+
+def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
+    """Launch the script as often as it takes and print the verdict.
+
+    Args:
+        options: of `samebits verify`.
+        folder: where the records go.
+
+    Returns:
+        the exit status.
+
+    Raises:
+        SamebitsError: an option that is for one process only; `usage`. What `verify_launch` raises.
+    """
+    refuse_rank("verify")
+    for name in _ONE_PROCESS:
+        if getattr(options, name):
+            message = f"--{name} cannot be had with --nproc-per-node; leave one of them out"
+            raise SamebitsError(message, slug="usage")
+    control_of(options)  # what cannot be asked for is refused once, not by each rank
+    live = wants_progress(options)
+    request = LaunchRequest(
+        target=options.target,
+        folder=folder,
+        ranks=options.nproc_per_node,
+        runs=options.runs,
+        steps=options.steps,
+        level=options.level,
+        words=tuple(_words(options)),
+        localise=not options.no_localise,
+        output="stderr" if options.json else "inherit",
+    )
+    result = verify_launch(request, Phases(sys.stderr) if live else None)
+    return print_launches(result, as_json=options.json)
+
+
+def refuse_rank(command: str) -> None:
+    """Refuse a command that starts the script itself where a launcher has started one process for each rank.
+
+    Raises:
+        SamebitsError: this process is a rank; `rank-command`.
+    """
+    facts = rank_facts()
+    if facts is not None:
+        message = (
+            f"samebits {command} runs as rank {facts.rank} of {facts.world_size}, and each rank would start "
+            f"the script again; expected `samebits {command} --nproc-per-node {facts.world_size} SCRIPT`, "
+            "which starts the ranks itself"
+        )
+        raise SamebitsError(message, slug="rank-command")
+
+
+def _words(options: argparse.Namespace) -> list[str]:
+    """Control and pins as options of `samebits run`."""
+    words = [] if options.seed is None else ["--seed", str(options.seed)]
+    words += ["--deterministic"] if options.deterministic else []
+    words += ["--per-rank-seeds"] if options.per_rank_seeds else []
+    words += ["--reseed"] if options.reseed else []
+    words += ["--on-drift", options.on_drift] if options.on_drift else []
+    for name, value in options.set:
+        words += ["--set", f"{name}={value}"]
+    for name in options.leave:
+        words += ["--leave", name]
+    for name in pins_of(options):
+        words += ["--pin", name]
+    return words

@@ -1,0 +1,168 @@
+"""The verdict over the ranks of one run."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from samebits.comparison.ranks.data import data_shares
+from samebits.comparison.ranks.replicas import ReplicaWalk
+from samebits.comparison.ranks.results import RankComparison, some, words
+from samebits.comparison.ranks.steps import RankStep, rank_steps
+from samebits.comparison.results import Comparison, Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits.comparison.ranks.replicas import Split
+    from samebits.comparison.ranks.results import DataShares
+    from samebits.comparison.sources import Record
+
+_SHOWN = 3  # failures
+_WIDTH = 120
+_SAME_GRADIENTS = (
+    "its gradients were the same bits on these ranks: what the optimizer did with them was not (another "
+    "learning rate or state, a step that one rank left out)"
+)
+_OTHER_GRADIENTS = (
+    "its gradients already differed: they were not averaged over the ranks in that step (`no_sync`, a "
+    "forward pass that did not go through the wrapper, a change after the averaging)"
+)
+
+
+def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
+    """Compare the ranks of one run with each other.
+
+    Args:
+        records: by rank, at least one.
+        world_size: how many there were to be.
+    """
+    walk, last, same_batches = ReplicaWalk(), dict.fromkeys(records, 0), 0
+    streams = {rank: rank_steps(record) for rank, record in records.items()}
+    steps: dict[int, RankStep] = {}
+    while streams and len(records) > 1:
+        steps = {rank: step for rank, stream in streams.items() if (step := next(stream, None)) is not None}
+        last.update((rank, step.number + 1) for rank, step in steps.items() if step.state is not None)
+        if len(steps) < len(records) or len({step.number for step in steps.values()}) > 1:
+            break
+        walk.add(steps)
+        same_batches += _same_batches(steps)
+    for rank, stream in streams.items():
+        last[rank] = max([last[rank], *(step.number + 1 for step in stream if step.state is not None)])
+    shares = data_shares(records)
+    return _result(records, world_size, walk, (last, shares, same_batches))
+
+
+def _same_batches(steps: Mapping[int, RankStep]) -> bool:
+    found = [tuple(step.batches) for step in steps.values()]
+    return bool(found[0]) and len(set(found)) == 1
+
+
+def _result(
+    records: Mapping[int, Record],
+    world_size: int,
+    walk: ReplicaWalk,
+    more: tuple[dict[int, int], DataShares, int],
+) -> RankComparison:
+    last, shares, same_batches = more
+    splits = walk.splits()
+    findings = [_finding(splits)] if splits else []
+    findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
+    unfit = _unfit(records, world_size, last)
+    notes = [*_notes(walk, last), *shares.notes]
+    if same_batches and not any("every rank" in note for note in notes):
+        notes.append(f"all ranks had the same batches in {same_batches} of {walk.steps} steps")
+    compared = walk.compared()
+    if findings:
+        verdict, reason = "different", str(findings[0].evidence[0])
+        notes = [unfit, *notes] if unfit else notes
+    elif unfit or not compared or not walk.steps:
+        verdict, reason = (
+            "not_judged",
+            unfit or "there are no replicas to compare: no parameter is to be equal",
+        )
+    else:
+        verdict, reason = "identical", None
+    comparison = Comparison(
+        verdict,  # type: ignore[arg-type]
+        reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
+        first_step=findings[0].step if findings else None,
+    )  # fmt: skip
+    return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
+
+
+def _finding(splits: list[Split]) -> Finding:
+    """The first split, with all that parted in the same moment."""
+    first = splits[0]
+    names = [s.name for s in splits if (s.step, s.before) == (first.step, first.before)]
+    main, *odd = first.groups
+    away = sorted(rank for group in odd for rank in group)
+    moment = f"{'before' if first.before else 'at'} step {first.step}"
+    if len(main) == len(away):
+        who = f"{words([*main, *away])} part {moment}"
+    else:
+        who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
+    headline = f"{some(names)}: {who}"
+    event = first.events[away[0]]
+    return Finding(
+        "step", first.step, event.op, None, event.site, None, None,
+        evidence=(headline, *_evidence(first)), names=tuple(names),
+    )  # fmt: skip
+
+
+def _evidence(split: Split) -> list[str]:
+    if split.before:
+        return [
+            "they differ before the first step: they were loaded, or made, differently after the wrapping"
+        ]
+    if split.gradients is None:
+        return ["a rank had no gradient of it in that step"]
+    return [_SAME_GRADIENTS if split.gradients else _OTHER_GRADIENTS]
+
+
+def _data_finding(step: int, site: object, text: str) -> Finding:
+    return Finding("batch", step, "DataLoader", None, site, None, None, evidence=(text,))  # type: ignore[arg-type]
+
+
+def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
+    """Why the records cannot vouch for the whole run."""
+    parts = []
+    missing = sorted(set(range(world_size)) - set(records))
+    if missing:
+        parts.append(f"there is no record of {words(missing)}")
+    killed = [rank for rank, record in records.items() if record.info.status == "running"]
+    if killed:
+        parts.append(f"{words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
+    failed = [rank for rank, record in records.items() if record.info.status == "failed"]
+    for rank in sorted(failed, key=lambda rank: (last[rank], rank))[
+        :_SHOWN
+    ]:  # the cause before what it led to
+        failure = textwrap.shorten(records[rank].info.failure, _WIDTH)
+        parts.append(f"rank {rank} failed after {last[rank]} steps" + (f" ({failure})" if failure else ""))
+    return "; ".join(parts) or None
+
+
+def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[str]:
+    notes = []
+    if len(set(last.values())) > 1:
+        told = ", ".join(f"{number} on {words(r for r in last if last[r] == number)}" for number in
+                         sorted(set(last.values())))  # fmt: skip
+        notes.append(f"the ranks made different numbers of steps: {told}")
+    averaged = walk.averaged()
+    if averaged:
+        notes.append(f"{some(averaged)} differed and was equal again later: averaged from time to time")
+    return notes
+
+
+def _left_out(walk: ReplicaWalk) -> list[str]:
+    found = []
+    if walk.shards:
+        found.append(f"{some(walk.shards)}: shards, each rank has its own part")
+    own = walk.own()
+    if own:
+        found.append(
+            f"{some(own)}: different on the ranks from the start and not wrapped by DistributedDataParallel, "
+            "so taken for each rank's own"
+        )
+    found.append("buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)")
+    return found

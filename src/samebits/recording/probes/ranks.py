@@ -1,0 +1,262 @@
+"""What a rank of a distributed run is compared with the others by: its replicas, and its share of the data.
+
+Events of kind `collective`:
+
+- `replicas`: before the first step, and before any other if the model has changed since the last one
+  (averaged over the ranks, loaded): which parameters are kept equal by `DistributedDataParallel`, and
+  which are shards (JSON). Its tensors are the parameters and buffers at that moment.
+- `epoch`: an iteration of a DataLoader begins (JSON).
+- `indices`: what its sampler gave for one batch that was handed over: `loader epoch: 3 5 7`; at the end
+  of an epoch `end`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import json
+import re
+import sys
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.patching import Patches
+from samebits.torch_private import LOADER_NEXT_INDEX, loader_iterator_class
+from samebits.torch_private_distributed import base_seed, kept_iterator
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import FrameType
+
+    from samebits.recording.probes.modules import ModuleRegistry
+    from samebits.recording.probes.state import Part, StateTracker
+    from samebits.recording.recorder import Recorder
+
+REPLICAS, EPOCH, INDICES = "replicas", "epoch", "indices"
+MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory
+_SAMPLER_FACTS = ("epoch", "seed", "shuffle", "drop_last", "num_replicas", "rank", "replacement")
+_DEEP = 4
+_GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module nor a variable holds
+
+
+class RankProbe:
+    """Records what the ranks of a run are compared by; only in a run of several ranks.
+
+    Args:
+        recorder: where events go.
+        state: knows the parameters and their names.
+        registry: knows the modules.
+    """
+
+    def __init__(self, recorder: Recorder, state: StateTracker, registry: ModuleRegistry) -> None:
+        self._recorder = recorder
+        self._state = state
+        self._registry = registry
+        self._patches = Patches()
+        self._handles: list[Any] = []
+        self._last: int | None = None
+        self._closed = b""
+        self._loaders: dict[int, tuple[weakref.ref[Any], int]] = {}
+        self._epochs: dict[int, int] = {}
+        self._numbers = itertools.count()
+        self._left = MOST_INDICES
+        self._running: weakref.WeakKeyDictionary[Any, _Iteration] = weakref.WeakKeyDictionary()
+
+    def install(self, torch: Any) -> None:
+        """Watch optimizers and DataLoaders."""
+        from torch.optim.optimizer import register_optimizer_step_pre_hook
+
+        self._handles = [register_optimizer_step_pre_hook(self._before_step)]
+        self._recorder.on_boundary.insert(0, self._after_step)
+        iterator = loader_iterator_class()
+        if iterator is not None and hasattr(iterator, LOADER_NEXT_INDEX):
+            self._watch_iterators(iterator)
+            self._watch_loaders(torch.utils.data.DataLoader)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        self._recorder.on_boundary.remove(self._after_step)
+        self._patches.restore()
+
+    def _before_step(self, *_: Any) -> None:
+        if self._recorder.active:
+            with self._recorder.recording("the replicas"), self._recorder.quietly:
+                self._record_replicas()
+
+    def _after_step(self, _: object, digests: bytes) -> None:
+        self._closed = digests
+
+    def _record_replicas(self) -> None:
+        recorder, part = self._recorder, self._state.model()
+        digests = part.digest()
+        if self._last == part.layout and self._closed.startswith(digests):
+            return  # nothing has changed since the last step was closed
+        text = json.dumps(replicas(part, self._registry.alive()))
+        site = recorder.sites.find(sys._getframe(1))
+        recorder.shared(REPLICAS, site, part.layout, digests, part.tensors, text)
+        self._last = part.layout
+
+    def _watch_iterators(self, iterator_class: type[Any]) -> None:
+        next_index, fetch = getattr(iterator_class, LOADER_NEXT_INDEX), iterator_class.__next__
+        recorder, running = self._recorder, self._running
+
+        @functools.wraps(next_index)
+        def noted_index(iterator: Any) -> Any:
+            index = next_index(iterator)
+            if recorder.active:
+                running.setdefault(iterator, _Iteration()).waiting.append(index)
+            return index
+
+        @functools.wraps(fetch)
+        def noted_next(iterator: Any) -> Any:
+            try:
+                batch = fetch(iterator)
+            except StopIteration:
+                self._ended(iterator)
+                raise
+            if recorder.active:
+                with recorder.recording("indices of a batch"):
+                    self._handed_over(running.get(iterator))
+            return batch
+
+        self._patches.set(iterator_class, LOADER_NEXT_INDEX, noted_index)
+        self._patches.set(iterator_class, "__next__", noted_next)
+
+    def _watch_loaders(self, loader_class: type[Any]) -> None:
+        begin, recorder = loader_class.__iter__, self._recorder
+
+        @functools.wraps(begin)
+        def noted_iter(loader: Any) -> Any:
+            if not recorder.active:
+                return begin(loader)
+            kept = kept_iterator(loader)
+            if kept is not None:
+                self._running.pop(kept, None)
+            iterator = begin(loader)
+            with recorder.recording("an epoch of a DataLoader"):
+                self._begun(loader, iterator, sys._getframe(1))
+            return iterator
+
+        self._patches.set(loader_class, "__iter__", noted_iter)
+
+    def _begun(self, loader: Any, iterator: Any, frame: FrameType) -> None:
+        known = self._loaders.get(id(loader))
+        if known is None or known[0]() is not loader:
+            known = self._loaders[id(loader)] = (weakref.ref(loader), next(self._numbers))
+        number = known[1]
+        epoch = self._epochs.get(number, 0)
+        self._epochs[number] = epoch + 1
+        iteration = self._running.setdefault(iterator, _Iteration())
+        iteration.name = f"{number} {epoch}"
+        facts = {"loader": number, "epoch": epoch, **loader_facts(loader), "worker_seed": base_seed(iterator)}
+        recorder = self._recorder
+        recorder.remark("collective", EPOCH, recorder.sites.find(frame), json.dumps(facts))
+
+    def _ended(self, iterator: Any) -> None:
+        iteration, recorder = self._running.get(iterator), self._recorder
+        if recorder.active and iteration is not None and iteration.name:
+            recorder.remark("collective", INDICES, None, f"{iteration.name}: end")
+
+    def _handed_over(self, iteration: _Iteration | None) -> None:
+        if iteration is None or not iteration.waiting or not iteration.name:
+            return
+        index = iteration.waiting.popleft()
+        indices = list(index) if isinstance(index, (list, tuple)) else [index]
+        if all(entry is None for entry in indices):  # an iterable dataset has none
+            return
+        self._left -= len(indices)
+        known = self._left >= 0
+        words = " ".join(_word(entry) for entry in indices) if known else "?"
+        self._recorder.remark("collective", INDICES, None, f"{iteration.name}: {words}")
+
+
+class _Iteration:
+    """What the sampler has given and the loader has not handed over yet."""
+
+    def __init__(self) -> None:
+        self.name = ""
+        self.waiting: deque[Any] = deque()
+
+
+def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
+    """Which parameters of a state are kept equal on all ranks, and which are shards, by name.
+
+    Args:
+        part: the parameters and buffers.
+        modules: all modules that live.
+    """
+    pairs = zip(part.tensors, part.infos, strict=False)
+    names = {id(tensor): info.name for tensor, info in pairs if info.role == "param"}
+    equal: dict[str, list[str]] = {}
+    shards: dict[str, None] = {}
+    for module in modules:
+        kind = {base.__name__ for base in type(module).__mro__ if base.__module__.startswith("torch.")}
+        if "DistributedDataParallel" in kind:
+            ignored = set(getattr(module, "parameters_to_ignore", ()))
+            held = [p for name, p in module.module.named_parameters() if name not in ignored]
+            found = equal.setdefault(_group(module.process_group), [])
+            found += [names[id(p)] for p in held if id(p) in names]
+        elif "FullyShardedDataParallel" in kind:
+            shards.update({names[id(p)]: None for p in module.parameters() if id(p) in names})
+    for tensor in part.tensors:
+        name = names.get(id(tensor))
+        placements = getattr(tensor, "placements", None)  # of a DTensor
+        if name is not None and placements is not None and not all(p.is_replicate() for p in placements):
+            shards[name] = None
+    if shards:  # what a layer gathers for its forward and backward pass is held by no module
+        shards.update({name: None for name in names.values() if _GATHERED.fullmatch(name)})
+    groups = [{"ranks": json.loads(ranks), "names": found} for ranks, found in equal.items()]
+    return {"groups": groups, "shards": list(shards)}
+
+
+def _group(group: Any) -> str:
+    import torch.distributed as dist
+
+    return json.dumps(sorted(dist.get_process_group_ranks(group)))
+
+
+def loader_facts(loader: Any) -> dict[str, Any]:
+    """What tells how a loader divides its data, as JSON can hold it."""
+    sampler = _sampler(loader)
+    facts: dict[str, Any] = {
+        "size": _size(getattr(loader, "dataset", None)),
+        "sampler": type(sampler).__name__,
+        "workers": int(getattr(loader, "num_workers", 0)),
+        "init": getattr(loader, "worker_init_fn", None) is not None,
+        "drop": bool(getattr(loader, "drop_last", False)),
+    }
+    for name in _SAMPLER_FACTS:
+        value = getattr(sampler, name, None)
+        if isinstance(value, (bool, int)):
+            facts[f"sampler_{name}"] = value
+    return facts
+
+
+def _sampler(loader: Any) -> Any:
+    """The innermost sampler: those that make batches, or shards of batches, hold another."""
+    found = getattr(loader, "batch_sampler", None) or getattr(loader, "sampler", None)
+    for _ in range(_DEEP):
+        inner = getattr(found, "batch_sampler", None) or getattr(found, "sampler", None)
+        if inner is None:
+            break
+        found = inner
+    return found
+
+
+def _size(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:  # noqa: BLE001 - a dataset of the user's own, or one without a length
+        return None
+
+
+def _word(index: Any) -> str:
+    """An index without blanks; of the samplers that give more than an index, their text."""
+    try:
+        return str(int(index))
+    except Exception:  # noqa: BLE001 - whatever a sampler of the user's own gives
+        return repr(index).replace(" ", "_")[:100]

@@ -1,0 +1,88 @@
+"""The verdict over the ranks of a run, for people and for machines."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from samebits.comparison.ranks.results import some, words
+from samebits.report import json as json_report
+from samebits.report.source import place, source_line
+from samebits.report.style import Style, printable
+
+if TYPE_CHECKING:
+    from samebits.comparison.ranks import RankComparison
+    from samebits.comparison.results import Comparison, Finding
+
+_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+
+
+def render(result: RankComparison, style: Style, folder: str) -> str:
+    """The report on the ranks of one run.
+
+    Args:
+        result: what was found.
+        style: colour and width.
+        folder: paths are shown relative to it.
+    """
+    comparison = result.comparison
+    steps = f"{comparison.steps} step{'' if comparison.steps == 1 else 's'}"
+    told = f"{words(result.ranks)}, {steps}, {len(result.compared)} parameters equal at each"
+    lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
+    for number, finding in enumerate(comparison.findings):
+        lines += _finding(finding, style, folder, number=number)
+    lines.append("")
+    if result.compared:
+        lines += style.wrap(printable(f"compared: {some(result.compared)}"), hanging=2)
+    for text in result.left_out:
+        lines += style.wrap(printable(f"not compared: {text}"), hanging=2)
+    for note in comparison.notes:
+        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+    return "\n".join(lines)
+
+
+def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:
+    """The report on two launches that were compared rank by rank.
+
+    Args:
+        comparison: over all ranks.
+        ranks: those that both have.
+        style: colour and width.
+    """
+    told = f"2 launches, {words(ranks)} each, {comparison.steps} steps"
+    lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
+    for note in comparison.notes if comparison.verdict != "different" else ():
+        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+    return "\n".join(lines)
+
+
+def headline(comparison: Comparison, style: Style, text: str | None) -> list[str]:
+    """The verdict in one sentence."""
+    word = comparison.verdict.replace("_", " ")
+    lines = style.wrap(f"{word}: {printable(text or 'no reason was given')}", hanging=2)
+    lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]
+    return lines
+
+
+def render_json(result: RankComparison) -> str:
+    """The object that `compare --json` prints, with `ranks`, `compared` and `left_out` besides."""
+    fields = json.loads(json_report.render(result.comparison))
+    more = {"ranks": list(result.ranks), "compared": list(result.compared), "left_out": list(result.left_out)}
+    return json.dumps({**fields, **more}, indent=2)
+
+
+def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> list[str]:
+    lines = [""]
+    if number:
+        lines += style.wrap(printable(finding.evidence[0]), hanging=2)
+    if finding.site is not None:
+        lines.append(f"  {place(finding.site, folder)}")
+        text = source_line(finding.site)
+        if text:
+            lines.append(f"    > {text}")
+    for text in finding.evidence[1:]:
+        lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
+    if len(finding.names) > 1:
+        lines += style.wrap(printable(f"  in that step: {some(finding.names, 6)}"), hanging=4)
+    return lines

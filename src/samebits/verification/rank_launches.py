@@ -1,0 +1,159 @@
+"""Runs a script of several ranks more than once, by torch's elastic launcher, and compares rank by rank."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+from samebits.verification.naming import FOLDER_SUFFIX
+from samebits.verification.place import check_place, check_target
+from samebits.verification.rank_records import LaunchComparison, verify_launches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from samebits.comparison.results import Comparison
+    from samebits.recording.runner import Target
+
+_LAUNCHER = "torch.distributed.run"  # what `torchrun` is
+
+
+@dataclass(frozen=True)
+class LaunchRequest:
+    """One question: does this script give the same bits on each rank, each time?
+
+    Args:
+        target: the script or module and its arguments.
+        folder: where the records go.
+        ranks: how many processes are started on this machine, at least 1.
+        runs: how many launches are compared, at least 2.
+        steps: stop each rank after this many steps.
+        level: `op` records every operation already in the first launches.
+        words: further words for `samebits run`: seeds, switches, pins.
+        localise: on a difference, launch twice more to find the operation.
+        output: where the script's standard output goes: `inherit` or `stderr`.
+        environment: variables that every launch has beside the user's own.
+    """
+
+    target: Target
+    folder: Path
+    ranks: int
+    runs: int = 2
+    steps: int | None = None
+    level: str = "step"
+    words: tuple[str, ...] = ()
+    localise: bool = True
+    output: str = "inherit"
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+def verify_launch(request: LaunchRequest, announce: Callable[[str], None] | None = None) -> LaunchComparison:
+    """Launch a script several times and say whether each rank gives the same bits.
+
+    Args:
+        request: what is verified.
+        announce: told in words what is about to run.
+
+    Raises:
+        SamebitsError: the script or the launcher is not there, records cannot be written or read.
+        KeyboardInterrupt: by Ctrl-C; records are kept.
+    """
+    check_target(request.target)
+    _check_folder(request.folder)
+    tell = announce or (lambda _: None)
+    first = request.folder / f"run-1{FOLDER_SUFFIX}"
+    result = None
+    for number in range(1, request.runs + 1):
+        tell(f"launch {number} of {request.runs}")
+        place = request.folder / f"run-{number}{FOLDER_SUFFIX}"
+        status = _launch(request, place)
+        if not place.is_dir():
+            raise _no_records(place, status)
+        if number > 1:
+            result = verify_launches(first, place)
+            if result.comparison.verdict != "identical":
+                break
+    assert result is not None  # noqa: S101 - there are at least 2 runs
+    if result.comparison.verdict == "different" and request.localise and request.level == "step":
+        return _localised(request, result, tell)
+    return result
+
+
+def _localised(
+    request: LaunchRequest, result: LaunchComparison, tell: Callable[[str], None]
+) -> LaunchComparison:
+    """Launch twice more with every operation recorded, up to the step that differed."""
+    step = result.comparison.first_step
+    steps = request.steps if step is None else step + 1
+    again = replace(request, level="op", steps=steps, output="nothing")
+    places = [request.folder / f"ops-{number}{FOLDER_SUFFIX}" for number in (1, 2)]
+    for number, place in enumerate(places, start=1):
+        tell(f"launch {number} of 2 with every operation recorded")
+        _launch(again, place)
+    try:
+        found = verify_launches(*places)
+    except SamebitsError as error:  # the verdict stands
+        return _noted(result, f"the operation was not found: {error}")
+    if found.comparison.verdict != "different":
+        return _noted(result, "two more launches with every operation recorded did not differ")
+    rank = result.first if result.first in found.ranks else found.first
+    if rank is None or not (known := _believable(found.ranks[rank].comparison)).findings:
+        return _noted(result, "the operation was not found: what collectives write cannot be followed")
+    ranks = {**found.ranks, rank: replace(found.ranks[rank], comparison=known)}
+    comparison = replace(known, reason=result.comparison.reason, steps=result.comparison.steps)
+    return LaunchComparison(ranks, comparison, rank)
+
+
+def _believable(comparison: Comparison) -> Comparison:
+    """Without memory that seems to be read before it was written: gloo and NCCL fill it unseen.
+
+    `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
+    """
+    kept = tuple(finding for finding in comparison.findings if finding.entry != "uninitialized")
+    return replace(comparison, findings=kept)
+
+
+def _noted(result: LaunchComparison, note: str) -> LaunchComparison:
+    comparison = result.comparison
+    return replace(result, comparison=replace(comparison, notes=(note, *comparison.notes)))
+
+
+def _launch(request: LaunchRequest, place: Path) -> int:
+    """Start all ranks and wait for them; the status of the launcher."""
+    target = request.target
+    words = ["--record", str(place), "--level", request.level, "--no-progress", *request.words]
+    words += ["--steps", str(request.steps)] if request.steps is not None else []
+    what = ["--", target.script] if target.script is not None else ["-m", str(target.module)]
+    launcher = [sys.executable, "-m", _LAUNCHER, "--standalone", f"--nproc-per-node={request.ranks}"]
+    command = [*launcher, "--no-python", sys.executable, "-m", "samebits", "run", *words, *what]
+    inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    done = subprocess.run(
+        [*command, *target.arguments],
+        env={**inherited, **request.environment},
+        stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
+        stderr=subprocess.DEVNULL if request.output == "nothing" else None,
+        check=False,
+    )
+    return done.returncode
+
+
+def _check_folder(folder: Path) -> None:
+    first = folder / f"run-1{FOLDER_SUFFIX}"
+    if first.exists():
+        message = f"{first} exists and is not overwritten; give another --keep, or remove it"
+        raise SamebitsError(message, slug="record-exists")
+    check_place(first / "x")
+    first.rmdir()  # the ranks make it
+
+
+def _no_records(place: Path, status: int) -> SamebitsError:
+    message = (
+        f"the launcher ended with status {status} and left no records in {place}; its message is above. "
+        f"Expected that `{_LAUNCHER}` starts `samebits run` on each rank"
+    )
+    return SamebitsError(message, slug="ranks-missing")
