@@ -25,6 +25,7 @@ ROOMS = (
     "comparison",
     "diagnosis",
     "verification",
+    "resuming",
     "doctor",
     "cost",
     "spread",
