@@ -61,6 +61,8 @@ class Kill:
         notes: what else to know.
         written: files that the killed run left, in order of time.
         is_fresh: whether the resumed run began from the beginning.
+        repeats: whether the killed run gave the same bits as the whole run up to the kill.
+        is_unrepeatable: whether it is not judged because the script does not repeat.
     """
 
     after: int
@@ -74,6 +76,8 @@ class Kill:
     notes: tuple[str, ...] = ()
     written: tuple[str, ...] = ()
     is_fresh: bool = False
+    repeats: bool = False
+    is_unrepeatable: bool = False
 
 
 @dataclass(frozen=True)

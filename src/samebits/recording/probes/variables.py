@@ -7,6 +7,7 @@ running the user's code: exact types, and the attributes that an object itself h
 from __future__ import annotations
 
 import sys
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ class Variables:
     def __init__(self) -> None:
         self._ranks = FrameRanks()
         self._last: dict[str, str] = {}
-        self._digests: dict[int, tuple[int, int, str]] = {}  # of tensors, by id: version, address, text
+        self._digests: dict[int, tuple[weakref.ref[Any], int, int, str]] = {}  # by id: version, address, text
 
     def changes(self, frame: FrameType | None) -> dict[str, str | None]:
         """What is not as it was at the last call, by name; None for what is gone.
@@ -94,13 +95,13 @@ class Variables:
             return "tensor"
         version, address = version_of(value), value.data_ptr() if value.layout is _strided() else 0
         known = self._digests.get(id(value))
-        if known is not None and known[:2] == (version, address):
-            return known[2]
+        if known is not None and known[0]() is value and known[1:3] == (version, address):
+            return known[3]
         shape = "x".join(map(str, value.shape))
         text = f"tensor {str(value.dtype).removeprefix('torch.')}[{shape}] {digest_many([value])[:8].hex()}"
         if len(self._digests) > _MOST_VALUES:
             self._digests.clear()
-        self._digests[id(value)] = (version, address, text)
+        self._digests[id(value)] = (weakref.ref(value), version, address, text)
         return text
 
 
