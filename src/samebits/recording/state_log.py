@@ -6,7 +6,8 @@ the record, one JSON object per line, written through to the operating system li
 
 Lines, by `kind`:
 
-- `pass`: an iterator of a `DataLoader` was made; `generators` are the states before it.
+- `pass`: an iterator of a `DataLoader` was made; `generators` are the states before it, with the loader's own
+  if it has one, `workers` their number.
 - `batch`: `seq` of its event in the record, `site`, `pass` and `number` in it, `indices` of its samples
   where they are known.
 - `step`: what was there before optimizer step number `step`. `params`, `buffers` and `optimizer` are one

@@ -116,7 +116,7 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
         lines += _row("note", note, style)
     if kill.is_fresh:
         files = ", ".join(kill.written[:_MOST_NOTES]) or "none"
-        lines += _row("nothing resumed", f"the run began at step 0; files that the killed run left: {files}", style)
+        lines += _row("began anew", f"nothing was resumed; files that the killed run left: {files}", style)
     return lines
 
 
@@ -136,9 +136,10 @@ def _row(label: str, text: str, style: Style) -> list[str]:
 
 def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
     notes = [*result.notes]
-    notes += [
-        f"killed after {kill.after}: {note}" for kill in result.kills if kill.difference is None for note in kill.notes
-    ]
+    for kill in result.kills:
+        if kill.difference is None:
+            lines_of = [*kill.notes, *(f"not restored, but it made no difference: {o.text}" for o in kill.omissions)]
+            notes += [note for note in (f"killed after {kill.after} steps: {line}" for line in lines_of)]
     lines = [""] if notes else []
     for note in notes if verbose else notes[:_MOST_NOTES]:
         lines += style.wrap(f"note: {printable(note)}", hanging=6)

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from samebits.resuming.log import before_step
+from samebits.resuming.log import before_step, steps_before
 from samebits.resuming.trained import is_optimizer_step, optimizer_steps, update
 
 if TYPE_CHECKING:
@@ -64,13 +64,28 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     own = (first.params, first.buffers, first.optimizer)
     keys = whole.lines.keys
     same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
+    names = tuple(name for role, name, _ in first.tensors if role == "param")
+    if same and max(same) == 0 or not same:
+        beside = _by_the_rest(whole, first)  # all but the parameters is restored
+        if beside:
+            return Start(beside, names, len(names))
     if not same:
         return _nearest(whole, record, first, killed_after)
 
     def rank(step: int) -> tuple[int, bool, int]:
         return sum(a == b for a, b in zip(keys[step], own, strict=True)), step <= killed_after, -abs(step - killed_after)
 
-    return Start(max(same, key=rank), (), sum(role == "param" for role, _, _ in first.tensors))
+    return Start(max(same, key=rank), (), len(names))
+
+
+def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
+    """The one step that the optimizer's state, or else torch's generator, is that of; None if there is none."""
+    if first.optimizer:
+        found = [step for step, key in enumerate(whole.lines.keys) if key[2] == first.optimizer]
+    else:
+        state = first.generators.get("torch")
+        found = [before.step for before in steps_before(whole.log) if before.generators.get("torch") == state]
+    return found[0] if len(found) == 1 else None
 
 
 def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int) -> Start:

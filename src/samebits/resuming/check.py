@@ -153,8 +153,8 @@ def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
     if info is None:
         return 0, f"{name} ended with exit status {run.status} before its record was begun"
     if info.status == "failed" or (info.status == "running") or run.status != 0:
-        how = info.failure or "it did not end by itself"
-        return info.steps, f"the whole run of {name} failed: {how} (exit status {run.status})"
+        how = f": {info.failure}" if info.failure else ""
+        return info.steps, f"the whole run of {name} failed{how} (exit status {run.status})"
     if not info.torch:
         return 0, f"{name} never imported torch: nothing to compare"
     with RecordReader(maker.record("whole")) as record:

@@ -11,8 +11,8 @@ from samebits.resuming.align import find_start
 from samebits.resuming.compare import compare_from
 from samebits.resuming.folder import newest_first
 from samebits.resuming.log import before_step, read_lines
-from samebits.resuming.omissions import boundary, idle_generators, omissions
-from samebits.resuming.place_in_data import Loaded, wrong_batch
+from samebits.resuming.omissions import boundary, hidden, idle_generators, omissions
+from samebits.resuming.place_in_data import Loaded, generator_name, wrong_batch
 from samebits.resuming.placeholders import NothingFoundError
 from samebits.resuming.results import FirstDifference, Kill, Omission
 
@@ -90,7 +90,7 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
         kill = replace(kill, is_fresh=start.step == 0 and not start.missing)
         difference = course.difference or _other_number(whole, a, b, start.step, course)
         if difference is None:
-            return _identical(whole, kill, start, first)
+            return _identical(maker, whole, a, (kill, start, first))
         others = _Other(b, maker, name, first)
         found = _explained(whole, a, others, start, difference)
     reason = f"resumed after {kill.after} steps, it differs from step {difference.step} on: {difference.text}"
@@ -147,16 +147,21 @@ def _losses(columns: dict[tuple[str, str, object], object]) -> int:
     return sum(len(column) for key, column in columns.items() if key[0] == "loss")  # type: ignore[arg-type]
 
 
-def _identical(whole: WholeRun, kill: Kill, start: Start, first: Before) -> Kill:
-    notes: list[str] = []
+def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Kill, Start, Before]) -> Kill:
+    kill, start, first = found
     at = boundary(whole, start, first)
-    idle = idle_generators(whole, at) if at is not None else []
-    if kill.is_fresh:
+    if kill.is_fresh or at is None:
         reason = f"after {kill.after} steps nothing was resumed: the run began from the beginning"
         return replace(kill, verdict="identical", reason=f"{reason} ({_what_is_there(kill.written)})")
-    if idle:
-        notes.append(f"not restored, but nothing drew from it later: {', '.join(idle)} generator")
-    return replace(kill, verdict="identical", notes=tuple(notes))
+    seeded = before_step(maker.log(f"killed-{kill.after}"), 0)
+    same = {} if seeded is None else seeded.generators
+    idle = [
+        generator_name(name)
+        for name in idle_generators(whole, at)
+        if same.get(name) == at.initial.generators.get(name)  # else the script does not seed it
+    ]
+    notes = (f"not restored, but nothing drew from it later: {', '.join(idle)}",) if idle else ()
+    return replace(kill, verdict="identical", notes=notes, omissions=tuple(hidden(whole, record, at)))
 
 
 def _nowhere(kill: Kill, start: Start, first: Before) -> Kill:

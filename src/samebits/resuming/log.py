@@ -69,11 +69,13 @@ class Pass:
         step: optimizer steps before it.
         number: of the pass over that data set.
         generators: states before it, with the loader's own generator.
+        workers: how many processes load.
     """
 
     step: int
     number: int
     generators: Texts
+    workers: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,7 @@ def read_lines(path: Path) -> StateLogLines:
                 line["pass"], None if indices is None else tuple(indices),
             ))  # fmt: skip
         elif kind == "pass":
-            passes.append(Pass(line["step"], line["number"], line["generators"]))
+            passes.append(Pass(line["step"], line["number"], line["generators"], line["workers"]))
         elif kind == "step":
             keys.append((line["params"], line["buffers"], line["optimizer"]))
     return StateLogLines(tuple(batches), tuple(passes), len(keys), tuple(keys))

@@ -48,6 +48,12 @@ def boundary(whole: WholeRun, start: Start, found: Before) -> Boundary | None:
     return None if due is None or initial is None else Boundary(start, due, found, initial)
 
 
+def hidden(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
+    """What was not restored though the run gave the same bits: it may show in a longer run."""
+    state = state_before(whole, record, at.due.step)
+    return [*_tensors(state, at, "buffer"), *_tensors(state, at, "optimizer"), *_settings(at)]
+
+
 def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset[str]) -> list[Omission]:
     """All that was not restored, the batch aside.
 
@@ -131,7 +137,7 @@ def _generators(whole: WholeRun, at: Boundary) -> list[Omission]:
         return []
     used, seen = _history(whole, at, wrong)
     return [
-        Omission("generator", f"{generator_name(name)} generator is not restored{seen.get(name, '')}")
+        Omission("generator", f"{generator_name(name)} is not restored{seen.get(name, '')}")
         for name in at.due.generators
         if name in wrong & used
     ]
@@ -141,7 +147,7 @@ def idle_generators(whole: WholeRun, at: Boundary) -> list[str]:
     """Generators that were not restored and that the whole run never drew from after that step."""
     wrong = {name for name, state in at.due.generators.items() if at.found.generators.get(name, state) != state}
     used, _ = _history(whole, at, wrong) if wrong else (set(), {})
-    return [generator_name(name) for name in at.due.generators if name in wrong - used]
+    return [name for name in at.due.generators if name in wrong - used]
 
 
 def _history(whole: WholeRun, at: Boundary, wrong: set[str]) -> tuple[set[str], dict[str, str]]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from samebits.resuming.log import Batch, Pass, StateLogLines
 
 _SHOWN = 4
+LOADERS = "the loader's"  # its own generator, in the state log
 
 
 @dataclass(frozen=True)
@@ -65,78 +66,92 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
     same = [known[e.seq] for e in whole.record.events(("batch",)) if e.digests == contents and e.seq in known]
     if same:
         return _misplaced(due, _nearest(same, due))
-    passes = tuple(_pass_lines(whole.lines, other.lines, due, got))
+    passes = _made_from(whole.lines, other.lines, due, got)
     if due.indices is not None and got.indices is not None:
         if due.indices == got.indices:
             return Omission(
                 "augmentation",
                 f"the samples are those that were due ({_numbers(due.indices)}), their contents are not: what the"
-                " data set or its transforms draw is not restored",
-                _drawn_by(passes),
+                " data set or its transforms draw is not as it was",
+                _drawn_in(other.lines, got, passes),
             )
         again = [batch for batch in whole.lines.batches if batch.indices == got.indices]
         if again:
             found = _misplaced(due, _nearest(again, due))
-            return Omission("data", found.text + ", with other contents (augmentation)", passes)
+            return Omission("data", found.text + ", with other contents (augmentation)", found.evidence)
         return Omission(
             "data",
             f"the order is another one: samples {_numbers(got.indices)} came where {_numbers(due.indices)} were"
             f" due ({_position(due)})",
             passes,
         )
-    return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, passes)
+    evidence = passes, _drawn_in(other.lines, got, passes)
+    return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, evidence)
 
 
 def _misplaced(due: Batch, found: Batch) -> Omission:
+    evidence = ""
     if found.step < due.step:
         text = f"the batch is that of step {found.step} again ({_position(found)}), where {_position(due)} was due"
+        if found.step == due.step - 1:
+            evidence = "as if the position was saved before the step and the parameters after it"
     elif found.step > due.step:
-        text = (
-            f"the batch is that of step {found.step} ({_position(found)}): {_position(due)} and what follows it"
-            " are left out"
-        )
+        more = "" if found.step == due.step + 1 else ", and those up to there,"
+        are = "are" if more else "is"
+        text = f"the batch is that of step {found.step} ({_position(found)}): {_position(due)}{more} {are} left out"
+        if found.step == due.step + 1:
+            evidence = "as if the parameters were saved before `Optimizer.step` and the position after it"
     else:
         text = f"the batch is {_position(found)}, where {_position(due)} was due"
-    return Omission("data", text)
+    return Omission("data", text, (evidence,) if evidence else ())
 
 
-def _by_parts(due: Event, got: Event, batch: Batch, passes: tuple[str, ...]) -> Omission:
+def _by_parts(
+    due: Event, got: Event, batch: Batch, evidence: tuple[tuple[str, ...], tuple[str, ...]]
+) -> Omission:
     """Without numbers of samples: whether some of the tensors are as they should be."""
+    passes, drawn = evidence
     pairs = list(zip(due.tensors, due.digests, got.digests, strict=False))
     same = [info.name for info, a, b in pairs if a == b]
     other = [info.name for info, a, b in pairs if a != b]
     if same and other:
         text = (
             f"of the batch, {_names(same)} is as it was due and {_names(other)} is not: the same samples with"
-            " other contents, so what the data set or its transforms draw is not restored"
+            " other contents, so what the data set or its transforms draw is not as it was"
         )
-        return Omission("augmentation", text, _drawn_by(passes))
+        return Omission("augmentation", text, drawn)
     text = f"the batch is none that the whole run ever had ({_position(batch)} was due): another order, or augmentation"
     return Omission("data", text, passes)
 
 
-def _drawn_by(passes: tuple[str, ...]) -> tuple[str, ...]:
-    return passes or (
-        "the generators were the same when the loader's iterator was made: the draws of the samples before were"
-        " not made again",
+def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the draws were made: for workers, from which seeds."""
+    begin = _begin(lines.passes, got)
+    if begin is None or not begin.workers:
+        return ()
+    if passes:
+        return (*passes, "the workers' seeds come from there")
+    return (
+        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which began anew from the same"
+        " seeds: the draws for the samples before were not made again",
     )
 
 
-def _pass_lines(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> list[str]:
-    """Which generators stood elsewhere when the iterator of the pass was made."""
-    a, b = _begin(ours.passes, ours.batches, due), _begin(theirs.passes, theirs.batches, got)
+def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[str, ...]:
+    """Whether the generator that gives a pass its order, and workers their seeds, stood elsewhere."""
+    a, b = _begin(ours.passes, due), _begin(theirs.passes, got)
     if a is None or b is None:
-        return []
-    other = [name for name, state in b.generators.items() if a.generators.get(name) != state]
-    if not other:
-        return []
-    return [
-        f"when the loader's iterator was made, these generators were not as at the begin of that pass in the"
-        f" whole run: {', '.join(generator_name(name) for name in other)}"
-    ]
+        return ()
+    name = LOADERS if LOADERS in a.generators else "torch"
+    if a.generators.get(name) == b.generators.get(name):
+        return ()
+    return (
+        f"{generator_name(name)} stood elsewhere when the loader's iterator was made than at the begin of that pass"
+        " in the whole run",
+    )
 
 
-def _begin(passes: Sequence[Pass], batches: Sequence[Batch], batch: Batch) -> Pass | None:
+def _begin(passes: Sequence[Pass], batch: Batch) -> Pass | None:
     """The begin of the pass that a batch belongs to: the last one with its number before the batch."""
     if batch.pass_number is None:
         return None
@@ -166,5 +181,7 @@ def _names(names: list[str]) -> str:
 
 def generator_name(name: str) -> str:
     """A generator in words."""
-    words = {"torch": "torch's (CPU)", "python": "Python's `random`", "numpy": "NumPy's global one"}
-    return words.get(name, f"torch's ({name})" if name.startswith("cuda") else name)
+    words = {"torch": "torch's CPU generator", "python": "Python's `random`", "numpy": "NumPy's global generator"}
+    if name == LOADERS:
+        return "the loader's own generator"
+    return words.get(name, f"torch's generator of {name}")

@@ -57,7 +57,7 @@ class Kill:
         resumed_at: number of the step of the whole run that the resumed one began with; None if it is none.
         compared: how many steps were found identical.
         difference: the first one.
-        omissions: what was not restored; of an identical run those that nothing depended on are in `notes`.
+        omissions: what was not restored; of an identical run, what has made no difference so far.
         notes: what else to know.
         written: files that the killed run left, in order of time.
         is_fresh: whether the resumed run began from the beginning.

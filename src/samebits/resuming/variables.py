@@ -52,7 +52,7 @@ def wrong_variables(
         for root, line in list(lines.items())[:_NAMED]
     ]
     more = f"; and {len(lines) - _NAMED} more" if len(lines) > _NAMED else ""
-    return [Omission("variables", "variables that are not restored: " + "; ".join(shown) + more)] if shown else []
+    return [Omission("variables", "; ".join(shown) + more)] if shown else []
 
 
 def _line(name: str, due: str, found: str, initial: str | None, step: int | None) -> str:

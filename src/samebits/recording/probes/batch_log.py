@@ -140,7 +140,8 @@ class BatchLog:
             with self._recorder.quietly:
                 digest = self._recorder.digest_many([loader.generator.get_state()])
             generators["the loader's"] = digest[:_SHORT].hex()
-        self._log.write("pass", step=self.step, number=number, generators=generators)
+        workers = int(getattr(loader, "num_workers", 0) or 0)
+        self._log.write("pass", step=self.step, number=number, generators=generators, workers=workers)
 
     def _observe(
         self, seq: int, kind: str, _op: str, site: int | None, _tensors: Sequence[tuple[int, Any]]
