@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from pathlib import Path
@@ -22,6 +21,7 @@ from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.verification.place import check_target
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Sequence
 
     from samebits.resuming.results import ResumeCheck
@@ -33,12 +33,12 @@ class ResumeCheckCommand:
     """Kill a script at exact steps, resume it, and say what it did not restore.
 
     The script is run whole, then in a fresh copy of the working folder up to a step at which it is killed
-    (SIGKILL), then resumed by the same command with the words of --resume-args after it. The step at which it goes
-    on is found by its parameters; from there every step is compared with the whole run, bit for bit. Exit status: 0
-    identical, 1 different, 2 could not judge.
+    (SIGKILL), then resumed by the same command with the words of --resume-args after it. The step at which
+    it goes on is found by its parameters; from there every step is compared with the whole run, bit for bit.
+    Exit status: 0 identical, 1 different, 2 could not judge.
 
-    In --resume-args, {newest:ckpt/*.pt} is the file (or folder) that matches and was changed last, {step} the number
-    of steps before the kill, and {run} the run's folder, also in the arguments of the script.
+    In --resume-args, {newest:ckpt/*.pt} is the file (or folder) that matches and was changed last, {step} the
+    number of steps before the kill, and {run} the run's folder, also in the arguments of the script.
 
     Examples:
       samebits resume-check --resume-args "--resume last.pt" train.py --epochs 2
@@ -63,8 +63,8 @@ class ResumeCheckCommand:
         )
         parser.add_argument(
             "--resume-args", required=True, metavar="WORDS",
-            help="what a resumed run has after the script's arguments, split as by a shell; \"\" if the script "
-            "resumes by itself",
+            help="what a resumed run has after the script's arguments, split as by a shell; empty if the "
+            "script resumes by itself",
         )  # fmt: skip
         parser.add_argument(
             "--kill-at", type=_numbers, default=(), metavar="N,...",

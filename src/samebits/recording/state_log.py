@@ -2,7 +2,7 @@
 
 A record compares two runs that both begin at the beginning. A run that goes on from a checkpoint begins
 elsewhere, and what it did not restore shows before its first step: this log holds that. It is a file beside
-the record, one JSON object per line, written through to the operating system line by line: it survives a kill.
+the record, one JSON object per line, handed to the operating system line by line: it survives a kill.
 
 Lines, by `kind`:
 
@@ -11,9 +11,9 @@ Lines, by `kind`:
 - `batch`: `seq` of its event in the record, `site`, `pass` and `number` in it, `indices` of its samples
   where they are known.
 - `step`: what was there before optimizer step number `step`. `params`, `buffers` and `optimizer` are one
-  digest each over their tensors, whatever their names; `tensors` has each one (in the first step of a process
-  only). `generators`; `settings` (hyperparameters, schedules, scalers) and `variables`: what has changed since
-  the last step, null for what is gone.
+  digest each over their tensors, whatever their names; `tensors` has each one (in the first step of a
+  process only). `generators`; `settings` (hyperparameters, schedules, scalers) and `variables`: what has
+  changed since the last step, null for what is gone.
 """
 
 from __future__ import annotations

@@ -32,7 +32,14 @@ def render(result: ResumeCheck) -> str:
 
 def render_error(message: str) -> str:
     """What could not be judged because of an error."""
-    fields = {"schema": SCHEMA, "verdict": "not_judged", "steps": 0, "reason": message, "kills": [], "notes": []}
+    fields = {
+        "schema": SCHEMA,
+        "verdict": "not_judged",
+        "steps": 0,
+        "reason": message,
+        "kills": [],
+        "notes": [],
+    }
     return json.dumps({**fields, "final_digest": ["", ""], "interrupted": False}, indent=2)
 
 

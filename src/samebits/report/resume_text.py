@@ -101,7 +101,9 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
         text = source_line(found.site)
         if text:
             room = style.width - 6
-            lines.append("    > " + style.paint(text if len(text) <= room else text[: room - 3] + "...", "bold"))
+            lines.append(
+                "    > " + style.paint(text if len(text) <= room else text[: room - 3] + "...", "bold")
+            )
     lines += ["", *_row("what differs", found.text, style)]
     if not kill.omissions:
         lines += _row(
@@ -138,8 +140,11 @@ def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
     notes = [*result.notes]
     for kill in result.kills:
         if kill.difference is None:
-            lines_of = [*kill.notes, *(f"not restored, but it made no difference: {o.text}" for o in kill.omissions)]
-            notes += [note for note in (f"killed after {kill.after} steps: {line}" for line in lines_of)]
+            lines_of = [
+                *kill.notes,
+                *(f"not restored, but it made no difference: {o.text}" for o in kill.omissions),
+            ]
+            notes += [f"killed after {kill.after} steps: {line}" for line in lines_of]
     lines = [""] if notes else []
     for note in notes if verbose else notes[:_MOST_NOTES]:
         lines += style.wrap(f"note: {printable(note)}", hanging=6)
@@ -153,7 +158,12 @@ def _runs(result: ResumeCheck, style: Style, folder: str) -> list[str]:
     rows = [("whole run", f"{number(result.steps)} steps")]
     if result.verdict == "identical":
         rows.append(("final digest", result.final_digest[0]))
-    rows.append(("runs", f"{len(result.runs)} in {result.seconds:.0f} s" + (f" (--kill-at {points})" if points else "")))
+    rows.append(
+        (
+            "runs",
+            f"{len(result.runs)} in {result.seconds:.0f} s" + (f" (--kill-at {points})" if points else ""),
+        )
+    )
     if result.runs:
         rows.append(("records", _shown(os.path.dirname(result.runs[0].record), folder)))
     return [line for label, text in rows for line in _row(label, text, style)]

@@ -1,4 +1,4 @@
-"""Does a script that is killed and resumed give the same bits as one that was not? Says what is not restored."""
+"""Runs a script whole, and killed and resumed; says whether it goes on as if never killed."""
 
 from samebits.resuming.check import resume_check as resume_check
 from samebits.resuming.request import ResumeRequest as ResumeRequest

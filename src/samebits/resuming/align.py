@@ -65,7 +65,7 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     keys = whole.lines.keys
     same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
     names = tuple(name for role, name, _ in first.tensors if role == "param")
-    if same and max(same) == 0 or not same:
+    if (same and max(same) == 0) or not same:
         beside = _by_the_rest(whole, first)  # all but the parameters is restored
         if beside:
             return Start(beside, names, len(names))
@@ -73,13 +73,17 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
         return _nearest(whole, record, first, killed_after)
 
     def rank(step: int) -> tuple[int, bool, int]:
-        return sum(a == b for a, b in zip(keys[step], own, strict=True)), step <= killed_after, -abs(step - killed_after)
+        return (
+            sum(a == b for a, b in zip(keys[step], own, strict=True)),
+            step <= killed_after,
+            -abs(step - killed_after),
+        )
 
     return Start(max(same, key=rank), (), len(names))
 
 
 def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
-    """The one step that the optimizer's state, or else torch's generator, is that of; None if there is none."""
+    """The one step whose optimizer state, or else torch's generator, is that; None if there is none."""
     if first.optimizer:
         found = [step for step, key in enumerate(whole.lines.keys) if key[2] == first.optimizer]
     else:

@@ -85,14 +85,17 @@ def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
     Raises:
         SamebitsError: the whole run has no step after one of them; `resume-kill-late`.
     """
-    if steps < 2:  # noqa: PLR2004 - one before the kill, one after
-        message = f"the whole run made {steps} optimizer step(s); expected 2 at least, to kill it between them"
+    if steps < 2:
+        message = (
+            f"the whole run made {steps} optimizer step(s); expected 2 at least, to kill it between them"
+        )
         raise SamebitsError(message, slug="resume-kill-late")
     if request.kill_after:
         late = [after for after in request.kill_after if after >= steps]
         if late:
             message = (
-                f"--kill-at {late[0]}: the whole run made {steps} optimizer steps; expected 1 to {steps - 1}, so"
+                f"--kill-at {late[0]}: the whole run made {steps} optimizer steps; expected 1 to"
+                f" {steps - 1}, so"
                 " that there is a step after the kill"
             )
             raise SamebitsError(message, slug="resume-kill-late")
@@ -116,13 +119,16 @@ def conclude(kills: list[Kill]) -> tuple[Verdict, str]:
         return "not_judged", kills[0].reason if kills else "no run was killed"
     fresh = len(kills) - len(resumed)
     more = f"; after {fresh} more the script began anew, as it had saved nothing yet" if fresh else ""
-    return "identical", f"after {len(resumed)} kill{'s' if len(resumed) > 1 else ''} the resumed run gave the same bits{more}"
+    times = f"{len(resumed)} kill{'s' if len(resumed) > 1 else ''}"
+    return "identical", f"after {times} the resumed run gave the same bits{more}"
 
 
 def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
-    """Where a difference lies beyond what killed runs have shown to repeat, see whether the script repeats there."""
+    """See whether the script repeats where a difference is beyond what killed runs show to repeat."""
     covered = max((kill.after for kill in kills if kill.repeats), default=0)
-    beyond = [kill for kill in kills if kill.difference is not None and (kill.difference.step or 0) >= covered]
+    beyond = [
+        kill for kill in kills if kill.difference is not None and (kill.difference.step or 0) >= covered
+    ]
     if not beyond:
         return kills
     last = max(kill.difference.step or 0 for kill in beyond if kill.difference is not None)
@@ -152,7 +158,7 @@ def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
     info = run.info
     if info is None:
         return 0, f"{name} ended with exit status {run.status} before its record was begun"
-    if info.status == "failed" or (info.status == "running") or run.status != 0:
+    if info.status in ("failed", "running") or run.status != 0:
         how = f": {info.failure}" if info.failure else ""
         return info.steps, f"the whole run of {name} failed{how} (exit status {run.status})"
     if not info.torch:

@@ -84,7 +84,9 @@ def _difference(whole: Record, other: Record, a: Step, b: Step, number: int) -> 
     for pair in pairs:
         place = pair.b or pair.a
         if place is not None:
-            found.append((place.event, _pairs_text([p for p in pairs if _event(p) is place.event], len(pairs))))
+            found.append(
+                (place.event, _pairs_text([p for p in pairs if _event(p) is place.event], len(pairs)))
+            )
     event, text = min(found, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
     return FirstDifference(number, event.kind, text, event.site)
 

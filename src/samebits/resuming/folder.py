@@ -47,9 +47,7 @@ class WorkingFolder:
             SamebitsError: `resume-folder-large`.
         """
         sizes: dict[str, int] = {}
-        files = 0
-        for path in self._files():
-            files += 1
+        for files, path in enumerate(self._files(), 1):
             top = os.path.relpath(path, self.source).split(os.sep)[0]
             sizes[top] = sizes.get(top, 0) + os.lstat(path).st_size
             if files > _MOST_FILES or sum(sizes.values()) > self._most_bytes:
@@ -106,7 +104,9 @@ class WorkingFolder:
         return inside
 
     def _is_left_out(self, path: str, name: str) -> bool:
-        return name in _LEFT_OUT or path == str(self.place) or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
+        return (
+            name in _LEFT_OUT or path == str(self.place) or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
+        )
 
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.source):

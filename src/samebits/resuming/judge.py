@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.recording.store import RecordReader
@@ -15,9 +16,11 @@ from samebits.resuming.omissions import boundary, hidden, idle_generators, omiss
 from samebits.resuming.place_in_data import Loaded, generator_name, wrong_batch
 from samebits.resuming.placeholders import NothingFoundError
 from samebits.resuming.results import FirstDifference, Kill, Omission
+from samebits.resuming.trained import optimizer_steps
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record
+    from samebits.comparison.steps import Step
     from samebits.hooks.frames import Site
     from samebits.resuming.align import Start, WholeRun
     from samebits.resuming.compare import Course
@@ -59,7 +62,7 @@ def _killed(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
     run = maker.killed(after)
     if run.status != 128 + signal.SIGKILL:
         how = _failure(run) or f"ended by itself with exit status {run.status}"
-        reason = f"the run that was to be killed after {after} steps {how}: it came to fewer steps than the whole run"
+        reason = f"the run that was to be killed after {after} steps {how}: it did not get so far"
         return Kill(after, "not_judged", reason)
     with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
         course = compare_from(a, b, 0, to_end=False)
@@ -82,7 +85,7 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
             return replace(kill, verdict="not_judged", reason=reason)
         start = find_start(whole, a, first, kill.after)
         if start.step is None:
-            return _nowhere(kill, start, first)
+            return _nowhere(kill, first)
         if start.step > kill.after:
             return _too_far(kill, start.step)
         course = compare_from(a, b, start.step)
@@ -127,24 +130,23 @@ def _explained(
 
 def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None:
     """Gradients that were being accumulated when the checkpoint was written."""
-    from samebits.resuming.trained import optimizer_steps
-
-    due = next((step for number, step in enumerate(optimizer_steps(whole)) if number == start), None)
+    due = next(islice(optimizer_steps(whole), start, None), None)
     found = next(iter(optimizer_steps(other)), None)
     if due is None or found is None:
         return None
-    ours, theirs = _losses(due.evidence.columns), _losses(found.evidence.columns)
+    ours, theirs = _losses(due), _losses(found)
     if theirs >= ours:
         return None
     text = (
-        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, where the whole run made"
+        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, where the"
+        " whole run made"
         f" {ours}: the gradients accumulated before are lost"
     )
     return Omission("gradients", text)
 
 
-def _losses(columns: dict[tuple[str, str, object], object]) -> int:
-    return sum(len(column) for key, column in columns.items() if key[0] == "loss")  # type: ignore[arg-type]
+def _losses(step: Step) -> int:
+    return sum(len(column) for key, column in step.evidence.columns.items() if key[0] == "loss")
 
 
 def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Kill, Start, Before]) -> Kill:
@@ -164,13 +166,13 @@ def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Ki
     return replace(kill, verdict="identical", notes=notes, omissions=tuple(hidden(whole, record, at)))
 
 
-def _nowhere(kill: Kill, start: Start, first: Before) -> Kill:
+def _nowhere(kill: Kill, first: Before) -> Kill:
     if not first.params:
         reason = f"the run resumed after {kill.after} steps has no parameters that could be compared"
         return replace(kill, verdict="not_judged", reason=reason)
     text = (
-        "when the resumed run makes its first step, its parameters are those of no step of the whole run: they"
-        " are not restored, or not exactly"
+        "when the resumed run makes its first step, its parameters are those of no step of the whole run:"
+        " they are not restored, or not exactly"
     )
     difference = FirstDifference(None, "start", "the parameters before the first step")
     omission = Omission("parameters", text, (_what_is_there(kill.written),))
@@ -180,8 +182,10 @@ def _nowhere(kill: Kill, start: Start, first: Before) -> Kill:
 
 def _too_far(kill: Kill, step: int) -> Kill:
     reason = (
-        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint of"
-        " another run, outside the working folder; give the script a place in `{run}` (see docs/resume-check.md)"
+        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a"
+        " checkpoint of"
+        " another run, outside the working folder; give the script a place in `{run}` (see"
+        " docs/resume-check.md)"
     )
     return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
 

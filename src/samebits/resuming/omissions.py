@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.resuming.align import state_before
 from samebits.resuming.log import before_step, steps_before
 from samebits.resuming.place_in_data import generator_name
 from samebits.resuming.results import Omission
+from samebits.resuming.trained import optimizer_steps
 from samebits.resuming.variables import wrong_variables
 
 if TYPE_CHECKING:
@@ -20,7 +22,14 @@ if TYPE_CHECKING:
 
 _NAMED = 3
 # Of schedules and scalers, what says no more than the rest, or is another after loading though all is well.
-_NO_MATTER = ("step_count", "get_lr_called_within_step", "is_initial", "init_scale", "init_growth_tracker", "verbose")
+_NO_MATTER = (
+    "step_count",
+    "get_lr_called_within_step",
+    "is_initial",
+    "init_scale",
+    "init_growth_tracker",
+    "verbose",
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +75,7 @@ def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset
     state = state_before(whole, record, at.due.step)
     found = [
         *_parameters(at), *_tensors(state, at, "buffer"), *_tensors(state, at, "optimizer"), *_settings(at),
-        *_generators(whole, at),
+        *_generators(whole, record, at),
     ]  # fmt: skip
     return [*found, *wrong_variables(whole, at.due, at.found, at.initial, contents)]
 
@@ -96,7 +105,11 @@ def _tensors(state: dict[tuple[str, str], str], at: Boundary, role: str) -> list
         text = f"{len(other)} of {len(due)} buffers are not those before step {at.due.step}: {_list(other)}"
         return [Omission("buffers", text + _are_initial(at, role, other))] if wrong else []
     if absent and not found:
-        return [Omission("optimizer", f"the optimizer's state is not restored: it has none, where {_list(absent)} were")]
+        return [
+            Omission(
+                "optimizer", f"the optimizer's state is not restored: it has none, where {_list(absent)} were"
+            )
+        ]
     if absent or other:
         text = f"{len(absent) + len(other)} of {len(due)} values of the optimizer's state are not restored"
         return [Omission("optimizer", f"{text}: {_list([*absent, *other])}")]
@@ -131,21 +144,42 @@ def _kind(name: str) -> str:
     return "scaler" if name.startswith("GradScaler") else "schedule"
 
 
-def _generators(whole: WholeRun, at: Boundary) -> list[Omission]:
-    wrong = {name for name, state in at.due.generators.items() if at.found.generators.get(name, state) != state}
+def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
+    wrong = {
+        name for name, state in at.due.generators.items() if at.found.generators.get(name, state) != state
+    }
     if not wrong:
         return []
     used, seen = _history(whole, at, wrong)
+    ends = _at_the_end(record, at.due.step)
     return [
-        Omission("generator", f"{generator_name(name)} is not restored{seen.get(name, '')}")
+        Omission("generator", f"{generator_name(name)} {_where(name, at, ends, seen)}")
         for name in at.due.generators
         if name in wrong & used
     ]
 
 
+def _where(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, str]) -> str:
+    if ends.get(name) == at.found.generators[name]:
+        return (
+            f"is as it was at the end of step {at.due.step - 1}, where the whole run had drawn from it"
+            " since: restored"
+            " too late, after the batch was drawn, or the draws are missing"
+        )
+    return f"is not restored{seen.get(name, '')}"
+
+
+def _at_the_end(record: Record, step: int) -> dict[str, str]:
+    """The states of the generators at the end of the step before one; empty before the first."""
+    before = next(islice(optimizer_steps(record), step - 1, None), None) if step else None
+    return {} if before is None else {name: state[:8].hex() for name, state in before.generators.items()}
+
+
 def idle_generators(whole: WholeRun, at: Boundary) -> list[str]:
     """Generators that were not restored and that the whole run never drew from after that step."""
-    wrong = {name for name, state in at.due.generators.items() if at.found.generators.get(name, state) != state}
+    wrong = {
+        name for name, state in at.due.generators.items() if at.found.generators.get(name, state) != state
+    }
     used, _ = _history(whole, at, wrong) if wrong else (set(), {})
     return [name for name in at.due.generators if name in wrong - used]
 

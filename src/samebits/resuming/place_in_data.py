@@ -71,7 +71,8 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
         if due.indices == got.indices:
             return Omission(
                 "augmentation",
-                f"the samples are those that were due ({_numbers(due.indices)}), their contents are not: what the"
+                f"the samples are those that were due ({_numbers(due.indices)}), their contents are not:"
+                " what the"
                 " data set or its transforms draw is not as it was",
                 _drawn_in(other.lines, got, passes),
             )
@@ -81,7 +82,8 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
             return Omission("data", found.text + ", with other contents (augmentation)", found.evidence)
         return Omission(
             "data",
-            f"the order is another one: samples {_numbers(got.indices)} came where {_numbers(due.indices)} were"
+            f"the order is another one: samples {_numbers(got.indices)} came where {_numbers(due.indices)}"
+            " were"
             f" due ({_position(due)})",
             passes,
         )
@@ -90,16 +92,18 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
 
 
 def _misplaced(due: Batch, found: Batch) -> Omission:
-    evidence = ""
+    evidence, is_next = "", found.step == due.step + 1
     if found.step < due.step:
-        text = f"the batch is that of step {found.step} again ({_position(found)}), where {_position(due)} was due"
+        text = (
+            f"the batch is that of step {found.step} again ({_position(found)}), where {_position(due)} was"
+        )
+        text += " due"
         if found.step == due.step - 1:
             evidence = "as if the position was saved before the step and the parameters after it"
     elif found.step > due.step:
-        more = "" if found.step == due.step + 1 else ", and those up to there,"
-        are = "are" if more else "is"
-        text = f"the batch is that of step {found.step} ({_position(found)}): {_position(due)}{more} {are} left out"
-        if found.step == due.step + 1:
+        out = "is left out" if is_next else "and those up to there are left out"
+        text = f"the batch is that of step {found.step} ({_position(found)}): {_position(due)} {out}"
+        if is_next:
             evidence = "as if the parameters were saved before `Optimizer.step` and the position after it"
     else:
         text = f"the batch is {_position(found)}, where {_position(due)} was due"
@@ -120,7 +124,7 @@ def _by_parts(
             " other contents, so what the data set or its transforms draw is not as it was"
         )
         return Omission("augmentation", text, drawn)
-    text = f"the batch is none that the whole run ever had ({_position(batch)} was due): another order, or augmentation"
+    text = f"the batch is none that the whole run had ({_position(batch)} was due): other samples or contents"
     return Omission("data", text, passes)
 
 
@@ -131,10 +135,11 @@ def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[str, ...]) -> tupl
         return ()
     if passes:
         return (*passes, "the workers' seeds come from there")
-    return (
-        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which began anew from the same"
-        " seeds: the draws for the samples before were not made again",
+    line = (
+        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which began anew from"
+        " the same seeds: the draws for the samples before were not made again"
     )
+    return (line,)
 
 
 def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[str, ...]:
@@ -145,10 +150,11 @@ def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batc
     name = LOADERS if LOADERS in a.generators else "torch"
     if a.generators.get(name) == b.generators.get(name):
         return ()
-    return (
-        f"{generator_name(name)} stood elsewhere when the loader's iterator was made than at the begin of that pass"
-        " in the whole run",
+    line = (
+        f"{generator_name(name)} stood elsewhere when the loader's iterator was made than at the begin of"
+        " that pass in the whole run"
     )
+    return (line,)
 
 
 def _begin(passes: Sequence[Pass], batch: Batch) -> Pass | None:
@@ -181,7 +187,11 @@ def _names(names: list[str]) -> str:
 
 def generator_name(name: str) -> str:
     """A generator in words."""
-    words = {"torch": "torch's CPU generator", "python": "Python's `random`", "numpy": "NumPy's global generator"}
+    words = {
+        "torch": "torch's CPU generator",
+        "python": "Python's `random`",
+        "numpy": "NumPy's global generator",
+    }
     if name == LOADERS:
         return "the loader's own generator"
     return words.get(name, f"torch's generator of {name}")

@@ -19,8 +19,8 @@ class ResumeRequest:
 
     Args:
         target: the script or module and its arguments; `{run}` in them is the run's own folder.
-        resume_args: words that a resumed run has after those; `{newest:PATTERN}`, `{run}` and `{step}` in them
-            are filled in (see `placeholders`).
+        resume_args: words that a resumed run has after those; `{newest:PATTERN}`, `{run}` and `{step}` in
+            them are filled in (see `placeholders`).
         folder: where records, and while it lasts the copy of the working folder, go.
         source: the working folder that each run gets a copy of.
         share: paths in it that all runs use together, through a link, in place of a copy.

@@ -16,8 +16,8 @@ class Omission:
     """Something that was not as in the whole run when the resumed run made its first step.
 
     Args:
-        what: `parameters`, `buffers`, `optimizer`, `hyperparameters`, `schedule`, `scaler`, `generator`, `data`,
-            `augmentation`, `gradients` or `variables`.
+        what: `parameters`, `buffers`, `optimizer`, `hyperparameters`, `schedule`, `scaler`, `generator`,
+            `data`, `augmentation`, `gradients` or `variables`.
         text: what it is, and how it differs.
         evidence: further lines.
     """

@@ -32,9 +32,10 @@ def wrong_variables(
         initial: what the whole run had before its first step.
         contents: short digests of the tensors of the resumed run's batches.
     """
+    theirs = found.variables
     wrong = {
         name: text for name, text in due.variables.items()
-        if found.variables.get(name, text) != text and found.variables[name].rpartition(" ")[2] not in contents
+        if theirs.get(name, text) != text and theirs[name].rpartition(" ")[2] not in contents
     }  # fmt: skip
     if not wrong:
         return []

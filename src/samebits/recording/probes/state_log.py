@@ -9,7 +9,6 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
-from samebits.recording.events import TensorInfo
 from samebits.recording.probes.batch_log import BatchLog
 from samebits.recording.probes.training_facts import TrainingFacts
 from samebits.recording.probes.variables import Variables
@@ -18,6 +17,7 @@ from samebits.recording.state_log import StateLog
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from samebits.recording.events import TensorInfo
     from samebits.recording.probes.rng import RngProbe
     from samebits.recording.probes.state import StateTracker
     from samebits.recording.recorder import Recorder

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.live import family_of, read
 from samebits.digest import digest_bytes, digest_many
-from samebits.hooks.frames import USER, FrameRanks
+from samebits.hooks.frames import LIBRARY, USER, FrameRanks
 from samebits.recording.recorder import is_tensor
 from samebits.torch_private import is_virtual, version_of
 
@@ -36,6 +36,7 @@ class Variables:
     def __init__(self) -> None:
         self._ranks = FrameRanks()
         self._last: dict[str, str] = {}
+        self._own: dict[str, bool] = {}  # by module
         self._digests: dict[int, tuple[weakref.ref[Any], int, int, str]] = {}  # by id: version, address, text
 
     def changes(self, frame: FrameType | None) -> dict[str, str | None]:
@@ -52,7 +53,7 @@ class Variables:
 
     def _collect(self, frame: FrameType | None) -> dict[str, str]:
         found: dict[str, str] = {}
-        waiting: deque[tuple[str, Any, int]] = deque()
+        waiting: deque[tuple[str, Any, int, bool]] = deque()
         frames = 0
         while frame is not None and frames < _MOST_FRAMES:
             if self._ranks.of(frame) == USER:
@@ -60,18 +61,31 @@ class Variables:
                 function = frame.f_code.co_name
                 prefix = "" if function == "<module>" else f"{function}: "
                 named = [(name, value) for name, value in list(frame.f_locals.items()) if name[:2] != "__"]
-                waiting += [(prefix + name, value, 0) for name, value in named]
+                waiting += [(prefix + name, value, 0, True) for name, value in named]
             frame = frame.f_back
         seen: set[int] = set()
         while waiting and len(found) < _MOST_VALUES:  # breadth first: what is nearest comes first
-            name, value, depth = waiting.popleft()
+            name, value, depth, is_own = waiting.popleft()
             text = self._text(value)
             if text is not None:
-                found.setdefault(name, text)
+                if is_own or text.startswith("generator "):
+                    found.setdefault(name, text)
             elif depth < _DEPTH and id(value) not in seen:
                 seen.add(id(value))
-                waiting += [(f"{name}{part}", item, depth + 1) for part, item in _parts(value)]
+                owns = self._is_own(type(value), is_own)
+                waiting += [(f"{name}{part}", item, depth + 1, owns) for part, item in _parts(value)]
         return found
+
+    def _is_own(self, kind: type[Any], is_own: bool) -> bool:  # noqa: FBT001 - of what holds it
+        """Whether what an object holds is the user's: of a library's objects only generators are kept."""
+        module = kind.__module__
+        if module == "builtins":
+            return is_own
+        known = self._own.get(module)
+        if known is None:
+            file = getattr(sys.modules.get(module), "__file__", None)
+            known = self._own[module] = file is None or self._ranks.rank_of_file(file) != LIBRARY
+        return known
 
     def _text(self, value: Any) -> str | None:
         """A value in short; None for what has parts or cannot be told."""
