@@ -40,11 +40,20 @@ def judge_kill(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
         whole: the run that was not killed.
         after: how many steps the killed run makes.
     """
-    kill = _killed(maker, whole, after)
-    if kill.verdict == "not_judged" and kill.reason:
-        return kill
-    before = maker.folder.listed()
-    kill = replace(kill, written=_written(maker, before))
+    kill = kill_run(maker, whole, after)
+    return kill if kill.reason else resume_run(maker, whole, kill)
+
+
+def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
+    """Resume what a killed run left in the folder, and compare.
+
+    Args:
+        maker: makes the runs.
+        whole: the run that was not killed.
+        kill: what `kill_run` gave.
+    """
+    after = kill.after
+    kill = replace(kill, written=_written(maker, maker.folder.listed()))
     try:
         run, words = maker.resumed(after)
     except NothingFoundError as error:
@@ -57,8 +66,12 @@ def judge_kill(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
     return _compared(maker, whole, kill)
 
 
-def _killed(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
-    """The killed run: it must get there, and be the same as the whole run up to there."""
+def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
+    """Make a run that is killed; it must get there, and be the same as the whole run up to there.
+
+    Returns:
+        not judged yet; with a reason if it cannot be.
+    """
     run = maker.killed(after)
     if run.status != 128 + signal.SIGKILL:
         how = _failure(run) or f"ended by itself with exit status {run.status}"

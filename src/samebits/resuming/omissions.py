@@ -152,21 +152,20 @@ def _generators(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]
         return []
     used, seen = _history(whole, at, wrong)
     ends = _at_the_end(record, at.due.step)
-    return [
-        Omission("generator", f"{generator_name(name)} {_where(name, at, ends, seen)}")
-        for name in at.due.generators
-        if name in wrong & used
-    ]
+    groups: dict[str, list[str]] = {}
+    for name in at.due.generators:
+        if name in wrong & used:
+            groups.setdefault(_where(name, at, ends, seen), []).append(generator_name(name))
+    return [Omission("generator", f"{', '.join(names)}: {where}") for where, names in groups.items()]
 
 
 def _where(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, str]) -> str:
     if ends.get(name) == at.found.generators[name]:
         return (
-            f"is as it was at the end of step {at.due.step - 1}, where the whole run had drawn from it"
-            " since: restored"
-            " too late, after the batch was drawn, or the draws are missing"
+            f"as at the end of step {at.due.step - 1}, where the whole run had drawn since: restored too late"
+            " (after the batch was drawn), or those draws are missing"
         )
-    return f"is not restored{seen.get(name, '')}"
+    return f"not restored{seen.get(name, '')}"
 
 
 def _at_the_end(record: Record, step: int) -> dict[str, str]:
@@ -192,12 +191,12 @@ def _history(whole: WholeRun, at: Boundary, wrong: set[str]) -> tuple[set[str], 
         for name in wrong:
             state = found.generators.get(name)
             if found.step == 0 and state == at.found.generators[name]:
-                seen.setdefault(name, ": it is as at the start of the script")
+                seen.setdefault(name, ": as at the start of the script")
     for before in steps_before(whole.log):
         for name in wrong:
             state = before.generators.get(name)
             if state == at.found.generators[name] and before.step != at.due.step:
-                seen.setdefault(name, f": it is as before step {before.step}")
+                seen.setdefault(name, f": as before step {before.step}")
             if before.step > at.due.step and state != at.due.generators[name]:
                 used.add(name)
     return used, seen
