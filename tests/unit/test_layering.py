@@ -29,6 +29,7 @@ ROOMS = (
     "comparison",
     "diagnosis",
     "verification",
+    "resuming",
     "doctor",
     "cost",
     "spread",

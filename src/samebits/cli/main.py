@@ -14,6 +14,7 @@ from samebits.cli.command import summary
 from samebits.cli.compare import CompareCommand
 from samebits.cli.cost import CostCommand
 from samebits.cli.doctor import DoctorCommand
+from samebits.cli.resume_check import ResumeCheckCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.show import ShowCommand
@@ -36,6 +37,7 @@ _COMMANDS: tuple[Command, ...] = (
     CostCommand(),
     DoctorCommand(),
     SpreadCommand(),
+    ResumeCheckCommand(),
 )
 _EPILOG = """\
 examples:
@@ -101,7 +103,7 @@ def _run(command: Command, words: list[str]) -> int:
 
 
 def _parser() -> CommandParser:
-    lines = [f"  {command.name:9}{summary(command)}" for command in _COMMANDS]
+    lines = [f"  {command.name:13}{summary(command)}" for command in _COMMANDS]
     parser = CommandParser(
         prog="samebits",
         usage="samebits COMMAND [options]",

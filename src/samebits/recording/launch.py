@@ -63,6 +63,7 @@ class Launch:
             send both of its streams nowhere.
         stdin: descriptor of its standard input; None for this program's own.
         limit_s: seconds after which it is ended, first by SIGTERM; None for no limit.
+        folder: its working folder; None for this program's own.
     """
 
     target: Target
@@ -71,6 +72,7 @@ class Launch:
     output: str = "inherit"
     stdin: int | None = None
     limit_s: float | None = None
+    folder: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,16 @@ def launch(request: Launch) -> Outcome:
         SamebitsError: the script cannot be run (see `check_target`), or this process knows no interpreter
             (`no-interpreter`).
     """
-    check_target(request.target.script)
+    if request.folder is None:  # else the child looks from there
+        check_target(request.target.script)
     environment = {**os.environ, **request.environment, ENVIRONMENT_NAME: request.settings_json}
+    if request.folder is not None:
+        environment["PWD"] = request.folder  # as a shell that changes its folder does
     with _PassSignalsOn() as signals:
         child = subprocess.Popen(
             child_command(request.target),
             env=environment,
+            cwd=request.folder,
             stdin=request.stdin,
             stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
             stderr=subprocess.DEVNULL if request.output == "nothing" else None,

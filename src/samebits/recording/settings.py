@@ -38,6 +38,9 @@ class RecordingSettings:
         overlay: real path of a source file and path of the file whose text is run instead, for each file
             that a patch under trial changes (see `overlay.Overlay`).
         ranks: which process of a distributed run it is; None for a run of one process.
+        state_log: file that gets, for each optimizer step, what a step-level record does not hold: the state
+            before the step, hyperparameters, schedules, variables (see `state_log.StateLog`); empty for none.
+        kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
     """
 
     record: str
@@ -58,6 +61,8 @@ class RecordingSettings:
     pins: tuple[str, ...] = ()
     overlay: tuple[tuple[str, str], ...] = ()
     ranks: RankFacts | None = None
+    state_log: str = ""
+    kill_after: int | None = None
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""

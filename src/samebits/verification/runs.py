@@ -36,6 +36,7 @@ class Script:
         environment: variables beside the user's own.
         stdin: gives each run its standard input; None hands on this program's own.
         limit_s: seconds after which a run is ended; None for no limit.
+        folder: its working folder; None for this program's own.
     """
 
     target: Target
@@ -43,6 +44,7 @@ class Script:
     environment: Mapping[str, str] = field(default_factory=dict)
     stdin: StandardInput | None = None
     limit_s: float | None = None
+    folder: str | None = None
 
 
 def run_script(
@@ -67,7 +69,9 @@ def run_script(
     variables = {**script.environment, **perturbation.environment}
     fixed = fixed_layout(fixed=perturbation.fixed_layout)
     with fixed, script.stdin.for_run() if script.stdin else nullcontext() as stdin:
-        request = Launch(script.target, settings.to_json(), variables, script.output, stdin, script.limit_s)
+        request = Launch(
+            script.target, settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder
+        )  # fmt: skip
         outcome = launch(request)
     seconds = time.monotonic() - started
     info = close_record(Path(settings.record), outcome)

@@ -25,6 +25,7 @@ from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
 from samebits.recording.probes.spawned import SpawnProbe
 from samebits.recording.probes.state import StateTracker
+from samebits.recording.probes.state_log import StateLogProbe
 from samebits.recording.probes.substitution import Substituter
 from samebits.recording.probes.threads import ThreadProbe
 
@@ -58,10 +59,13 @@ class ProbeSet:
         optimizers = OptimizerProbe(recorder, self._boundaries.state, backward, self._boundaries)
         self._probes: list[Probe] = [registry, self._rng, BatchProbe(recorder), backward, optimizers]
         self._probes += [ReadProbe(recorder), SaveProbe(recorder), CompileProbe(recorder)]
-        if recorder.settings.ranks is not None:
-            self._probes.append(RankProbe(recorder, self._boundaries.state, registry))
+        settings, state = recorder.settings, self._boundaries.state
+        if settings.ranks is not None:
+            self._probes.append(RankProbe(recorder, state, registry))
         self._spawned = SpawnProbe(recorder)
         self._probes.append(self._spawned)
+        if settings.state_log or settings.kill_after is not None:
+            self._probes.append(StateLogProbe(recorder, state, self._rng))  # its hooks come after the others
         self._substituter: Substituter | None = None
         if recorder.settings.substitution is not None:
             self._substituter = Substituter(recorder, recorder.settings.substitution)

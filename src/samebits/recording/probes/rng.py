@@ -57,7 +57,12 @@ class RngProbe:
 
     def record_states(self) -> None:
         """Record the digest of every generator's state."""
-        recorder, torch = self._recorder, self._torch
+        names, digests = self.states()
+        self._recorder.event("rng", "state", None, self._layout(names), digests, ())
+
+    def states(self) -> tuple[tuple[str, ...], bytes]:
+        """The names of the global generators, and a digest of the state of each."""
+        torch = self._torch
         names, states = ["torch", "python"], [torch.get_rng_state(), self._python_state()]
         address = numpy_state_address()
         if address is not None:
@@ -67,7 +72,7 @@ class RngProbe:
             on_devices = torch.cuda.get_rng_state_all()
             names += [f"cuda:{index}" for index in range(len(on_devices))]
             states += on_devices
-        recorder.event("rng", "state", None, self._layout(tuple(names)), digest_many(states), ())
+        return tuple(names), digest_many(states)
 
     def _python_state(self) -> Any:
         if self._python is not None:

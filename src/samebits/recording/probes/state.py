@@ -189,6 +189,10 @@ class StateTracker:
         known = chain(self._main().parameters, self._living())
         return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
 
+    def optimizers(self) -> list[Any]:
+        """The optimizers that took part or were made while recording, in that order."""
+        return [o for o in (reference() for reference in list(self._optimizers.values())) if o is not None]
+
     def optimizer(self, optimizer: Any) -> Part:
         """The state of one optimizer, in the order in which it was made."""
         values = [value for state in optimizer.state.values() for value in state.values()]

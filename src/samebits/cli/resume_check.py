@@ -1,0 +1,145 @@
+"""`samebits resume-check`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.control_options import add_control_options, control_of, control_variables
+from samebits.cli.progress import Phases
+from samebits.cli.run import wants_progress
+from samebits.cli.script_parser import ScriptParser, seconds, whole_number
+from samebits.cli.terminal import style_of, write
+from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
+from samebits.report import resume_json, resume_text
+from samebits.resuming import ResumeRequest, resume_check
+from samebits.resuming.placeholders import split_words
+from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
+from samebits.verification.place import check_target
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from samebits.resuming.results import ResumeCheck
+
+_STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
+
+
+class ResumeCheckCommand:
+    """Kill a script at exact steps, resume it, and say what it did not restore.
+
+    The script is run whole, then in a fresh copy of the working folder up to a step at which it is killed
+    (SIGKILL), then resumed by the same command with the words of --resume-args after it. The step at which
+    it goes on is found by its parameters; from there every step is compared with the whole run, bit for bit.
+    Exit status: 0 identical, 1 different, 2 could not judge.
+
+    In --resume-args, {newest:ckpt/*.pt} is the file (or folder) that matches and was changed last, {step} the
+    number of steps before the kill, and {run} the run's folder, also in the arguments of the script.
+
+    Examples:
+      samebits resume-check --resume-args "--resume last.pt" train.py --epochs 2
+      samebits resume-check --resume-args "--resume {newest:ckpt/*.pt}" --kill-at 3,7 train.py
+      samebits resume-check --resume-args "" train.py       # resumes by itself
+      samebits resume-check --resume-args "" --kills 5 --share data train.py
+    """
+
+    name = "resume-check"
+    judges = True
+    render_error = staticmethod(resume_json.render_error)
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `resume-check`."""
+        before, after = description(self)
+        parser = ScriptParser(
+            prog="samebits resume-check",
+            usage="samebits resume-check --resume-args WORDS [options] SCRIPT|-m MODULE [arguments]",
+            description=before,
+            epilog=after,
+            dashed=("--resume-args",),
+        )
+        parser.add_argument(
+            "--resume-args", required=True, metavar="WORDS",
+            help="what a resumed run has after the script's arguments, split as by a shell; empty if the "
+            "script resumes by itself",
+        )  # fmt: skip
+        parser.add_argument(
+            "--kill-at", type=_numbers, default=(), metavar="N,...",
+            help="kill right after so many optimizer steps; one killed and one resumed run for each "
+            "(default: two that suit the number of steps)",
+        )  # fmt: skip
+        parser.add_argument(
+            "--kills", type=whole_number(1), metavar="N", help="kill after N numbers of steps drawn at random"
+        )
+        parser.add_argument(
+            "--share", action="append", default=[], metavar="PATH",
+            help="a file or folder in the working folder that all runs use together, such as data (default: "
+            "each run has a copy of everything)",
+        )  # fmt: skip
+        parser.add_argument("--steps", type=whole_number(2), metavar="N", help="stop each run after N steps")
+        parser.add_argument(
+            "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after so much time"
+        )
+        parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
+        add_control_options(parser)
+        parser.add_argument(
+            "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-resume-N)"
+        )
+        parser.add_argument("--quiet", action="store_true", help="do not show what the script prints")
+        parser.add_argument("--verbose", action="store_true", help="show each kill in full, and every run")
+        parser.add_argument(
+            "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
+        )
+        return parser.parse_command(arguments)
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the script as often as it takes and print what was found."""
+        if options.kill_at and options.kills:
+            raise SamebitsError("--kill-at and --kills were both given; expected one of them", slug="usage")
+        check_target(options.target)
+        live = wants_progress(options)
+        control = control_of(options)
+        request = ResumeRequest(
+            target=options.target,
+            resume_args=split_words(options.resume_args),
+            folder=_folder(options),
+            source=Path(os.getcwd()),
+            share=tuple(options.share),
+            kill_after=options.kill_at,
+            kills=options.kills,
+            steps=options.steps,
+            output="nothing" if options.quiet else "stderr" if options.json else "inherit",
+            progress=live and not options.quiet,
+            control=control,
+            environment=control_variables(control),
+            budget=options.budget,
+        )
+        result = resume_check(request, announce=Phases(sys.stderr))
+        return _printed(result, options)
+
+
+def _printed(result: ResumeCheck, options: argparse.Namespace) -> int:
+    if options.json:
+        write(resume_json.render(result), sys.stdout)
+    else:
+        folder = os.getcwd()
+        write(resume_text.render(result, style_of(sys.stdout), folder, verbose=options.verbose), sys.stdout)
+    if result.interrupted:
+        raise KeyboardInterrupt
+    return _STATUS[result.verdict]
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """The type of `--kill-at`."""
+    parse = whole_number(1)
+    return tuple(parse(part.strip()) for part in text.split(","))
+
+
+def _folder(options: argparse.Namespace) -> Path:
+    """A folder that holds no record of an earlier check."""
+    if options.keep is not None:
+        return Path(options.keep)
+    return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-resume")

@@ -1,0 +1,170 @@
+"""What the user's code holds in variables: counters, running averages, generators of its own.
+
+Evidence for what a resumed run did not restore; nothing is judged by it. What is looked at is read without
+running the user's code: exact types, and the attributes that an object itself holds.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.live import family_of, read
+from samebits.digest import digest_bytes, digest_many
+from samebits.hooks.frames import LIBRARY, USER, FrameRanks
+from samebits.recording.recorder import is_tensor
+from samebits.torch_private import is_virtual, version_of
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+_MOST_FRAMES, _MOST_VALUES, _DEPTH = 8, 2000, 4
+_MOST_ITEMS, _MOST_NUMBERS = 32, 10_000  # of a container: looked into; of plain numbers: digested
+_MOST_BYTES = 1 << 26  # of a tensor
+_PLAIN = (int, float, bool, complex, type(None))
+_LOADER_PARTS = ("dataset", "sampler", "batch_sampler", "generator")
+# Of these, either the state has them already, or what they hold is nothing to restore.
+_PASSED_OVER = ("builtins", "argparse", "logging", "threading", "pathlib", "torch", "numpy", "functools")
+_TORCH_PARTS = ("torch.utils.data", "torch.optim.swa_utils")
+
+
+class Variables:
+    """Finds the variables of the frames of user code on the stack."""
+
+    def __init__(self) -> None:
+        self._ranks = FrameRanks()
+        self._last: dict[str, str] = {}
+        self._own: dict[str, bool] = {}  # by module
+        self._digests: dict[int, tuple[weakref.ref[Any], int, int, str]] = {}  # by id: version, address, text
+
+    def changes(self, frame: FrameType | None) -> dict[str, str | None]:
+        """What is not as it was at the last call, by name; None for what is gone.
+
+        Args:
+            frame: where to begin; the frames above it are looked at too.
+        """
+        now = self._collect(frame)
+        changed: dict[str, str | None] = {n: text for n, text in now.items() if self._last.get(n) != text}
+        changed |= dict.fromkeys(self._last.keys() - now.keys())
+        self._last = now
+        return changed
+
+    def _collect(self, frame: FrameType | None) -> dict[str, str]:
+        found: dict[str, str] = {}
+        waiting: deque[tuple[str, Any, int, bool]] = deque()
+        frames = 0
+        while frame is not None and frames < _MOST_FRAMES:
+            if self._ranks.of(frame) == USER:
+                frames += 1
+                function = frame.f_code.co_name
+                prefix = "" if function == "<module>" else f"{function}: "
+                named = [(name, value) for name, value in list(frame.f_locals.items()) if name[:2] != "__"]
+                waiting += [(prefix + name, value, 0, True) for name, value in named]
+            frame = frame.f_back
+        seen: set[int] = set()
+        while waiting and len(found) < _MOST_VALUES:  # breadth first: what is nearest comes first
+            name, value, depth, is_own = waiting.popleft()
+            text = self._text(value)
+            if text is not None:
+                if is_own or text.startswith("generator "):
+                    found.setdefault(name, text)
+            elif depth < _DEPTH and id(value) not in seen:
+                seen.add(id(value))
+                owns = self._is_own(type(value), is_own)
+                waiting += [(f"{name}{part}", item, depth + 1, owns) for part, item in _parts(value)]
+        return found
+
+    def _is_own(self, kind: type[Any], is_own: bool) -> bool:  # noqa: FBT001 - of what holds it
+        """Whether what an object holds is the user's: of a library's objects only generators are kept."""
+        module = kind.__module__
+        if module == "builtins":
+            return is_own
+        known = self._own.get(module)
+        if known is None:
+            file = getattr(sys.modules.get(module), "__file__", None)
+            known = self._own[module] = file is None or self._ranks.rank_of_file(file) != LIBRARY
+        return known
+
+    def _text(self, value: Any) -> str | None:
+        """A value in short; None for what has parts or cannot be told."""
+        kind = type(value)
+        if kind in _PLAIN:
+            return repr(value)[:80]
+        if is_tensor(value):
+            return self._tensor(value)
+        if family_of(value):
+            return f"generator {_state_text(value)}"
+        if kind.__module__ == "numpy":
+            return _array(value)
+        if kind in (list, tuple) and _MOST_ITEMS < len(value) <= _MOST_NUMBERS:
+            numbers = all(type(item) in _PLAIN for item in value)
+            return f"{kind.__name__} of {len(value)} {_short(repr(value).encode())}" if numbers else None
+        return None
+
+    def _tensor(self, value: Any) -> str:
+        """The digest of a tensor; taken again only where its version has changed."""
+        if is_virtual(value) or value.numel() * value.element_size() > _MOST_BYTES:
+            return "tensor"
+        version, address = version_of(value), value.data_ptr() if value.layout is _strided() else 0
+        known = self._digests.get(id(value))
+        if known is not None and known[0]() is value and known[1:3] == (version, address):
+            return known[3]
+        shape = "x".join(map(str, value.shape))
+        text = f"tensor {str(value.dtype).removeprefix('torch.')}[{shape}] {digest_many([value])[:8].hex()}"
+        if len(self._digests) > _MOST_VALUES:
+            self._digests.clear()
+        self._digests[id(value)] = (weakref.ref(value), version, address, text)
+        return text
+
+
+def _strided() -> Any:
+    return getattr(sys.modules["torch"], "strided")  # noqa: B009 - torch is there: no import in this module
+
+
+def _parts(value: Any) -> list[tuple[str, Any]]:
+    """What an object holds, with how it is written."""
+    kind = type(value)
+    if kind in (list, tuple):
+        return [(f"[{i}]", item) for i, item in enumerate(value)] if len(value) <= _MOST_ITEMS else []
+    if kind is dict or issubclass(kind, dict):
+        keys = list(dict.keys(value))[: 4 * _MOST_ITEMS]
+        return [(f"[{key!r}]", dict.__getitem__(value, key)) for key in keys if type(key) in (str, int)]
+    module = kind.__module__
+    if not isinstance(module, str) or issubclass(kind, type) or _is_passed_over(kind, module):
+        return []
+    try:
+        own = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return []
+    if type(own) is not dict:
+        return []
+    names = _LOADER_PARTS if module.startswith("torch.utils.data.dataloader") else list(own)
+    return [(f".{name}", own[name]) for name in names[: 4 * _MOST_ITEMS] if name in own]
+
+
+def _is_passed_over(kind: type[Any], module: str) -> bool:
+    if module.startswith(_TORCH_PARTS):
+        return False
+    if hasattr(kind, "named_parameters") or hasattr(kind, "zero_grad"):
+        return True  # modules and optimizers
+    return module.partition(".")[0] in _PASSED_OVER or module in sys.stdlib_module_names
+
+
+def _state_text(generator: Any) -> str:
+    state = read(generator)
+    data = bytes(state.tolist()) if is_tensor(state) else repr(state).encode()
+    return _short(data)
+
+
+def _array(value: Any) -> str | None:
+    if not hasattr(value, "tobytes") or value.dtype.hasobject or value.nbytes > _MOST_BYTES:
+        return None
+    if not value.shape:
+        return repr(value.item())
+    return f"array {value.dtype}{list(value.shape)} {_short(value.tobytes())}"
+
+
+def _short(data: bytes) -> str:
+    return digest_bytes(data)[:8].hex()

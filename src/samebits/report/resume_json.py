@@ -1,0 +1,71 @@
+"""A resume check as one JSON object."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samebits.hooks.frames import Site
+    from samebits.resuming.results import FirstDifference, Kill, Omission, ResumeCheck
+
+SCHEMA = 1
+
+
+def render(result: ResumeCheck) -> str:
+    """The verdict over all kills, and each of them."""
+    return json.dumps(
+        {
+            "schema": SCHEMA,
+            "verdict": result.verdict,
+            "steps": result.steps,
+            "reason": result.reason,
+            "kills": [_kill(kill) for kill in result.kills],
+            "notes": list(result.notes),
+            "final_digest": list(result.final_digest),
+            "interrupted": result.interrupted,
+        },
+        indent=2,
+        allow_nan=False,
+    )
+
+
+def render_error(message: str) -> str:
+    """What could not be judged because of an error."""
+    fields = {
+        "schema": SCHEMA,
+        "verdict": "not_judged",
+        "steps": 0,
+        "reason": message,
+        "kills": [],
+        "notes": [],
+    }
+    return json.dumps({**fields, "final_digest": ["", ""], "interrupted": False}, indent=2)
+
+
+def _kill(kill: Kill) -> dict[str, Any]:
+    return {
+        "after": kill.after,
+        "verdict": kill.verdict,
+        "reason": kill.reason or None,
+        "resume_args": list(kill.command),
+        "resumed_at": kill.resumed_at,
+        "began_anew": kill.is_fresh,
+        "identical_steps": kill.compared,
+        "first_difference": None if kill.difference is None else _difference(kill.difference),
+        "not_restored": [_omission(omission) for omission in kill.omissions],
+        "notes": list(kill.notes),
+        "written": list(kill.written),
+    }
+
+
+def _difference(found: FirstDifference) -> dict[str, Any]:
+    return {"step": found.step, "kind": found.kind, "text": found.text, "site": _site(found.site)}
+
+
+def _omission(found: Omission) -> dict[str, Any]:
+    return {"what": found.what, "text": found.text, "evidence": list(found.evidence)}
+
+
+def _site(site: Site | None) -> dict[str, Any] | None:
+    return None if site is None else {"file": site.file, "line": site.line, "function": site.function}

@@ -1,0 +1,174 @@
+"""A resume check for people: each kill in a line, then what was not restored."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from samebits.report.source import place, source_line
+from samebits.report.style import Style, number, printable
+
+if TYPE_CHECKING:
+    from samebits.resuming.results import Kill, Omission, ResumeCheck
+
+_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_LABEL = 16  # columns before the text of a row
+_MOST_NOTES = 4
+_KIND_WORDS = {
+    "batch": "a batch of the DataLoader", "loss": "the loss", "grad": "the gradients",
+    "step": "the state after the step", "read": "a value read out of torch", "save": "a saved value",
+    "steps": "the number of steps", "start": "before the first step",
+}  # fmt: skip
+
+
+def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = False) -> str:
+    """The whole report.
+
+    Args:
+        result: what was found.
+        style: width and colour.
+        folder: the working folder; paths below it are shown without it.
+        verbose: each kill in full, and every run.
+    """
+    word = result.verdict.replace("_", " ")
+    lines = style.wrap(f"{word}: {printable(_headline(result))}", hanging=2)
+    lines[0] = style.paint(word, "bold", _COLOURS[result.verdict]) + lines[0][len(word) :]
+    if result.kills:
+        lines += ["", *_table(result.kills, style)]
+    shown: list[Kill] = []
+    for kill in result.kills:
+        if kill.difference is None:
+            continue
+        like = next((other for other in shown if _alike(other, kill)), None)
+        if like is None or verbose:
+            shown.append(kill)
+            lines += ["", *_different(kill, style, folder)]
+    lines += _notes(result, style, verbose=verbose)
+    lines += ["", *_runs(result, style, folder)]
+    if verbose:
+        lines += [
+            f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}" for run in result.runs
+        ]
+    return "\n".join(lines)
+
+
+def _headline(result: ResumeCheck) -> str:
+    if result.verdict == "identical":
+        total = sum(kill.compared for kill in result.kills)
+        return f"{result.reason}, {number(total)} steps compared"
+    return result.reason
+
+
+def _table(kills: tuple[Kill, ...], style: Style) -> list[str]:
+    head = f"  {'killed after':>12}  {'goes on at':>10}  {'identical':>9}  result"
+    lines = [style.paint(head, "dim")]
+    for kill in kills:
+        start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
+        same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
+        left = f"  {f'{kill.after} step' + ('' if kill.after == 1 else 's'):>12}  {start:>10}  {same:>9}  "
+        word, more = kill.verdict.replace("_", " "), _result(kill)
+        wrapped = style.wrap(word + more, indent=len(left))
+        first = left + style.paint(word, _COLOURS[kill.verdict]) + wrapped[0][len(left) + len(word) :]
+        lines += [first, *wrapped[1:]]
+    return lines
+
+
+def _result(kill: Kill) -> str:
+    if kill.verdict == "not_judged":
+        return f": {printable(kill.reason)}"
+    if kill.is_fresh:
+        return ", but it began anew: nothing was resumed"
+    if kill.difference is not None and kill.difference.step is not None:
+        return f" from step {kill.difference.step} on"
+    return ""
+
+
+def _alike(a: Kill, b: Kill) -> bool:
+    """Whether two kills show the same omissions."""
+    return [o.what for o in a.omissions] == [o.what for o in b.omissions] and a.difference is not None
+
+
+def _different(kill: Kill, style: Style, folder: str) -> list[str]:
+    found = kill.difference
+    if found is None:
+        return []
+    title = f"killed after {kill.after} step{'' if kill.after == 1 else 's'}"
+    where = f"step {found.step}, " if found.step is not None else ""
+    lines = style.wrap(f"{title}: first difference at {where}{_KIND_WORDS[found.kind]}", hanging=2)
+    lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
+    if found.site is not None:
+        lines.append("  " + style.paint(place(found.site, folder), "dim"))
+        text = source_line(found.site)
+        if text:
+            room = style.width - 6
+            lines.append(
+                "    > " + style.paint(text if len(text) <= room else text[: room - 3] + "...", "bold")
+            )
+    lines += ["", *_row("what differs", found.text, style)]
+    if not kill.omissions:
+        lines += _row(
+            "not restored",
+            "nothing that samebits looks at: parameters, buffers, optimizer, hyperparameters, schedules,"
+            " generators and batches are as they were",
+            style,
+        )
+    for index, omission in enumerate(kill.omissions):
+        lines += _omission("not restored" if index == 0 else "", omission, style)
+    for note in kill.notes:
+        lines += _row("note", note, style)
+    if kill.is_fresh:
+        files = ", ".join(kill.written[:_MOST_NOTES]) or "none"
+        lines += _row("began anew", f"nothing was resumed; files that the killed run left: {files}", style)
+    return lines
+
+
+def _omission(label: str, omission: Omission, style: Style) -> list[str]:
+    lines = _row(label, f"- {omission.what}: {omission.text}", style)
+    for evidence in omission.evidence:
+        lines += _row("", f"  {evidence}", style)
+    return lines
+
+
+def _row(label: str, text: str, style: Style) -> list[str]:
+    hanging = _LABEL + 2 if text.startswith(("- ", "  ")) else _LABEL
+    first = hanging if text.startswith("  ") else _LABEL
+    wrapped = style.wrap(printable(text.strip()), indent=first, hanging=hanging)
+    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
+
+
+def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
+    notes = [*result.notes]
+    for kill in result.kills:
+        if kill.difference is None:
+            lines_of = [
+                *kill.notes,
+                *(f"not restored, but it made no difference: {o.text}" for o in kill.omissions),
+            ]
+            notes += [f"killed after {kill.after} steps: {line}" for line in lines_of]
+    lines = [""] if notes else []
+    for note in notes if verbose else notes[:_MOST_NOTES]:
+        lines += style.wrap(f"note: {printable(note)}", hanging=6)
+    if not verbose and len(notes) > _MOST_NOTES:
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
+    return lines
+
+
+def _runs(result: ResumeCheck, style: Style, folder: str) -> list[str]:
+    points = ",".join(str(kill.after) for kill in result.kills)
+    rows = [("whole run", f"{number(result.steps)} steps")]
+    if result.verdict == "identical":
+        rows.append(("final digest", result.final_digest[0]))
+    rows.append(
+        (
+            "runs",
+            f"{len(result.runs)} in {result.seconds:.0f} s" + (f" (--kill-at {points})" if points else ""),
+        )
+    )
+    if result.runs:
+        rows.append(("records", _shown(os.path.dirname(result.runs[0].record), folder)))
+    return [line for label, text in rows for line in _row(label, text, style)]
+
+
+def _shown(path: str, folder: str) -> str:
+    inside = os.path.relpath(path, folder)
+    return printable(path if inside.startswith("..") else inside)

@@ -1,0 +1,143 @@
+"""A fresh copy of the working folder for each run, so that no run finds what another has written."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+_LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
+_MOST_FILES = 200_000
+_SHOWN = 3
+
+
+class WorkingFolder:
+    """Makes copies of a folder at one place, one at a time.
+
+    All runs find their files under the same path, so that no path makes a difference. Left out are version
+    control, caches, virtual environments and the records of samebits. Symbolic links stay links.
+
+    Args:
+        source: the folder.
+        place: where the copy is.
+        share: paths in the folder that become links to the originals.
+        most_bytes: a larger one is refused.
+
+    Raises:
+        SamebitsError: `resume-share`: a shared path is not in the folder.
+    """
+
+    def __init__(self, source: Path, place: Path, share: Collection[str], most_bytes: int) -> None:
+        self.source = Path(os.path.realpath(source))
+        self.place = place.absolute()
+        self._share = {self._inside(path) for path in share}
+        self._most_bytes = most_bytes
+
+    def check(self) -> None:
+        """Refuse a folder that is too large to be copied again and again.
+
+        Raises:
+            SamebitsError: `resume-folder-large`.
+        """
+        sizes: dict[str, int] = {}
+        for files, path in enumerate(self._files(), 1):
+            top = os.path.relpath(path, self.source).split(os.sep)[0]
+            sizes[top] = sizes.get(top, 0) + os.lstat(path).st_size
+            if files > _MOST_FILES or sum(sizes.values()) > self._most_bytes:
+                largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
+                message = (
+                    f"{self.source} holds more than {self._most_bytes / 1e9:.1f} GB or {_MOST_FILES} files,"
+                    " and each run gets a copy of it; give what the script only reads by --share, such as"
+                    f" `--share {largest[0]}` (largest: {', '.join(largest)}), or run in a smaller folder"
+                )
+                raise SamebitsError(message, slug="resume-folder-large")
+
+    def renew(self) -> None:
+        """Put a fresh copy at the place."""
+        self.remove()
+        self._copy(self.source, self.place)
+
+    def remove(self) -> None:
+        """Take the copy away; links in it are removed, not what they lead to."""
+        if os.path.lexists(self.place):
+            shutil.rmtree(self.place)
+
+    def listed(self) -> dict[str, tuple[int, int]]:
+        """Size and time of change (ns) of each file in the copy, by its path below it."""
+        found = {}
+        for folder, _, names in os.walk(self.place):
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    facts = os.lstat(path)
+                except OSError:  # a temporary file of a process that still ends
+                    continue
+                if stat.S_ISREG(facts.st_mode) and name[-4:] != ".pyc":
+                    found[os.path.relpath(path, self.place)] = (facts.st_size, facts.st_mtime_ns)
+        return found
+
+    def original(self, path: str) -> str:
+        """The path in the user's own folder of a file in the copy."""
+        inside = os.path.relpath(path, self.place)
+        return path if inside.startswith(os.pardir) else str(self.source / inside)
+
+    def copied(self, path: str) -> str:
+        """The path in the copy of a file in the user's own folder, if it is absolute and in there."""
+        if not os.path.isabs(path):
+            return path
+        inside = os.path.relpath(os.path.realpath(path), self.source)
+        return path if inside.startswith(os.pardir) else str(self.place / inside)
+
+    def _inside(self, path: str) -> str:
+        full = os.path.normpath(os.path.join(self.source, path))
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir) or inside == os.curdir or not os.path.lexists(full):
+            message = f"--share {path}: expected a file or folder in {self.source}, found none"
+            raise SamebitsError(message, slug="resume-share")
+        return inside
+
+    def _is_left_out(self, path: str, name: str) -> bool:
+        return (
+            name in _LEFT_OUT or path == str(self.place) or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
+        )
+
+    def _files(self) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.source):
+            inside = os.path.relpath(folder, self.source)
+            folders[:] = [
+                name for name in folders
+                if not self._is_left_out(os.path.join(folder, name), name)
+                and os.path.normpath(os.path.join(inside, name)) not in self._share
+            ]  # fmt: skip
+            yield from (
+                os.path.join(folder, name)
+                for name in names
+                if os.path.normpath(os.path.join(inside, name)) not in self._share
+            )
+
+    def _copy(self, source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        for entry in os.scandir(source):
+            path, made = Path(entry.path), target / entry.name
+            if os.path.relpath(entry.path, self.source) in self._share:
+                made.symlink_to(path)
+            elif entry.is_symlink():
+                made.symlink_to(os.path.join(source, os.readlink(entry.path)))
+            elif entry.is_dir():
+                if not self._is_left_out(entry.path, entry.name):
+                    self._copy(path, made)
+            elif entry.is_file():
+                shutil.copy2(path, made)
+        shutil.copystat(source, target)
+
+
+def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:
+    """The paths of what `listed` gave, the last changed first."""
+    return sorted(files, key=lambda path: (-files[path][1], path))

@@ -1,0 +1,116 @@
+"""The runs of one resume check, each in a fresh copy of the working folder or in what a kill left."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.recording.settings import RecordingSettings
+from samebits.resuming.folder import WorkingFolder
+from samebits.resuming.placeholders import fill_in
+from samebits.verification.naming import SUFFIX
+from samebits.verification.place import check_place
+from samebits.verification.runs import Script, run_script
+from samebits.verification.stdin import StandardInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from samebits.recording.runner import Target
+    from samebits.resuming.request import ResumeRequest
+    from samebits.verification.results import ScriptRun
+
+_LEAST_LIMIT_S, _LIMIT_RUNS = 60.0, 4
+_FOLDER = "folder"
+
+
+class RunMaker:
+    """Makes the runs and remembers them.
+
+    Args:
+        request: what is checked.
+        announce: told what is about to run.
+
+    Raises:
+        SamebitsError: the working folder cannot be copied, or records cannot be written.
+    """
+
+    def __init__(self, request: ResumeRequest, announce: Callable[[str], None]) -> None:
+        self.request = request
+        self._announce = announce
+        self._runs: list[ScriptRun] = []
+        self._stdin = StandardInput()
+        place = request.folder.absolute() / _FOLDER
+        self.folder = WorkingFolder(request.source, place, request.share, request.most_bytes)
+        self.folder.check()
+        check_place(self.record("whole"))
+
+    @property
+    def runs(self) -> tuple[ScriptRun, ...]:
+        """What was run so far."""
+        return tuple(self._runs)
+
+    def record(self, name: str) -> Path:
+        """Where the record of a run is."""
+        return self.request.folder.absolute() / f"{name}{SUFFIX}"
+
+    def log(self, name: str) -> Path:
+        """Where the state log of a run is."""
+        return self.request.folder.absolute() / f"{name}.states"
+
+    def clean(self) -> None:
+        """Remove the copy of the working folder."""
+        self.folder.remove()
+
+    def whole(self) -> ScriptRun:
+        """Run it whole."""
+        self._announce("the whole run")
+        self.folder.renew()
+        return self._run("whole", "whole", RecordingSettings(""), ())
+
+    def again(self, steps: int) -> Path | None:
+        """Run it whole again up to a step; gives its record, None if it left none."""
+        self._announce(f"the whole run again, {steps} steps: does it repeat?")
+        self.folder.renew()
+        settings = RecordingSettings("", kill_after=steps)
+        run = self._run("again", "again", settings, ())
+        return self.record("again") if run.info is not None else None
+
+    def killed(self, after: int) -> ScriptRun:
+        """Run it up to a step, and kill it there."""
+        self._announce(f"a run that is killed after {after} step{'' if after == 1 else 's'}")
+        self.folder.renew()
+        return self._run(f"killed-{after}", "killed", RecordingSettings("", kill_after=after), ())
+
+    def resumed(self, after: int) -> tuple[ScriptRun, tuple[str, ...]]:
+        """Resume what was killed; gives the command too.
+
+        Raises:
+            NothingFoundError: a placeholder finds nothing.
+        """
+        words = fill_in(self.request.resume_args, self.folder.place, after)
+        self._announce(f"resumed: {' '.join(words) or 'the same command'}")
+        run = self._run(f"resumed-{after}", "resumed", RecordingSettings(""), words)
+        return run, words
+
+    def _run(self, name: str, purpose: str, settings: RecordingSettings, words: tuple[str, ...]) -> ScriptRun:
+        request = self.request
+        settings = replace(
+            settings, record=str(self.record(name)), overwrite=True, state_log=str(self.log(name)),
+            max_steps=request.steps, progress=request.progress, control=request.control,
+        )  # fmt: skip
+        limit = None if not self._runs else max(_LEAST_LIMIT_S, _LIMIT_RUNS * self._runs[0].seconds)
+        script = Script(
+            self._target(words), request.output, request.environment, self._stdin, limit,
+            str(self.folder.place),
+        )  # fmt: skip
+        run = run_script(script, settings, purpose=purpose)
+        self._runs.append(run)
+        return run
+
+    def _target(self, words: tuple[str, ...]) -> Target:
+        target, folder = self.request.target, self.folder
+        script = None if target.script is None else folder.copied(target.script)
+        arguments = tuple(word.replace("{run}", str(folder.place)) for word in target.arguments)
+        return replace(target, script=script, arguments=(*arguments, *words))
