@@ -2,13 +2,13 @@
 
     python bench/resume.py                      # every tool that is installed; half an hour on 2 cores
     python bench/resume.py samebits grain       # these
-    python bench/resume.py --points 3           # fewer moments of resuming for samebits (others: --peer-points)
+    python bench/resume.py --points 3           # fewer moments of resuming, of samebits
 
 One rig for all (`bench/resume_tools/rig.py`): 64 samples, global batches of 8, 2 epochs; each sample gives
 its index and three draws. A cell says `same` or what is left of it, first of the order, then of the draws of
-each sample: `same 16/128` is the same order, and 16 of 128 samples with the draws that they had. `set` is the same
-samples in each global batch, in another order; `-` means that the tool refuses or fails. Rows of resuming
-compare what is left of the run, and the final weights as `w` (same) or `W` (other ones).
+each sample: `same 16/128` is the same order, and 16 of 128 samples with the draws that they had. `set` is
+the same samples in each global batch, in another order; `-` means that the tool refuses or fails. Rows of
+resuming compare what is left of the run, and the final weights as `w` (same) or `W` (other ones).
 """
 
 from __future__ import annotations
@@ -160,9 +160,12 @@ class Runs:
     def _rank(self, rank: int, world: int) -> dict[str, str]:
         port = PORT + 50 * list(TOOLS).index(self._tool) + self._count % 50
         return {
-            "RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world),
-            "LOCAL_WORLD_SIZE": str(world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "NODE_RANK": "0", "GROUP_RANK": "0",
-        }  # fmt: skip
+            **{name: str(rank) for name in ("RANK", "LOCAL_RANK")},
+            **{name: str(world) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE")},
+            **dict.fromkeys(("NODE_RANK", "GROUP_RANK"), "0"),
+            "MASTER_ADDR": "127.0.0.1",
+            "MASTER_PORT": str(port),
+        }
 
 
 def _run_together(commands: list[list[str]], environments: list[dict[str, str]]) -> bool:

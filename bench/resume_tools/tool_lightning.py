@@ -56,7 +56,8 @@ def main() -> None:
     file = chosen.state / "last.ckpt"
     trainer = lightning.Trainer(
         max_epochs=EPOCHS, callbacks=[StopAt(chosen.stop, file)], accelerator="cpu",
-        devices=chosen.world_size, strategy="ddp" if chosen.world_size > 1 else "auto", logger=False, enable_checkpointing=False,
+        devices=chosen.world_size, strategy="ddp" if chosen.world_size > 1 else "auto",
+        logger=False, enable_checkpointing=False,
         enable_progress_bar=False, enable_model_summary=False, default_root_dir=str(chosen.state),
     )  # fmt: skip
     trainer.fit(module, loader, ckpt_path=str(file) if chosen.resume else None)

@@ -151,7 +151,7 @@ def test_generators_of_the_process_stay_where_they_are():
         {"dataset": Lines(0)},
         {"shuffle_window": 0},
     ],
-    ids=str,
+    ids="-".join,
 )
 def test_what_cannot_be_met_is_refused(options):
     with pytest.raises(SamebitsError) as caught:

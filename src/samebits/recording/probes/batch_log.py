@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from samebits.hooks.patching import Patches
-from samebits.torch_private import (
+from samebits.torch_loaders import (
     LOADER_NEXT_INDEX,
     LOADER_RESET,
     loader_iterator_class,

@@ -22,7 +22,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.patching import Patches
-from samebits.torch_private import LOADER_NEXT_INDEX, loader_iterator_class
+from samebits.torch_loaders import LOADER_NEXT_INDEX, loader_iterator_class
 from samebits.torch_private_distributed import base_seed, kept_iterator
 
 if TYPE_CHECKING:
