@@ -50,6 +50,9 @@ SOURCES = """
     pathlib.Path(".").stat()  # stat.
     resource.getrusage(resource.RUSAGE_SELF)  # resource.getrusage
     socket.socket().getsockname()  # socket.getsockname
+    open("/proc/loadavg").read()  # /proc/loadavg
+    pathlib.Path("/proc/self/stat").read_text()  # read_text
+    open("/dev/urandom", "rb").read(4)  # /dev/urandom
     glob.glob("*")  # glob
     list(pathlib.Path(".").iterdir())  # iterdir
     list(os.walk("."))  # os.scandir
@@ -70,6 +73,7 @@ QUIET = """
     random.Random(3)
     np.random.seed(3)
     np.random.default_rng(3)
+    open(__file__).read()
     time.strftime("%Y", time.gmtime(0))
     time.sleep(0)
     logging.warning("a line with a time")
@@ -83,6 +87,7 @@ UNTOUCHED = """
     from datetime import datetime
     assert pickle.loads(pickle.dumps(time.time)) is time.time
     assert copy.deepcopy(time.time) is time.time
+    assert pickle.loads(pickle.dumps(open)) is open
     assert isinstance(time.time, types.BuiltinFunctionType) and inspect.isbuiltin(os.urandom)
     print(time.time, time.time.__name__, time.time.__module__, os.listdir.__doc__[:20])
     print(inspect.signature(np.random.normal), inspect.signature(random.choice))
@@ -91,7 +96,8 @@ UNTOUCHED = """
     print(np.random.rand(), np.random.randint(99), np.random.permutation(4))
     print(type(datetime.now()), type(os.urandom(3)), sorted(os.listdir(".")), isinstance(os.getpid(), int))
     for wrong in (lambda: os.listdir("nowhere"), lambda: random.choice([]), lambda: time.time(3),
-                  lambda: os.scandir("nowhere"), lambda: np.random.rand(-1), lambda: datetime.now(3)):
+                  lambda: os.scandir("nowhere"), lambda: np.random.rand(-1), lambda: datetime.now(3),
+                  lambda: open("nowhere")):
         try:
             wrong()
         except Exception as error:

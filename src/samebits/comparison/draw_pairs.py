@@ -33,6 +33,7 @@ _CAUSES = (
     ("secrets.", "os-entropy"),
     ("tempfile.", "os-entropy"),
     ("os.urandom", "os-entropy"),
+    ("/dev/", "os-entropy"),
 )  # all others: environment
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
 _FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")

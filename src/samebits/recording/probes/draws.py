@@ -16,6 +16,7 @@ from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.recording.probes.draw_facts import watch_facts
+from samebits.recording.probes.draw_files import watch_files
 from samebits.recording.probes.draw_functions import (
     entropy,
     given,
@@ -81,6 +82,7 @@ class DrawProbe:
         imports.on_import("numpy.random", self._watch_numpy)
         imports.on_torch(self._watch_torch)
         watch_facts(self._patches, self._log, imports)
+        watch_files(self._patches, self._log)
 
     def record_end(self) -> None:
         """Record what was only counted since the last boundary."""
