@@ -77,3 +77,28 @@ def loader_fetchers() -> list[type[Any]]:
 
     kinds = (getattr(fetch, name, None) for name in ("_MapDatasetFetcher", "_IterableDatasetFetcher"))
     return [kind for kind in kinds if kind is not None and LOADER_FETCH in vars(kind)]
+
+
+# What an iterator asks for the next indices: the batch sampler, or the sampler. Without the attribute samples
+# are not keyed, with a warning.
+INDEX_SAMPLER = "_index_sampler"
+
+
+def index_sampler(loader: Any) -> Any:
+    """What a loader's iterator takes indices from; None when torch has no such attribute."""
+    return getattr(loader, INDEX_SAMPLER, None)
+
+
+def replace_index_sampler(iterator: Any, sampler: Any) -> None:
+    """Have an iterator that lives on take indices from another one in its next epoch."""
+    if hasattr(iterator, INDEX_SAMPLER):
+        iterator._index_sampler = sampler
+
+
+def kept_iterator(loader: Any) -> Any:
+    """The iterator that a DataLoader with persistent workers uses again; None when it has none.
+
+    Without the attribute, indices that were fetched ahead in an epoch that was left early are counted for the
+    next one.
+    """
+    return getattr(loader, "_iterator", None)

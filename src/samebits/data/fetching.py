@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +11,10 @@ from torch.utils.data import get_worker_info
 
 from samebits.data.shards import LaneReader, Sharded, ShardOrder, Whole
 from samebits.determinism.sample_keys import EpochKeys
-from samebits.determinism.sample_rng import SampleRng
+from samebits.determinism.sample_rng import SampleRng, surroundings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +63,8 @@ class Fetcher(ABC):
         plan: how batches are made.
     """
 
+    samebits_keyed = True  # control leaves it alone
+
     def __init__(self, dataset: Any, plan: FetchPlan) -> None:
         self.dataset, self.plan = dataset, plan
         self._rng: SampleRng | None = None
@@ -82,7 +83,7 @@ class Fetcher(ABC):
             self._keys, self._passing = EpochKeys(self.plan.seed, task.epoch), task.passing
             rng.held.look(again=True)
         rng.begin_batch()
-        with _surroundings(rng, self.plan.threads):
+        with surroundings(rng, self.plan.threads):
             return self.load(task, rng, self._keys, first=first)
 
     @abstractmethod
@@ -214,18 +215,3 @@ class WorkerStart:
             object.__setattr__(info, "dataset", info.dataset.dataset)
         if self.user is not None:
             self.user(worker)
-
-
-@contextmanager
-def _surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
-    """In the main process: what a worker has, and afterwards everything as it was."""
-    if get_worker_info() is not None:
-        yield
-        return
-    with ExitStack() as stack:
-        stack.enter_context(rng.kept())
-        before = torch.get_num_threads()
-        if before != threads:
-            torch.set_num_threads(threads)
-            stack.callback(torch.set_num_threads, before)
-        yield

@@ -89,6 +89,28 @@ class SampleRng:
 
 
 @contextmanager
+def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
+    """In the main process: what a worker has, and afterwards everything as it was; in a worker nothing.
+
+    Args:
+        rng: puts the generators back.
+        threads: how many torch has in a worker.
+    """
+    import torch
+
+    if torch.utils.data.get_worker_info() is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(rng.kept())
+        before = torch.get_num_threads()
+        if before != threads:
+            torch.set_num_threads(threads)
+            stack.callback(torch.set_num_threads, before)
+        yield
+
+
+@contextmanager
 def _scope_apart() -> Iterator[None]:
     current = PROCESS.current
     if current is None:

@@ -22,8 +22,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.patching import Patches
-from samebits.torch_loaders import LOADER_NEXT_INDEX, loader_iterator_class
-from samebits.torch_private_distributed import base_seed, kept_iterator
+from samebits.torch_loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
