@@ -161,6 +161,22 @@ def test_endless_values_are_refused(tmp_path):
             save(tmp_path / "c", value=value)
 
 
+@pytest.mark.parametrize("name", ["strict", "map_location", "rng"])
+def test_names_of_arguments_are_taken(tmp_path, name):
+    with pytest.raises(SamebitsError, match=rf"{name} cannot be saved: `load` has an argument `{name}`"):
+        save(tmp_path / "c", **{name: 1})
+
+
+def test_too_much_beside_arrays(tmp_path, monkeypatch):
+    """A header that could not be read again."""
+    save(tmp_path / "c", value=1)
+    monkeypatch.setattr("samebits.checkpoint.container.LONGEST_HEADER", 20_000)
+    with pytest.raises(SamebitsError, match=r"the values beside arrays take \d+ bytes of JSON.*as arrays"):
+        save(tmp_path / "c", losses=[0.5] * 10_000)
+    monkeypatch.undo()
+    assert load(tmp_path / "c").extra == {"value": 1}
+
+
 def test_a_value_may_occur_twice(tmp_path):
     shared = [1]
     assert back(tmp_path, {"a": shared, "b": shared}) == {"a": [1], "b": [1]}
