@@ -9,18 +9,21 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch.utils import data as torch_data
 
-from samebits.data.fetching import BatchTask, FetchPlan, KeyedDataset, WorkerStart
+from samebits.data.fetching import FetchPlan, ShardBatch
+from samebits.data.inner import Inner, Tasks, fetcher_for
 from samebits.data.options import (
     OWN,
     LoaderOptions,
     current_world_size,
     partition_of,
+    refuse_order,
     refuse_unsupported,
     sampler_for,
+    shards_of,
     unpack_batch_sampler,
 )
 from samebits.data.position import Position, check_state
-from samebits.determinism.seeds import derive
+from samebits.data.shards import Endless, ShardOrder
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
@@ -40,7 +43,8 @@ class DataLoader(torch_data.DataLoader[Any]):
     Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
 
     Args:
-        dataset: map-style.
+        dataset: map-style; or an `IterableDataset`, with shards (`data.shards.Sharded`) where several workers
+            or ranks are to read it.
         batch_size: samples of a batch of one rank; None hands over single samples.
         shuffle: in another order in every epoch.
         sampler: one of `samebits.data`; or indices; or one of torch's without a generator of its own.
@@ -49,8 +53,9 @@ class DataLoader(torch_data.DataLoader[Any]):
         options: `seed` (default: the run seed), `name` (loaders with other names have other orders and
             draws), `world_size` and `rank` (default: torch.distributed's, else of WORLD_SIZE and RANK, else 1
             and 0), `tail` of an epoch (`short`, `drop`, `pad`; see `Partition`), `worker_threads` (threads of
-            torch while samples are loaded, default 1), and everything that torch's loader takes; `generator`
-            and `in_order=False` are refused.
+            torch while samples are loaded, default 1); for iterable datasets `lanes` (see `Lanes`) and
+            `shuffle_window` (elements of a lane that are shuffled together, default 1024); and everything
+            that torch's loader takes; `generator` and `in_order=False` are refused.
 
     Raises:
         SamebitsError: an option cannot be met, `loader-option` or `sampler`; `no-seed`, `seed`, `rank`.
@@ -71,15 +76,23 @@ class DataLoader(torch_data.DataLoader[Any]):
         if batch_sampler is not None:
             sampler, batch_size, options["drop_last"] = unpack_batch_sampler(batch_sampler)
         self._options = LoaderOptions.of(own, drop_last=bool(options.get("drop_last")))
-        self._sampler = sampler_for(dataset, sampler, shuffle=bool(shuffle))
-        self._partition = partition_of(self._sampler, 1 if batch_size is None else batch_size, self._options)
+        size = 1 if batch_size is None else batch_size
+        self._sampler: Sampler | ShardOrder
+        self._partition: Partition
+        if isinstance(dataset, torch_data.IterableDataset):
+            refuse_order(sampler, num_workers, dataset, self._options)
+            self._sampler, self._partition = shards_of(dataset, size, self._options, shuffle=bool(shuffle))
+        else:
+            order = sampler_for(dataset, sampler, shuffle=bool(shuffle))
+            self._sampler, self._partition = order, partition_of(order, size, self._options)
         options["drop_last"] = self._options.tail == "drop" and batch_size is not None
-        super().__init__(
-            dataset, batch_size, sampler=_Refusing(len(self._sampler)), num_workers=num_workers, **options
-        )
+        stand_in: Any = _Refusing(len(self._sampler))
+        super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
+        # Past torch's rules for iterable datasets, which has no samplers there.
+        object.__setattr__(self, "dataset", dataset)
         self._position = Position(self._options.seed, self._sampler.identity(), self._partition)
         self._iteration: weakref.ref[LoaderIterator] | None = None
-        self._inner: _Inner | None = None
+        self._inner: Inner | None = None
         self._warn_of_tail()
 
     @property
@@ -93,12 +106,18 @@ class DataLoader(torch_data.DataLoader[Any]):
         return self._partition
 
     @property
-    def order(self) -> Sampler:
+    def order(self) -> Sampler | ShardOrder:
         """The order of an epoch, of all ranks together."""
         return self._sampler
 
     def __len__(self) -> int:
-        """Batches of a whole epoch on this rank."""
+        """Batches of a whole epoch on this rank.
+
+        Raises:
+            TypeError: the dataset is iterable: its length is not known.
+        """
+        if isinstance(self._sampler, ShardOrder):
+            raise TypeError("a loader of an iterable dataset has no length")
         return len(self._partition.batches_from(0))
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override] # torch's names its own class
@@ -108,10 +127,17 @@ class DataLoader(torch_data.DataLoader[Any]):
         position = self._settled()
         self._position = position
         if self._inner is None or not self.persistent_workers:
-            self._inner = _Inner(self)
+            self._inner = self._make_inner()
         iteration = LoaderIterator(self, self._inner.iterate(position))
         self._iteration = weakref.ref(iteration)
         return iteration
+
+    def _make_inner(self) -> Inner:
+        options, order = self._options, self._sampler
+        batched = self.batch_size is not None
+        plan = FetchPlan(options.seed, order.repeats, batched, self.collate_fn, options.worker_threads)
+        fetcher = fetcher_for(self.dataset, plan, order, self._partition.global_batch)
+        return Inner(self, Tasks(order, options.seed, self._partition), fetcher)
 
     def set_epoch(self, epoch: int) -> None:
         """The next `iter()` is that epoch; not needed. An epoch that is resumed goes on where it was.
@@ -155,6 +181,16 @@ class DataLoader(torch_data.DataLoader[Any]):
         if self._iteration is not None and self._iteration() is iteration:
             self._position = self._position.one_batch_on()
 
+    def _lanes(self) -> frozenset[int]:
+        cut, order = self._partition, self._sampler
+        if not isinstance(cut, Endless) or not isinstance(order, ShardOrder):
+            return frozenset()
+        return cut.lanes_of_rank(order.lanes)
+
+    def _is_whole(self, count: int) -> bool:
+        """Whether a batch of so many elements is handed over."""
+        return count == self._partition.batch_size or (count > 0 and self._options.tail == "short")
+
     def _is_current(self, iteration: LoaderIterator) -> bool:
         return self._iteration is not None and self._iteration() is iteration
 
@@ -178,7 +214,12 @@ class DataLoader(torch_data.DataLoader[Any]):
                 f"{cut.ranks_without_last} get none; ranks that wait for each other need "
                 "torch.distributed.algorithms.Join, or tail='drop' or 'pad'"
             )
-        elif cut.positions > cut.size:
+        elif isinstance(cut, Endless) and cut.world_size > 1:
+            text = (
+                "the ranks read different shards of an iterable dataset and may get different numbers of "
+                "batches; ranks that wait for each other need torch.distributed.algorithms.Join"
+            )
+        elif cut.tail == "pad" and cut.positions > cut.size:
             text = f"tail='pad' repeats {cut.positions - cut.size} samples at the end of each epoch"
         if text:
             warnings.warn(text, SamebitsWarning, stacklevel=3)
@@ -194,6 +235,7 @@ class LoaderIterator:
 
     def __init__(self, loader: DataLoader, inner: Iterator[Any]) -> None:
         self._loader, self._inner = loader, inner
+        self._open = set(loader._lanes())
         self.ended = False
 
     def __iter__(self) -> LoaderIterator:
@@ -211,83 +253,20 @@ class LoaderIterator:
                 "finish one before the next, or leave persistent_workers out"
             )
             raise SamebitsError(message, slug="loader-iteration")
-        try:
-            batch = next(self._inner)
-        except StopIteration:
-            self.ended = True
-            raise
-        self._loader._advance(self)
-        return batch
-
-
-class _Tasks:
-    """The batches of one pass, as torch's loader asks its sampler for them."""
-
-    def __init__(self, sampler: Sampler, seed: int, cut: Partition) -> None:
-        self._sampler, self._seed, self._cut = sampler, seed, cut
-        self.begin: Position | None = None
-
-    def __len__(self) -> int:
-        return len(self._cut.batches_from(0))
-
-    def __iter__(self) -> Iterator[BatchTask]:
-        # Not a generator: one would read where to begin at its first `next`, when that may have moved on.
-        assert self.begin is not None  # noqa: S101 - the loader sets it before each pass
-        return self._from(self.begin.epoch, self.begin.position)
-
-    def _from(self, epoch: int, position: int) -> Iterator[BatchTask]:
-        for batch in self._cut.batches_from(position):
-            start, stop = self._cut.part(batch)
-            yield BatchTask(epoch, start, tuple(self._indices(epoch, start, stop)))
-
-    def _indices(self, epoch: int, start: int, stop: int) -> list[int]:
-        size = len(self._sampler)
-        inside: list[int] = self._sampler.indices(epoch, start, min(stop, size), seed=self._seed).tolist()
-        while len(inside) < stop - start:  # tail="pad": from the beginning of the order again
-            more = min(size, stop - start - len(inside))
-            again = (start + len(inside)) % size
-            inside += self._sampler.indices(epoch, again, min(again + more, size), seed=self._seed).tolist()
-        return inside
-
-
-class _Inner:
-    """Torch's own loader over whole batches, with nothing in it that draws from a global generator."""
-
-    def __init__(self, loader: DataLoader) -> None:
-        options = loader._options
-        self._tasks = _Tasks(loader._sampler, options.seed, loader._partition)
-        plan = FetchPlan(
-            options.seed,
-            loader._sampler.repeats,
-            loader.batch_size is not None,
-            loader.collate_fn,
-            options.worker_threads,
-        )
-        more: dict[str, Any] = {} if loader.num_workers == 0 else {"prefetch_factor": loader.prefetch_factor}
-        generator = torch.Generator().manual_seed(derive(options.seed, "workers") >> 2)
-        self._loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
-            KeyedDataset(loader.dataset, plan),  # type: ignore[arg-type] # torch asks for no more than these methods
-            batch_size=None,
-            sampler=self._tasks,
-            num_workers=loader.num_workers,
-            collate_fn=_unchanged,
-            pin_memory=loader.pin_memory,
-            timeout=loader.timeout,
-            worker_init_fn=WorkerStart(options.worker_threads, loader.worker_init_fn),
-            multiprocessing_context=loader.multiprocessing_context,
-            generator=generator,
-            persistent_workers=loader.persistent_workers,
-            **more,
-        )
-
-    def iterate(self, position: Position) -> Iterator[Any]:
-        """Torch's iterator from that position to the end of the epoch."""
-        self._tasks.begin = position
-        return iter(self._loader)
-
-
-def _unchanged(batch: Any) -> Any:
-    return batch
+        while not self.ended:
+            try:
+                batch = next(self._inner)
+            except StopIteration:
+                break
+            self._loader._advance(self)
+            if not isinstance(batch, ShardBatch):
+                return batch
+            self._open -= set(batch.ended)
+            if self._loader._is_whole(batch.elements):
+                return batch.batch
+            self.ended = not self._open
+        self.ended = True
+        raise StopIteration
 
 
 class _Refusing:
@@ -301,8 +280,8 @@ class _Refusing:
 
     def __iter__(self) -> Iterator[int]:
         message = (
-            "another loader was built from the parts of a samebits.DataLoader, and would lose its order "
-            "and keys; it spreads batches over the ranks itself, so leave it out of accelerate's prepare() and set "
-            "Lightning's Trainer(use_distributed_sampler=False)"
+            "another loader was built from the parts of a samebits.DataLoader, and would lose its order and "
+            "keys; it spreads batches over ranks itself: leave it out of accelerate's prepare(), and give "
+            "Lightning Trainer(use_distributed_sampler=False)"
         )
         raise SamebitsError(message, slug="loader-rebuilt")

@@ -12,12 +12,13 @@ from torch.utils.data import BatchSampler
 
 from samebits.data.partition import Partition
 from samebits.data.samplers import Listed, Sampler, Sequential, Shuffled, shared_seed
+from samebits.data.shards import Endless, Lanes, Sharded, ShardOrder, as_shards
 from samebits.data.weighted import Weighted
 from samebits.determinism.rng import current_rank
 from samebits.determinism.seeds import check_seed, derive
 from samebits.errors import SamebitsError
 
-OWN = ("seed", "name", "world_size", "rank", "tail", "worker_threads")
+OWN = ("seed", "name", "world_size", "rank", "tail", "worker_threads", "lanes", "shuffle_window")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,8 @@ class LoaderOptions:
         tail: what becomes of a last batch that is not full.
         worker_threads: threads of torch while samples are loaded.
         implied: whether `world_size` and `rank` were found, not given.
+        lanes: (parts, turns) of an iterable dataset; None for the default.
+        window: how many elements of a lane are shuffled together.
     """
 
     seed: int
@@ -39,6 +42,8 @@ class LoaderOptions:
     tail: str
     worker_threads: int
     implied: bool
+    lanes: Any
+    window: int
 
     @classmethod
     def of(cls, given: dict[str, Any], *, drop_last: bool) -> LoaderOptions:
@@ -55,7 +60,9 @@ class LoaderOptions:
             raise _wrong(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
         world_size, rank = _world(given.get("world_size"), given.get("rank"))
         threads = _whole("worker_threads", given.get("worker_threads", 1))
-        return cls(seed, world_size, rank, tail, threads, given.get("rank") is None)
+        window = _whole("shuffle_window", given.get("shuffle_window", 1024))
+        implied = given.get("rank") is None
+        return cls(seed, world_size, rank, tail, threads, implied, given.get("lanes"), window)
 
 
 def _world(world_size: Any, rank: Any) -> tuple[int, int]:
@@ -154,6 +161,40 @@ def _of_torch(sampler: Any) -> Sampler:
         reason = "this loader spreads batches over the ranks itself; leave the sampler out, give shuffle=True"
         raise _no_order("sampler", sampler, reason)
     raise _no_order("sampler", sampler)
+
+
+def refuse_order(sampler: Any, workers: int, dataset: Any, options: LoaderOptions) -> None:
+    """Refuse what an iterable dataset cannot have.
+
+    Raises:
+        SamebitsError: a sampler, several readers without shards, padding; `loader-option`.
+    """
+    if sampler is not None:
+        raise _wrong("an iterable dataset has no indices; leave sampler and batch_sampler out")
+    if options.tail == "pad":
+        raise _wrong("tail='pad' needs a dataset with a length, and this one is iterable; take short or drop")
+    if options.tail == "drop" and options.world_size > 1:
+        raise _wrong(
+            "tail='drop' of an iterable dataset over several ranks: no rank knows whether the others' parts "
+            "of a batch are full; take tail='short'"
+        )
+    as_shards(dataset, workers, options.world_size)
+
+
+def shards_of(
+    dataset: Any, batch_size: int, options: LoaderOptions, *, shuffle: bool
+) -> tuple[ShardOrder, Endless]:
+    """The order of an iterable dataset, and how it is cut.
+
+    Raises:
+        SamebitsError: `lanes` are none, or it is to be shuffled and cannot; `loader-option`.
+    """
+    shards = int(dataset.num_shards) if isinstance(dataset, Sharded) else 1
+    if shards < 1:
+        raise _wrong(f"the dataset has {shards} shards; expected one or more")
+    cut = Endless(shards, batch_size, options.world_size, options.rank, options.tail)
+    lanes = Lanes.of(options.lanes, shards, cut.global_batch)
+    return ShardOrder(shards, lanes, shuffle, options.window if shuffle else 1), cut
 
 
 def _no_order(name: str, value: Any, reason: str = "its order may depend on earlier draws") -> SamebitsError:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.live import read, write
-from samebits.determinism.object_walk import Found, walk
+from samebits.determinism.object_walk import Found, Walk, walk
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class HeldGenerators:
     """The generators in objects: attributes, elements, closures, globals of the user's functions.
 
     Places are remembered, not generators: a dataset may put another one there. Small graphs of objects are
-    looked through at each batch, larger ones once for each process and epoch.
+    looked through after each batch, larger ones at the first batch of each process and epoch.
 
     Args:
         roots: name -> object.
@@ -43,10 +43,10 @@ class HeldGenerators:
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self._roots = roots
-        self._small = False
+        self._walk: Walk | None = None
         self.slots: tuple[Slot, ...] = ()
         self._globals = _global_generators()
-        self.look(again=True)
+        self.look()
 
     def look(self, *, again: bool = False) -> bool:
         """Look for places.
@@ -57,10 +57,10 @@ class HeldGenerators:
         Returns:
             Whether there is one that was not known.
         """
-        if not (again or self._small):
+        last = self._walk
+        if last is not None and not again and (last.visited > _SMALL or not last.is_stale()):
             return False
-        result = walk(self._roots)
-        self._small = result.visited <= _SMALL
+        self._walk = result = walk(self._roots)
         known = {slot.found.path for slot in self.slots}
         self.slots = tuple(Slot(found, found.path.encode()) for found in result.found)
         return any(slot.found.path not in known for slot in self.slots)
@@ -144,9 +144,7 @@ def _set_bits(bits: Any, digest: bytes) -> None:
 
 
 def _set_legacy(generator: Any, digest: bytes) -> None:
-    import numpy as np
-
-    generator.seed(np.frombuffer(digest[:16], "<u4").astype(np.uint32))
+    generator.seed(int.from_bytes(digest[:4], "little"))
 
 
 def _set_python(generator: Any, digest: bytes) -> None:

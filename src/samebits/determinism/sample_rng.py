@@ -41,14 +41,14 @@ class SampleRng:
 
     def __init__(self, roots: dict[str, Any]) -> None:
         self.held = HeldGenerators(roots)
-        self._further = further_sources()
+        self._known = further_sources()
+        self._further: tuple[RngSource, ...] = ()
         self._numpy, self._torch = numpy_seeder(), torch_seeder()
         self._python = python_seeder()
 
     def begin_batch(self) -> None:
         """Look at what may have changed since the last batch."""
-        self.held.look()
-        self._further = further_sources()
+        self._further = tuple(source for source in self._known if source.available())
         self._numpy = numpy_seeder()
 
     def key(self, key: bytes, *scope: int | str) -> None:
@@ -89,6 +89,28 @@ class SampleRng:
 
 
 @contextmanager
+def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
+    """In the main process: what a worker has, and afterwards everything as it was; in a worker nothing.
+
+    Args:
+        rng: puts the generators back.
+        threads: how many torch has in a worker.
+    """
+    import torch
+
+    if torch.utils.data.get_worker_info() is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(rng.kept())
+        before = torch.get_num_threads()
+        if before != threads:
+            torch.set_num_threads(threads)
+            stack.callback(torch.set_num_threads, before)
+        yield
+
+
+@contextmanager
 def _scope_apart() -> Iterator[None]:
     current = PROCESS.current
     if current is None:
@@ -109,8 +131,7 @@ def _keep_source(stack: ExitStack, source: RngSource) -> None:
 
 def further_sources() -> tuple[RngSource, ...]:
     """The other sources that are seeded for each sample: OpenCV's, and those of other packages."""
-    known = tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
-    return tuple(source for source in known if source.available())
+    return tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
 
 
 def python_seeder() -> Callable[[int], None]:

@@ -29,7 +29,8 @@ def test_ranks_hold_each_position_once_in_order(size, batch, world, tail):
 
     for number in range(len(cuts[0])):
         parts = [list(range(*cut.part(number))) for cut in cuts]
-        assert sum(parts, []) == list(range(number * step, min(end, (number + 1) * step)))
+        together = [place for part in parts for place in part]
+        assert together == list(range(number * step, min(end, (number + 1) * step)))
         assert max(map(len, parts)) - min(map(len, parts)) <= (tail == "short")
     assert len(cuts[0]) * step >= end > (len(cuts[0]) - 1) * step or end == 0
     assert all(part for cut in cuts for part in positions(cut))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import math
 
 import numpy as np
@@ -141,9 +142,7 @@ def test_runs_are_as_long_as_those_of_chance(size):
 def test_two_epochs_have_few_places_in_common(size):
     """Fixed points between two orders: one on average."""
     orders = [Permutation(size, key).block(0, size) for key in range(60)]
-    common = [
-        int(np.count_nonzero(first == second)) for first, second in zip(orders[:-1], orders[1:], strict=True)
-    ]
+    common = [int(np.count_nonzero(first == second)) for first, second in itertools.pairwise(orders)]
 
     assert 20 < sum(common) < 110  # 59 expected, with a standard deviation of 7.7
 
