@@ -252,3 +252,23 @@ def test_generators(tmp_path):
     assert draw() == expected
     with pytest.raises(SamebitsError, match=r"generators.python is the state of a generator; pass"):
         load(tmp_path / "c")
+
+
+def test_arrays_that_are_made_for_saving_are_not_taken_for_each_other(tmp_path):
+    """The memory of one that is gone is given to the next one of the same size."""
+
+    class Statistics:
+        def __init__(self, value):
+            self.value = value
+
+        def state_dict(self):
+            return {"mean": np.full(2_000, self.value)[::2]}
+
+        def load_state_dict(self, state):
+            self.value = state["mean"][0]
+
+    many = [Statistics(float(number)) for number in range(20)]
+    save(tmp_path / "c", many=many)
+    again = [Statistics(-1.0) for _ in many]
+    load(tmp_path / "c", many=again)
+    assert [one.value for one in again] == [one.value for one in many]
