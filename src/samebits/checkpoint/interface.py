@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,8 +10,8 @@ import torch
 
 from samebits.checkpoint.collection import collect, write
 from samebits.checkpoint.container import Contents, read_container
-from samebits.checkpoint.refusals import DamageError
-from samebits.checkpoint.restore import Matching, check_target, mismatch
+from samebits.checkpoint.refusals import DamageError, path_text
+from samebits.checkpoint.restore import Matching, check_target, is_only_states, mismatch
 from samebits.checkpoint.surroundings import changes, collect_surroundings
 from samebits.checkpoint.tree_head import TreeHead, read_head
 from samebits.checkpoint.untree import TreeReader
@@ -21,6 +20,7 @@ from samebits.determinism.rng import SourceState, restore_states
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
 
@@ -77,7 +77,7 @@ def save(
         SamebitsError: something cannot be saved, `checkpoint-entry`, which names it; the file cannot be
             written, `checkpoint-unwritable`; an RNG source cannot be read, `rng-state`.
     """
-    write(os.fspath(path), collect(step, epoch, parts))
+    write(path_text(path), collect(step, epoch, parts))
 
 
 def load(
@@ -112,13 +112,8 @@ def load(
             tensor's device is not here, `checkpoint-device`; a generator differs, `rng-state`. In all but
             the last, and a part's own refusal, nothing was changed.
     """
-    return restore(
-        Stored(os.fspath(path), read(os.fspath(path))),
-        parts,
-        strict=strict,
-        map_location=map_location,
-        rng=rng,
-    )
+    name = path_text(path)
+    return restore(Stored(name, read(name)), parts, strict=strict, map_location=map_location, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -216,7 +211,9 @@ def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) 
         check_target(target, name)
     found = {name: matching.match(value, parts.get(name), name) for name, value in saved.items()}
     return {
-        name: value for name, value in found.items() if parts.get(name) is None or value is not parts[name]
+        name: value
+        for name, value in found.items()
+        if parts.get(name) is None or not (value is parts[name] or is_only_states(saved[name]))
     }
 
 

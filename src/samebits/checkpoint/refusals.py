@@ -24,6 +24,21 @@ def unsaveable(where: str, reason: str) -> SamebitsError:
     return SamebitsError(f"{text}. Nothing was written.", slug="checkpoint-entry")
 
 
+def path_text(path: Any) -> str:
+    """A path as text.
+
+    Raises:
+        SamebitsError: it is none; `checkpoint-path`.
+    """
+    try:
+        text = os.fsdecode(path)
+        if text and b"\0" not in os.fsencode(text):
+            return text
+    except (TypeError, ValueError):
+        pass
+    raise SamebitsError(f"the path is {path!r:.200}; expected the name of a file", slug="checkpoint-path")
+
+
 def describe(value: Any) -> str:
     """What a value is, and what to save in its place."""
     kind = type(value)

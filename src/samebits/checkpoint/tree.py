@@ -44,6 +44,7 @@ class TreeWriter:
         self._entries = entries
         self._names = {"__metadata__"}  # which the format has for itself
         self._written: dict[Any, str] = {}
+        self._alive: list[Any] = []  # what was seen: its address must not become another one's
         self._open: set[int] = set()
         self._encoders: dict[type, Callable[[Any, str], Any]] = {
             int: lambda value, _: _integer(value),
@@ -156,14 +157,14 @@ class TreeWriter:
         check_tensor(value, where)
         lazy = value.is_conj() or value.is_neg()
         identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride(), lazy)
-        return {"type": "tensor", "name": self._store(value, identity, where), **tensor_facts(value)}
+        return {"type": "tensor", "name": self._store(value, value, identity, where), **tensor_facts(value)}
 
     def _array(self, value: Any, where: str) -> Any:
         facts, tensor = array_node(value, where)
         identity = (value.ctypes.data, value.dtype.str, value.shape, value.strides)
-        return {"type": "array", "name": self._store(tensor, identity, where), **facts}
+        return {"type": "array", "name": self._store(tensor, value, identity, where), **facts}
 
-    def _store(self, tensor: torch.Tensor, identity: Any, where: str) -> str:
+    def _store(self, tensor: torch.Tensor, held: Any, identity: Any, where: str) -> str:
         """The name of the entry; views of the same memory with the same shape have one in common."""
         known = self._written.get(identity) if tensor.numel() else None
         if known is not None:
@@ -174,6 +175,7 @@ class TreeWriter:
             name = f"{where}#{number}"
         self._names.add(name)
         self._written[identity] = name
+        self._alive.append(held)
         self._entries.append(entry_of(name, tensor))
         return name
 

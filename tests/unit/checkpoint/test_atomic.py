@@ -11,7 +11,7 @@ import threading
 import pytest
 import torch
 
-from samebits.checkpoint import load, save
+from samebits.checkpoint import CheckpointFolder, load, save
 from samebits.checkpoint.atomic import replaced
 from samebits.errors import SamebitsError
 
@@ -130,6 +130,19 @@ def test_a_device_that_is_full(tmp_path):
         pytest.skip("this user may replace /dev/full")
     with pytest.raises(SamebitsError, match=r"cannot be written"):
         save(link, value=1)
+
+
+@pytest.mark.parametrize("path", [3, "", None, "a\0b", "\ud800", ["a"]], ids=repr)
+def test_paths_that_are_none(path):
+    for call in (save, load, CheckpointFolder):
+        with pytest.raises(SamebitsError, match=r"expected the name of a file") as raised:
+            call(path)
+        assert raised.value.slug == "checkpoint-path"
+
+
+def test_paths_may_be_bytes(tmp_path):
+    save(os.fsencode(tmp_path / "c"), value=1)
+    assert load(os.fsencode(tmp_path / "c")).extra == {"value": 1}
 
 
 WRITER = """

@@ -214,7 +214,7 @@ def test_lists_and_dicts_of_objects(tmp_path):
     assert digest([*second["model"].values(), *second["optimizer"]]) == digest(
         [*first["model"].values(), *first["optimizer"]]
     )
-    assert loaded.extra["history"] == [1, {"a": 2}]
+    assert loaded.extra == {"history": [1, {"a": 2}]}
     refused(
         tmp_path / "c",
         "optimizer has 2 elements in the checkpoint; a list of 1 was given",
@@ -233,6 +233,30 @@ def test_lists_and_dicts_of_objects(tmp_path):
         model={**second["model"], "third": nn.Linear(1, 1)},
         optimizer=second["optimizer"],
     )
+
+
+def test_a_loader_that_refuses_is_asked_first(tmp_path):
+    class Loader:
+        def state_dict(self):
+            return {"size": 10}
+
+        def load_state_dict(self, state):
+            message = "the dataset had 10 samples and has 9 here"
+            raise SamebitsError(message, slug="checkpoint-mismatch")
+
+    training = make_training()
+    training.steps(1)
+    save(tmp_path / "c", **training.parts, loader=Loader())
+    training.steps(1)
+    before = training.digest()
+    refused(tmp_path / "c", "the dataset had 10 samples", **training.parts, loader=Loader())
+    assert training.digest() == before
+
+
+def test_values_beside_objects_come_back(tmp_path):
+    model = nn.Linear(1, 1)
+    save(tmp_path / "c", both={"model": model, "losses": [1.0]})
+    assert load(tmp_path / "c", both={"model": model}).extra == {"both": {"model": model, "losses": [1.0]}}
 
 
 def test_a_state_dict_that_was_saved_as_a_value(tmp_path):

@@ -161,6 +161,22 @@ def test_endless_values_are_refused(tmp_path):
             save(tmp_path / "c", value=value)
 
 
+@pytest.mark.parametrize("name", ["strict", "map_location", "rng"])
+def test_names_of_arguments_are_taken(tmp_path, name):
+    with pytest.raises(SamebitsError, match=rf"{name} cannot be saved: `load` has an argument `{name}`"):
+        save(tmp_path / "c", **{name: 1})
+
+
+def test_too_much_beside_arrays(tmp_path, monkeypatch):
+    """A header that could not be read again."""
+    save(tmp_path / "c", value=1)
+    monkeypatch.setattr("samebits.checkpoint.container.LONGEST_HEADER", 20_000)
+    with pytest.raises(SamebitsError, match=r"the values beside arrays take \d+ bytes of JSON.*as arrays"):
+        save(tmp_path / "c", losses=[0.5] * 10_000)
+    monkeypatch.undo()
+    assert load(tmp_path / "c").extra == {"value": 1}
+
+
 def test_a_value_may_occur_twice(tmp_path):
     shared = [1]
     assert back(tmp_path, {"a": shared, "b": shared}) == {"a": [1], "b": [1]}
@@ -236,3 +252,23 @@ def test_generators(tmp_path):
     assert draw() == expected
     with pytest.raises(SamebitsError, match=r"generators.python is the state of a generator; pass"):
         load(tmp_path / "c")
+
+
+def test_arrays_that_are_made_for_saving_are_not_taken_for_each_other(tmp_path):
+    """The memory of one that is gone is given to the next one of the same size."""
+
+    class Statistics:
+        def __init__(self, value):
+            self.value = value
+
+        def state_dict(self):
+            return {"mean": np.full(2_000, self.value)[::2]}
+
+        def load_state_dict(self, state):
+            self.value = state["mean"][0]
+
+    many = [Statistics(float(number)) for number in range(20)]
+    save(tmp_path / "c", many=many)
+    again = [Statistics(-1.0) for _ in many]
+    load(tmp_path / "c", many=again)
+    assert [one.value for one in again] == [one.value for one in many]
