@@ -11,7 +11,6 @@ import json
 import os
 import re
 import shutil
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
@@ -19,6 +18,8 @@ from samebits.verification.naming import FOLDER_SUFFIX, SUFFIX
 from samebits.verification.place import check_place
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from samebits.environment.ranks import RankFacts
 
 LABEL = "launch.json"
