@@ -1,4 +1,4 @@
-"""Distributed runs: a record for each rank, ranks compared with each other, launches compared rank by rank."""
+"""Distributed runs: a record for each rank, ranks compared with each other, launches rank by rank."""
 
 from __future__ import annotations
 
