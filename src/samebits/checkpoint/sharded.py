@@ -157,7 +157,7 @@ def load_sharded(
     manifest = ranks.together(lambda: folder.read_manifest(place))
     ranks.together(lambda: folder.check_files(place, manifest["files"], first=ranks.rank, step=ranks.size))
     loading = _Loading(place, manifest, ranks, parts, strict, rng)
-    _refuse_other_size(loading)
+    ranks.together(lambda: _refuse_other_size(loading))
     values, own = ranks.together(lambda: _checked_values(loading))
     loaded = ranks.together(lambda: _restore_rest(loading))
     shards = ranks.together(lambda: _prepared(loading, values, own))

@@ -1,0 +1,164 @@
+"""Distributed runs: a record for each rank, ranks compared with each other, launches rank by rank."""
+
+from __future__ import annotations
+
+import json
+
+from cli_support import complaints, judged, samebits, write
+from rank_support import TRAIN, launch, needs_gloo
+
+from samebits.environment.ranks import KEY
+from samebits.recording.store import RecordReader
+
+pytestmark = needs_gloo
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_record_for_each_rank_and_equal_replicas(tmp_path):
+    """One folder for each launch; the ranks are tied by the name of the launch, and are found equal."""
+    script = write(tmp_path, "train.py", TRAIN, MODE="fine")
+    first = launch(2, "-m", "samebits", "run", script.name, cwd=tmp_path)
+    second = launch(2, "-m", "samebits", "run", "--seed", "3", "--per-rank-seeds", script.name, cwd=tmp_path)
+
+    assert (first.returncode, second.returncode) == (0, 0), first.stderr + second.stderr
+    places = [tmp_path / ".samebits" / f"train-{number}.ranks" for number in (1, 2)]
+    assert [names(place) for place in places] == [["launch.json", "rank-0.sbr", "rank-1.sbr"]] * 2
+    ties = []
+    for place in places:
+        with RecordReader(place / "rank-0.sbr") as a, RecordReader(place / "rank-1.sbr") as b:
+            ties.append({reader.info.environment[KEY]["launch"] for reader in (a, b)})
+            assert [reader.info.environment[KEY]["rank"] for reader in (a, b)] == [0, 1]
+    assert [len(tie) for tie in ties] == [1, 1]
+    assert ties[0] != ties[1]
+    result = samebits("compare", "--ranks", "--json", places[0], cwd=tmp_path)
+    assert result.returncode == 0, result.stdout + result.stderr
+    found = judged(result)
+    assert (found["verdict"], found["steps"], found["compared"]) == (
+        "identical",
+        4,
+        ["module.weight", "module.bias"],
+    )
+    assert found["notes"] == []
+
+
+def test_seeds_of_the_ranks(tmp_path):
+    """One seed gives all ranks the same; with --per-rank-seeds rank 0 keeps it and the others differ."""
+    script = write(tmp_path, "draw.py", "import os, torch\nprint(os.environ['RANK'], torch.initial_seed())\n")
+    seen = []
+    for words in (("--seed", "3"), ("--seed", "3", "--per-rank-seeds")):
+        result = launch(2, "-m", "samebits", "run", *words, script.name, cwd=tmp_path)
+        assert result.returncode == 0, result.stderr
+        seen.append(dict(line.split() for line in result.stdout.splitlines()))
+
+    assert seen[0] == {"0": "3", "1": "3"}
+    assert seen[1]["0"] == "3"
+    assert seen[1]["1"] != "3"
+
+
+def test_replicas_that_part_are_named(tmp_path):
+    """The first step and the line, and exit status 1."""
+    script = write(tmp_path, "train.py", TRAIN, MODE="bypass")
+    launch(2, "-m", "samebits", "run", "--record", "r", script.name, cwd=tmp_path)
+    result = samebits("compare", "--ranks", "r", cwd=tmp_path)
+
+    assert result.returncode == 1, result.stdout + result.stderr
+    assert "ranks 0 and 1 part at step 2" in result.stdout.replace("\n  ", " ")
+    assert "optimizer.step()" in result.stdout
+    assert "not averaged" in result.stdout
+
+
+def test_a_rank_that_crashes(tmp_path):
+    """Not judged; the rank that failed by itself comes before the one that lost its partner."""
+    script = write(tmp_path, "train.py", TRAIN, MODE="crash")
+    launch(2, "-m", "samebits", "run", "--record", "r", script.name, cwd=tmp_path)
+    result = samebits("compare", "--ranks", "--json", "r", cwd=tmp_path)
+
+    assert result.returncode == 2, result.stdout + result.stderr
+    assert judged(result)["reason"].startswith("rank 1 failed after 2 steps (RuntimeError: planted)")
+
+
+def test_restarted_ranks_get_a_folder_of_their_own(tmp_path):
+    """The elastic launcher starts the ranks again: what they did before is kept."""
+    source = """
+        import os, sys
+        import torch
+        w = torch.ones(2, requires_grad=True)
+        w.sum().backward()
+        sys.exit(int(os.environ["TORCHELASTIC_RESTART_COUNT"] == "0" and os.environ["RANK"] == "1"))
+    """
+    script = write(tmp_path, "train.py", source)
+    result = launch(2, "--max-restarts=1", "-m", "samebits", "run", script.name, cwd=tmp_path)
+
+    assert result.returncode == 0, result.stderr
+    places = sorted((tmp_path / ".samebits").glob("*.ranks"))
+    assert [place.name for place in places] == ["train-1.ranks", "train-2.ranks"]
+    labels = [json.loads((place / "launch.json").read_text()) for place in places]
+    assert [label["restart"] for label in labels] == [0, 1]
+    assert names(places[1]) == ["launch.json", "rank-0.sbr", "rank-1.sbr"]
+
+
+def test_verify_starts_the_ranks(tmp_path):
+    """Two launches, the rank that differs by itself, and the operation with its cause."""
+    script = write(tmp_path, "train.py", TRAIN, MODE="noisy")
+    result = samebits("verify", "--nproc-per-node", "2", "--json", script.name, cwd=tmp_path)
+
+    assert result.returncode == 1, result.stdout + result.stderr
+    found = judged(result)
+    assert found["reason"].startswith("rank 1: the state differs at step 1")
+    assert (found["findings"][0]["cause"], found["findings"][0]["step"]) == ("os-entropy", 1)
+    line = script.read_text().splitlines()[found["findings"][0]["site"]["line"] - 1]
+    assert "os.urandom" in line
+    folder = tmp_path / ".samebits" / "train-verify-1"
+    assert names(folder) == ["ops-1.ranks", "ops-2.ranks", "run-1.ranks", "run-2.ranks"]
+    again = samebits("compare", folder / "run-1.ranks", folder / "run-2.ranks", cwd=tmp_path)
+    assert again.returncode == 1
+    assert "rank 1" in again.stdout
+
+
+def test_verify_of_a_script_that_repeats(tmp_path):
+    """Identical on each rank."""
+    script = write(tmp_path, "train.py", TRAIN, MODE="fine")
+    result = samebits("verify", "--nproc-per-node", "2", script.name, cwd=tmp_path)
+
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "identical: 2 launches, ranks 0 and 1 each, 4 steps" in result.stdout
+
+
+def test_what_is_refused(tmp_path):
+    """`verify` on each rank, options of one process, folders without ranks: one clear line."""
+    script = write(tmp_path, "train.py", "print(1)\n")
+    (tmp_path / "empty").mkdir()
+    for words, text, extra in (
+        (("verify", script.name), "runs as rank 0 of 2", {"RANK": "0", "WORLD_SIZE": "2"}),
+        (("verify", "--nproc-per-node", "2", "--fix", script.name), "--fix cannot be had", {}),
+        (("compare", "--ranks", "empty"), "holds no rank-0.sbr", {}),
+        (("compare", "--ranks", "nowhere"), "is no folder", {}),
+        (("compare", "a.sbr"), "expected two records, or --ranks and one folder", {}),
+        (("compare", "--ranks", "a", "b"), "expected two records, or --ranks and one folder", {}),
+    ):
+        result = samebits(*words, cwd=tmp_path, **extra)
+        assert result.returncode == 2
+        assert text in complaints(result.stderr)[0]
+        assert "Traceback" not in result.stderr
+
+
+def test_ranks_that_a_script_starts_itself(tmp_path):
+    """They are not recorded, and the record says so."""
+    source = """
+        import torch.multiprocessing as mp
+
+        def work(rank):
+            print("worked", rank)
+
+        if __name__ == "__main__":
+            mp.spawn(work, nprocs=2)
+    """
+    script = write(tmp_path, "train.py", source)
+    result = samebits("run", "--record", "a.sbr", script.name, cwd=tmp_path)
+
+    assert result.returncode == 0, result.stderr
+    with RecordReader(tmp_path / "a.sbr") as reader:
+        assert any("started 2 process(es)" in note for note in reader.info.notes)
