@@ -65,12 +65,14 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     keys = whole.lines.keys
     same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
     names = tuple(name for role, name, _ in first.tensors if role == "param")
-    if (same and max(same) == 0) or not same:
-        beside = _by_the_rest(whole, first)  # all but the parameters is restored
-        if beside:
-            return Start(beside, names, len(names))
     if not same:
-        return _nearest(whole, record, first, killed_after)
+        nearest = _nearest(whole, record, first, killed_after)
+        if nearest.step is not None:
+            return nearest
+    if not same or max(same) == 0:
+        beside = _by_the_rest(whole, first)  # perhaps all but the parameters is restored
+        if beside or not same:
+            return Start(beside, names, len(names))
 
     def rank(step: int) -> tuple[int, bool, int]:
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -53,7 +54,7 @@ class BatchLog:
         self._recorder, self._log, self._generators = recorder, log, generators
         self.step = 0
         self._passes: WeakKeyDictionary[Any, _Pass] = WeakKeyDictionary()
-        self._counts: WeakKeyDictionary[Any, int] = WeakKeyDictionary()  # by dataset
+        self._counts: dict[Any, int] = {}
         self._current: _Pass | None = None
         self._indices: Any = None
         self._patches = Patches()
@@ -129,11 +130,10 @@ class BatchLog:
 
     def _begin(self, iterator: Any, loader: Any) -> None:
         """A pass over the data begins."""
-        key = loader.dataset
-        try:
-            number = self._counts[key] = self._counts.get(key, -1) + 1
-        except TypeError:  # a dataset without weak references or a hash: a list
-            number = 0
+        dataset = loader.dataset
+        # A loader may be made anew for each pass, with its data set.
+        key = (self._recorder.sites.find(sys._getframe(2)), type(dataset).__name__, _size_of(dataset))
+        number = self._counts[key] = self._counts.get(key, -1) + 1
         self._passes[iterator] = _Pass(number)
         generators = self._generators()
         if hasattr(loader.generator, "get_state"):
@@ -155,6 +155,13 @@ class BatchLog:
             indices = known.waiting.popleft() if known.waiting else None
             fields = {"pass": known.number, "number": known.batches, "indices": indices}
         self._log.write("batch", step=self.step, seq=seq, site=place, **fields)
+
+
+def _size_of(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception:  # noqa: BLE001 - code of the user's own; an iterable data set has none
+        return None
 
 
 def _plain_indices(found: Any) -> list[Any] | None:
