@@ -42,7 +42,12 @@ class SearchResult:
     minimal: bool = True
 
 
-def search(likely: Sequence[Pins], every: Pins, test: Callable[[Pins], Outcome]) -> SearchResult:
+def search(
+    likely: Sequence[Pins],
+    every: Pins,
+    test: Callable[[Pins], Outcome],
+    needed: Callable[[Pins], Pins] = tuple,
+) -> SearchResult:
     """Look for the smallest set of pins with which runs are identical.
 
     First the likely sets are tried, in order; the first that helps is made smaller. If none does, all pins
@@ -54,8 +59,10 @@ def search(likely: Sequence[Pins], every: Pins, test: Callable[[Pins], Outcome])
         likely: sets of pins, the likeliest first.
         every: all pins, the likeliest first.
         test: runs the script with some pins; not asked twice for the same set.
+        needed: those of some pins that do not follow from the others of them; sets that need the same pins
+            are the same set.
     """
-    return _Search(test).run(likely, every)
+    return _Search(test, needed).run(likely, every)
 
 
 class _OutOfTime(Exception):  # noqa: N818 - it is no error
@@ -65,8 +72,9 @@ class _OutOfTime(Exception):  # noqa: N818 - it is no error
 class _Search:
     """One search, and what it has tried."""
 
-    def __init__(self, test: Callable[[Pins], Outcome]) -> None:
+    def __init__(self, test: Callable[[Pins], Outcome], needed: Callable[[Pins], Pins]) -> None:
         self._test = test
+        self._needed = needed
         self._tried: dict[frozenset[str], Trial] = {}
         self._best: Pins | None = None
 
@@ -87,17 +95,19 @@ class _Search:
 
     def _helps(self, pins: Pins) -> bool:
         helped = self._outcome(pins) == "identical"
-        if helped and (self._best is None or len(pins) < len(self._best)):
-            self._best = pins
+        needed = self._needed(pins)
+        if helped and (self._best is None or len(needed) < len(self._best)):
+            self._best = needed
         return helped
 
     def _outcome(self, pins: Pins) -> Outcome:
-        known = self._tried.get(frozenset(pins))
+        key = frozenset(self._needed(pins))
+        known = self._tried.get(key)
         if known is None:
             outcome = self._test(pins)
             if outcome == "no time":
                 raise _OutOfTime
-            known = self._tried[frozenset(pins)] = Trial(pins, outcome)
+            known = self._tried[key] = Trial(pins, outcome)
         return known.outcome
 
     def _reduce(self, pins: Pins) -> None:

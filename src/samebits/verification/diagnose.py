@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from samebits.determinism.pins import PINS, why_not
+from samebits.determinism.pins import PINS, why_not, without_implied
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_line
 from samebits.diagnosis.candidates import every_pin, likely_pins
 from samebits.diagnosis.search import search
@@ -65,7 +65,7 @@ class Diagnosis:
         likely = [pins for pins in likely_pins(comparison.findings) if set(pins) <= set(self._possible)]
         every = every_pin(self._possible, likely) if all_pins else ()
         causes = {finding.cause for finding in comparison.findings}
-        result = search(likely, every, self._test)
+        result = search(likely, every, self._test, without_implied)
         while result.pins is not None:
             repeated, enough = self._repeated(result.pins, causes)
             if repeated.certain:
@@ -73,7 +73,7 @@ class Diagnosis:
             # They were identical by chance: more pairs are needed from now on, and other pins.
             self._tried[frozenset(result.pins)] = "different"
             self._same += repeated.identical
-            result = search(likely, every, self._test)
+            result = search(likely, every, self._test, without_implied)
         self.out_of_time |= not result.minimal
         line = failed_line(result) if all_pins else ""
         return replace(comparison, notes=(line, *comparison.notes)) if line else comparison

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samebits.determinism.control import Control
-from samebits.determinism.pins import PINS, combine, pin_named, why_not
+from samebits.determinism.pins import PINS, combine, pin_named, why_not, without_implied
 from samebits.determinism.pins.plan import check_pins
 from samebits.determinism.pins.table import Pin
 from samebits.errors import SamebitsError
@@ -122,3 +122,10 @@ def test_an_impossible_pin_is_refused_with_the_reason(monkeypatch):
 
 def test_a_pin_is_possible_unless_it_says_otherwise():
     assert why_not(Pin("x", "with x", ("unknown",))) == ""
+
+
+def test_a_pin_that_another_one_has_within_it_is_not_needed():
+    """Fixed addresses need a fixed hash seed; a frozen clock needs nothing else."""
+    assert without_implied(("hash-seed", "clock", "layout", "clock")) == ("clock", "layout")
+    assert without_implied(("hash-seed", "clock")) == ("hash-seed", "clock")
+    assert len(without_implied(pin.name for pin in PINS)) == len(PINS) - 1

@@ -55,6 +55,18 @@ def test_a_likely_set_is_made_smaller():
     assert found.pins == ("b",)
 
 
+def test_sets_that_need_the_same_pins_are_one_set():
+    """With `b`, `a` is there in any case: what `b` showed alone holds for both."""
+    script = Script("abd")
+
+    def needed(pins):
+        return tuple(pin for pin in pins if pin != "a" or "b" not in pins)
+
+    found = search([("b",), ("a", "b")], ("a", "b", "d"), script, needed)
+    assert found.pins == ("b", "d")
+    assert ("a", "b") not in script.asked
+
+
 def test_nothing_helps():
     script = Script("z")
     found = search([("a",)], EVERY, script)

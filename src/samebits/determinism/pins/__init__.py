@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.determinism.pins.plan import PinPlan, combine, pin_named, why_not
+from samebits.determinism.pins.plan import PinPlan, combine, pin_named, why_not, without_implied
 from samebits.determinism.pins.table import PINS, Pin
 
-__all__ = ["PINS", "Pin", "PinPlan", "combine", "pin_named", "why_not"]
+__all__ = ["PINS", "Pin", "PinPlan", "combine", "pin_named", "why_not", "without_implied"]

@@ -68,6 +68,21 @@ def check_pins(names: Iterable[str]) -> None:
             raise SamebitsError(message, slug="pin-impossible")
 
 
+def without_implied(names: Iterable[str]) -> tuple[str, ...]:
+    """Those pins but the ones that another of them fixes as well: addresses fixed fix the hash seed.
+
+    Raises:
+        SamebitsError: `pin-unknown`.
+    """
+    pins = [pin_named(name) for name in dict.fromkeys(names)]
+    return tuple(pin.name for pin in pins if not any(_implies(other, pin) for other in pins))
+
+
+def _implies(other: Pin, pin: Pin) -> bool:
+    more_than_variables = pin.fixed_layout or pin.sources or pin.switches or pin.patch is not None
+    return other is not pin and not more_than_variables and set(pin.environment) < set(other.environment)
+
+
 def combine(names: Iterable[str], control: Control | None, environ: Mapping[str, str]) -> PinPlan:
     """What a run needs to have all of these pins, and what the user asked for besides.
 
