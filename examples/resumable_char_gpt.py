@@ -24,6 +24,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("checkpoints", metavar="FOLDER", help="where checkpoints are kept")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
+    parser.add_argument("--keep-last", type=int, default=2, metavar="N")
     parser.add_argument("--steps", type=int, default=60)
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--layers", type=int, default=4)
@@ -48,7 +49,8 @@ def main() -> None:
     average = torch.optim.swa_utils.AveragedModel(model)
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "ema": average}
 
-    with CheckpointFolder(args.checkpoints, save_every=args.save_every, asynchronous=True) as folder:
+    keeping = {"save_every": args.save_every, "keep_last": args.keep_last}
+    with CheckpointFolder(args.checkpoints, asynchronous=True, **keeping) as folder:
         loaded = folder.load(**parts)  # last: nothing is drawn between this line and the loop
         first_step = loaded.step if loaded else 0
         if loaded:

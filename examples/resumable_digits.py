@@ -42,6 +42,7 @@ def parse_arguments() -> argparse.Namespace:
     )
     parser.add_argument("checkpoints", metavar="FOLDER", help="where checkpoints are kept")
     parser.add_argument("--save-every", type=int, default=10, metavar="STEPS")
+    parser.add_argument("--keep-last", type=int, default=2, metavar="N")
     parser.add_argument("--asynchronous", action="store_true", help="write while training goes on")
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--batch-size", type=int, default=64)
@@ -66,7 +67,8 @@ def main() -> None:
     parts = {"model": model, "optimizer": optimizer, "scheduler": scheduler, "loader": loader}
 
     step, first_epoch, total_loss = 0, 0, 0.0
-    folder = CheckpointFolder(args.checkpoints, save_every=args.save_every, asynchronous=args.asynchronous)
+    keeping = {"save_every": args.save_every, "keep_last": args.keep_last}
+    folder = CheckpointFolder(args.checkpoints, asynchronous=args.asynchronous, **keeping)
     loaded = folder.load(**parts)  # last: nothing is drawn between this line and the loop
     if loaded:
         step, first_epoch, total_loss = loaded.step, loaded.epoch, loaded.extra["total_loss"]
