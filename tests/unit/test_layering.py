@@ -16,6 +16,7 @@ SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = (
     "errors",
     "torch_private",
+    "torch_private_distributed",
     "torch_private_state",
     "torch_schema",
     "hooks",
@@ -35,7 +36,12 @@ ROOMS = (
     "cli",
 )
 HEAVY = {"torch", "numpy"}
-PRIVATE_TORCH_HOMES = {"samebits.torch_private", "samebits.torch_private_state", "samebits.torch_schema"}
+PRIVATE_TORCH_HOMES = {
+    "samebits.torch_private",
+    "samebits.torch_private_distributed",
+    "samebits.torch_private_state",
+    "samebits.torch_schema",
+}
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
 PRIVATE_ATTRIBUTES = {"_version", "_base", "_cdata", "_typed_storage", "_backward_hooks", "_forward_hooks"}
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
