@@ -12,6 +12,11 @@ from samebits.recording.store import RecordReader
 
 pytestmark = needs_gloo
 
+DRAW = """
+    import os, torch
+    os.write(1, f"{os.environ['RANK']} {torch.initial_seed()}\\n".encode())  # in one piece
+"""
+
 
 def names(folder):
     return sorted(entry.name for entry in folder.iterdir())
@@ -46,7 +51,7 @@ def test_a_record_for_each_rank_and_equal_replicas(tmp_path):
 
 def test_seeds_of_the_ranks(tmp_path):
     """One seed gives all ranks the same; with --per-rank-seeds rank 0 keeps it and the others differ."""
-    script = write(tmp_path, "draw.py", "import os, torch\nprint(os.environ['RANK'], torch.initial_seed())\n")
+    script = write(tmp_path, "draw.py", DRAW)
     seen = []
     for words in (("--seed", "3"), ("--seed", "3", "--per-rank-seeds")):
         result = launch(2, "-m", "samebits", "run", *words, script.name, cwd=tmp_path)

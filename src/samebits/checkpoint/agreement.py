@@ -10,6 +10,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_LONGEST = 400
+
+
 class Ranks:
     """The ranks of torch's default process group; without one, this process alone.
 
@@ -43,10 +46,11 @@ class Ranks:
         try:
             result = job()
         except SamebitsError as error:
-            failure = (str(error), error.slug)
+            failure = error
         except Exception as error:  # noqa: BLE001 - the other ranks must not wait for this one
-            failure = (" ".join(f"{type(error).__name__}: {error}".split())[:400], "checkpoint-sharded")
-        failures = self.gather(failure)
+            text = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+            failure = SamebitsError(text, slug="checkpoint-sharded")
+        failures = self.gather(None if failure is None else (str(failure), failure.slug))
         for rank, found in enumerate(failures):
             if found is not None:
                 text = f"rank {rank}: {found[0]}" if self.size > 1 else found[0]
