@@ -85,7 +85,8 @@ TRAINING = """
             scheduler.load_state_dict(c["scheduler"])
         if forgotten != "scaler":
             scaler.load_state_dict(c["scaler"])
-        ema = {n: p.detach().clone() for n, p in model.named_parameters()} if forgotten == "ema" else c["ema"]
+        fresh = {n: p.detach().clone() for n, p in model.named_parameters()}
+        ema = fresh if forgotten == "ema" else c["ema"]
         epoch, states = c["epoch"], c["states"]
         skip = 0 if forgotten == "position" else c["skip"]
         step = 0 if forgotten == "counter" else c["step"]
@@ -161,7 +162,8 @@ WORKERS = """
         optimizer.zero_grad()
         ((model(x)[:, 0] - y) ** 2).mean().backward()
         optimizer.step()
-        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "skip": number + 1}, "last.pt")
+        parts = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "skip": number + 1}
+        torch.save(parts, "last.pt")
 """
 
 # Resumes by itself, in whatever folder it is; no loader, so that batches are seen in variables only.
@@ -329,7 +331,8 @@ ACCELERATE = """
         place = json.load(open("place.json"))
         epoch, done = place["epoch"], place["done"]
     while epoch < 2:
-        for number, batch in enumerate(accelerator.skip_first_batches(loader, done) if done else loader, done):
+        batches = accelerator.skip_first_batches(loader, done) if done else loader
+        for number, batch in enumerate(batches, done):
             loss = net(**batch)["loss"]
             optimizer.zero_grad()
             accelerator.backward(loss)

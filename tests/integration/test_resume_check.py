@@ -60,6 +60,9 @@ def test_nothing_was_resumed(tmp_path):
     assert "last.pt" in found["reason"]
 
 
+ROW = ["4", "steps", "step", "3", "0", "steps", "different", "from", "step", "3", "on"]
+
+
 def test_text_and_newest(tmp_path):
     """The report fits a terminal, shows the line, and says what is not restored; exit status 1."""
     source = BY_ITSELF.replace('"last.pt"', 'f"ck-{step}.pt"', 1)
@@ -81,7 +84,7 @@ def test_text_and_newest(tmp_path):
     lines = result.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[0] == "different: resumed after 4 steps, it differs from step 3 on: the loss"
-    assert any(line.split() == "4 steps step 3 0 steps different from step 3 on".split() for line in lines)
+    assert any(line.split() == ROW for line in lines)
     assert "    > model(x).square().mean().backward()" in lines
     assert "`step` is 0 as at the start, not 3" in " ".join(result.stdout.split())
     assert "tensor `x` has other contents, it is as before step 0" in " ".join(result.stdout.split())
@@ -149,7 +152,7 @@ def parts(tmp_path):
 
 
 def test_trainer(parts):
-    """transformers: the right samples, restored generators, but too late for the first batch; exact without draws."""
+    """transformers: the right samples, generators restored too late. Exact where nothing is drawn."""
     write(parts, "train.py", TRAINER)
 
     drawing = judged(check(parts, "--kill-at", "5", "train.py", resume="resume"))
@@ -175,7 +178,7 @@ def test_lightning(parts):
 
 
 def test_accelerate(parts):
-    """accelerate: another order by default; with the seedable sampler the order is right, the dropout is not."""
+    """accelerate: another order by default; with its seedable sampler only the dropout is wrong."""
     write(parts, "train.py", ACCELERATE)
 
     default = judged(check(parts, "--kill-at", "5", "train.py", "plain", resume="resume"))

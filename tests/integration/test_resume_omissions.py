@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from cli_support import write
@@ -16,6 +16,9 @@ from samebits.resuming.judge import judge_kill, kill_run, resume_run
 from samebits.resuming.log import read_lines
 from samebits.resuming.request import ResumeRequest
 from samebits.resuming.runs import RunMaker
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 class Bench:

@@ -1,0 +1,64 @@
+"""Copies of the working folder."""
+
+from __future__ import annotations
+
+import pytest
+
+from samebits.errors import SamebitsError
+from samebits.resuming.folder import WorkingFolder
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A folder with what belongs to a run, and what does not."""
+    folder = tmp_path / "work"
+    for name in ("train.py", "data/big.bin", ".git/config", "venv/pyvenv.cfg", "venv/lib/x.py", "out/a.txt"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (folder / "link").symlink_to("../elsewhere")
+    (tmp_path / "elsewhere").write_text("outside")
+    return folder
+
+
+def test_what_is_copied(source):
+    """No version control, no virtual environments; links lead where they led; what is shared is a link."""
+    copy = WorkingFolder(source, source / ".samebits" / "folder", ["data"], 1 << 20)
+
+    copy.check()
+    copy.renew()
+
+    place = copy.place
+    assert sorted(path.name for path in place.iterdir()) == ["data", "link", "out", "train.py"]
+    assert (place / "data").is_symlink()
+    assert (place / "link").read_text() == "outside"
+    assert copy.copied(str(source / "train.py")) == str(place / "train.py")
+    assert copy.copied("train.py") == "train.py"
+    assert copy.original(str(place / "out" / "a.txt")) == str(source / "out" / "a.txt")
+
+
+def test_a_copy_is_fresh_each_time(source):
+    """What a run wrote is gone; what was shared is still there when the copy is removed."""
+    copy = WorkingFolder(source, source / ".samebits" / "folder", ["data"], 1 << 20)
+    copy.renew()
+    (copy.place / "out" / "b.txt").write_text("written")
+    assert "out/b.txt" in copy.listed()
+
+    copy.renew()
+
+    assert "out/b.txt" not in copy.listed()
+    copy.remove()
+    assert (source / "data" / "big.bin").read_text() == "data/big.bin"
+    assert not copy.place.exists()
+
+
+def test_refusals(source):
+    """Too large, with the largest named; a shared path that is not there."""
+    (source / "data" / "big.bin").write_bytes(bytes(5000))
+    with pytest.raises(SamebitsError, match="--share data") as error:
+        WorkingFolder(source, source / "copy", [], 4000).check()
+    assert error.value.slug == "resume-folder-large"
+    WorkingFolder(source, source / "copy", ["data"], 4000).check()
+    for path in ("nothing", "..", ".", "/"):
+        with pytest.raises(SamebitsError, match="expected a file or folder"):
+            WorkingFolder(source, source / "copy", [path], 4000)
