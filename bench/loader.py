@@ -46,7 +46,7 @@ class Busy(torch.utils.data.Dataset[torch.Tensor]):
 
 
 def seconds_of(loader: Iterable[object]) -> float:
-    """Of one pass: of the processor where this process loads, so that others do not count; else of the wall."""
+    """Of one pass: processor time where this process loads, which others do not change; else wall time."""
     clock = time.process_time if getattr(loader, "num_workers", 0) == 0 else time.perf_counter
     begin = clock()
     for _ in loader:
