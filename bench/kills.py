@@ -4,10 +4,10 @@
 
 For each script: one run without interruption, then runs that are killed again and again until one gets to its
 end. A run fails when it ends with another digest than the uninterrupted one, or prints a loss that that one
-did not print. After every kill each checkpoint in the folder is read as a whole: one that is torn is a
-failure, and so is one that differs in a byte from the uninterrupted run's checkpoint of that step. Half of the
-kills come at a random moment, the others right after a checkpoint began to be written. Processes are forked
-from one that has imported the libraries already. Status 1 when anything failed.
+did not print. After every kill each checkpoint in the folder is read as a whole: a torn one is a failure,
+and so is one that differs in a byte from the uninterrupted run's checkpoint of that step. Half of the kills
+come at a random moment, the others right after a checkpoint began to be written. Processes are forked from
+one that has imported the libraries already. Status 1 when anything failed.
 """
 
 from __future__ import annotations
@@ -239,7 +239,8 @@ def main() -> int:
         failures += [f"{name}: {failure}" for failure in found.failures]
         print(
             f"{name:30} {found.kills:5d} {found.while_writing:14d} {found.resumed:8d} "
-            f"{found.finished:9d} {found.checked:8d} {found.torn:5d} {found.leftovers:10d} {len(found.failures):9d}",
+            f"{found.finished:9d} {found.checked:8d} {found.torn:5d} {found.leftovers:10d} "
+            f"{len(found.failures):9d}",
             flush=True,
         )
     print(*failures, sep="\n", end="\n" if failures else "")
