@@ -1,10 +1,10 @@
-"""Speed of checkpoints beside torch.save of the same state to the same disk, and how long saving blocks training.
+"""Speed of checkpoints beside torch.save of the same state to the same disk, and how long they block.
 
     python bench/checkpoint.py [--size MB] [--rounds N] [--folder PATH]
 
-Machines are shared and noisy: every round measures everything once, in turn, and a ratio is one of best times.
-`torch.save` does not flush to the disk; its time is shown without and with a flush. `samebits.checkpoint.save`
-always flushes, and digests what it writes.
+Machines are shared and noisy: every round measures everything once, in turn, and a ratio is one of best
+times. `torch.save` does not flush to the disk; its time is shown without and with a flush.
+`samebits.checkpoint.save` always flushes, and digests what it writes.
 """
 
 from __future__ import annotations
@@ -106,7 +106,11 @@ def measure_blocking(folder: str, parts: dict[str, Any], rounds: int) -> dict[st
     """How long an asynchronous save holds up training, beside copies of the same tensors."""
     tensors = tensors_of(parts["model"], parts["optimizer"])
     copies = [torch.empty_like(tensor) for tensor in tensors]
-    times: dict[str, list[float]] = {"clone of each tensor": [], "copy to kept memory": [], "asynchronous": []}
+    times: dict[str, list[float]] = {
+        "clone of each tensor": [],
+        "copy to kept memory": [],
+        "asynchronous": [],
+    }
 
     def copy() -> None:
         for target, source in zip(copies, tensors, strict=True):
@@ -132,9 +136,8 @@ def show(times: dict[str, list[float]], megabytes: float) -> None:
     """A table."""
     for name, values in times.items():
         best, middle = min(values), sorted(values)[len(values) // 2]
-        print(
-            f"{name:30} best {1e3 * best:8.1f} ms  median {1e3 * middle:8.1f} ms  {megabytes / 1e3 / best:6.2f} GB/s"
-        )
+        speed = megabytes / 1e3 / best
+        print(f"{name:30} best {1e3 * best:8.1f} ms  median {1e3 * middle:8.1f} ms  {speed:6.2f} GB/s")
 
 
 def ratio(times: dict[str, list[float]], first: str, second: str) -> str:
@@ -145,7 +148,9 @@ def ratio(times: dict[str, list[float]], first: str, second: str) -> str:
 
 def main() -> None:
     """Measure, and print tables and ratios."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--size", type=int, default=400, help="of the state, in MB")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--folder", help="on the disk to write to")
@@ -163,11 +168,15 @@ def main() -> None:
         show(blocking, megabytes)
     finally:
         shutil.rmtree(folder)
-    print(f"speed of save, both flushed      {ratio(saving, 'torch.save and flush', 'samebits.checkpoint.save')}")
-    print(f"speed of save, neither flushed   {ratio(saving, 'torch.save', 'ours, not flushed')}")
-    print(f"speed of load                    {ratio(saving, 'torch.load, load_state_dict', 'samebits.checkpoint.load')}")
-    print(f"blocking time of asynchronous    {ratio(blocking, 'asynchronous', 'clone of each tensor')} of clones")
-    print(f"                                 {ratio(blocking, 'asynchronous', 'copy to kept memory')} of a copy")
+    pairs = {
+        "speed of save, both flushed": (saving, "torch.save and flush", "samebits.checkpoint.save"),
+        "speed of save, neither flushed": (saving, "torch.save", "ours, not flushed"),
+        "speed of load": (saving, "torch.load, load_state_dict", "samebits.checkpoint.load"),
+        "blocking time, of clones": (blocking, "asynchronous", "clone of each tensor"),
+        "blocking time, of a copy": (blocking, "asynchronous", "copy to kept memory"),
+    }
+    for name, (times, first, second) in pairs.items():
+        print(f"{name:32} {ratio(times, first, second)}")
 
 
 if __name__ == "__main__":

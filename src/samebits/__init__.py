@@ -1,7 +1,8 @@
 """samebits: the same bits twice, or the first operation that differed.
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Errors: `SamebitsError`, `SamebitsWarning`.
+`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Resuming: `checkpoint`.
+Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
 
@@ -13,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
+    from samebits import checkpoint
     from samebits.comparison import compare_records as compare
+    from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
     from samebits.determinism.generators import register as register_generator
     from samebits.determinism.rng import isolated, reseeded, seed_all, stream
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 _HOMES = {
+    "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.comparison", "compare_records"),
     "record": ("samebits.recording.session", "record"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
@@ -36,9 +40,11 @@ _HOMES = {
     "restore_rng_states": ("samebits.determinism.rng", "restore_states"),
 }
 __all__ = [
+    "DataLoader",
     "SamebitsError",
     "SamebitsWarning",
     "__version__",
+    "checkpoint",
     "compare",
     "deterministic",
     "digest",
@@ -55,8 +61,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name == "digest":
-        return import_module("samebits.digest")  # a package that can be called
+    if name in ("checkpoint", "digest"):  # packages; the latter can be called
+        return import_module(f"samebits.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     module, attribute = _HOMES[name]

@@ -17,6 +17,7 @@ ROOMS = (
     "errors",
     "torch_private",
     "torch_private_distributed",
+    "torch_private_loaders",
     "torch_private_state",
     "torch_schema",
     "hooks",
@@ -39,6 +40,7 @@ HEAVY = {"torch", "numpy"}
 PRIVATE_TORCH_HOMES = {
     "samebits.torch_private",
     "samebits.torch_private_distributed",
+    "samebits.torch_private_loaders",
     "samebits.torch_private_state",
     "samebits.torch_schema",
 }

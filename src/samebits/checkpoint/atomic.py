@@ -20,7 +20,7 @@ except ImportError:  # Windows: what a killed process leaves is not removed ther
 
 _BUFFER = 1 << 20  # arrays larger than this are written from where they are
 _LONGEST_NAME = 150
-_TEMPORARY = re.compile(r"^\.(.+)\.[0-9]+-[0-9]+\.tmp$", re.DOTALL)
+_TEMPORARY = re.compile(r"\.(.+)\.[0-9]+-[0-9]+\.tmp", re.DOTALL)
 
 
 @contextlib.contextmanager
@@ -122,7 +122,7 @@ def remove_leftovers(folder: str, base: str | re.Pattern[str]) -> None:
     if fcntl is None:
         return
     for name in os.listdir(folder):
-        match = _TEMPORARY.match(name)
+        match = _TEMPORARY.fullmatch(name)
         if match is None:
             continue
         wanted = match[1] == _shortened(base) if isinstance(base, str) else base.fullmatch(match[1])

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from samebits.checkpoint.entries import Entry
 
 
+RESERVED = ("strict", "map_location", "rng")
+
+
 @dataclass(frozen=True)
 class Collection:
     """What is to be written.
@@ -41,6 +44,10 @@ def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Co
     for name, count in (("step", step), ("epoch", epoch)):
         if count is not None and type(count) is not int:
             raise unsaveable(name, f"it is {count!r}; expected a whole number or None")
+    for name in RESERVED:
+        if name in parts:
+            reason = f"`load` has an argument `{name}`; give the part another name"
+            raise unsaveable(name, reason)
     entries: list[Entry] = []
     writer = TreeWriter(entries)
     tree = {

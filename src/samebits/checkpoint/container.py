@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.checkpoint.entries import DTYPES, Entry, bytes_of, dtype_named, memory_of
-from samebits.checkpoint.refusals import DamageError
+from samebits.checkpoint.refusals import DamageError, unsaveable
 from samebits.checkpoint.untree import StoredArray
 from samebits.digest import digest_bytes, digest_memory
 from samebits.errors import SamebitsError
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 VERSION = "1"
 FORMAT = "samebits.checkpoint"
 _LENGTH_BYTES = 8
-_LONGEST_HEADER = 100_000_000  # the limit of the safetensors library too
+LONGEST_HEADER = 100_000_000  # the limit of the safetensors library too
 _DIGEST_BYTES = 16
 _MAGIC = {b"PK\x03\x04": "a file of torch.save", b"\x80\x02\x8a\n": "an old file of torch.save"}
 
@@ -103,6 +103,9 @@ def _header(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
         "digest": _total(tree, places, digests).hex(),
     }
     text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode()
+    if len(text) > LONGEST_HEADER:
+        reason = f"the values beside arrays take {len(text)} bytes of JSON, more than {LONGEST_HEADER}"
+        raise unsaveable("the checkpoint", f"{reason}; save long lists of numbers as arrays")
     padded = text.ljust(-(-len(text) // _LENGTH_BYTES) * _LENGTH_BYTES)
     return len(padded).to_bytes(_LENGTH_BYTES, "little") + padded
 
@@ -152,7 +155,7 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
             raise _foreign(file, name)
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(begin, "little")
-    if len(begin) < _LENGTH_BYTES or length > size - _LENGTH_BYTES or length > _LONGEST_HEADER:
+    if len(begin) < _LENGTH_BYTES or length > size - _LENGTH_BYTES or length > LONGEST_HEADER:
         raise DamageError(f"it has {size} bytes, fewer than its header tells of, or is no checkpoint at all")
     header = _json(file.read(length))
     if not isinstance(header, dict):

@@ -13,6 +13,7 @@ from samebits.checkpoint.atomic import remove_leftovers
 from samebits.checkpoint.background import Background, Snapshots
 from samebits.checkpoint.collection import Collection, collect, write
 from samebits.checkpoint.interface import Loaded, Stored, read, restore
+from samebits.checkpoint.refusals import path_text
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class CheckpointFolder:
         keep_last: int | None = 2,
         asynchronous: bool = False,
     ) -> None:
-        self.path = os.fspath(path)
+        self.path = path_text(path)
         self._save_every = _positive("save_every", save_every)
         self._keep_last = _positive("keep_last", keep_last)
         self._background = Background() if asynchronous else None

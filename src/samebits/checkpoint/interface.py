@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -11,15 +10,17 @@ import torch
 
 from samebits.checkpoint.collection import collect, write
 from samebits.checkpoint.container import Contents, read_container
-from samebits.checkpoint.refusals import DamageError
-from samebits.checkpoint.restore import Matching, check_target, mismatch
+from samebits.checkpoint.refusals import DamageError, path_text
+from samebits.checkpoint.restore import Matching, check_target, is_only_states, mismatch
 from samebits.checkpoint.surroundings import changes, collect_surroundings
+from samebits.checkpoint.tree_head import TreeHead, read_head
 from samebits.checkpoint.untree import TreeReader
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng import SourceState, restore_states
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Mapping
 
 
@@ -76,7 +77,7 @@ def save(
         SamebitsError: something cannot be saved, `checkpoint-entry`, which names it; the file cannot be
             written, `checkpoint-unwritable`; an RNG source cannot be read, `rng-state`.
     """
-    write(os.fspath(path), collect(step, epoch, parts))
+    write(path_text(path), collect(step, epoch, parts))
 
 
 def load(
@@ -111,13 +112,8 @@ def load(
             tensor's device is not here, `checkpoint-device`; a generator differs, `rng-state`. In all but
             the last, and a part's own refusal, nothing was changed.
     """
-    return restore(
-        Stored(os.fspath(path), read(os.fspath(path))),
-        parts,
-        strict=strict,
-        map_location=map_location,
-        rng=rng,
-    )
+    name = path_text(path)
+    return restore(Stored(name, read(name)), parts, strict=strict, map_location=map_location, rng=rng)
 
 
 @dataclass(frozen=True)
@@ -163,9 +159,10 @@ def restore(
     stored: Stored, parts: Mapping[str, Any], *, strict: bool, map_location: Any, rng: bool
 ) -> Loaded:
     """Put the states of a checkpoint into objects; see `load`."""
-    tree, path = stored.contents.tree, stored.path
+    path = stored.path
     try:
-        saved, states = _decode(stored.contents, map_location)
+        head = read_head(stored.contents.tree)
+        saved, states = _decode(head, stored.contents, map_location)
     except DamageError as error:
         raise damaged(path, error) from error
     matching = Matching(strict=strict)
@@ -173,30 +170,33 @@ def restore(
     matching.check()
     notes = [
         *matching.notes,
-        *changes(tree["surroundings"], collect_surroundings()),
-        *_seed_notes(tree, rng=rng),
+        *changes(head.surroundings, collect_surroundings()),
+        *_seed_notes(head, rng=rng),
     ]
     matching.restore()
-    loaded = Loaded(path, tree["step"], tree["epoch"], extra, states)
+    loaded = Loaded(path, head.step, head.epoch, extra, states)
     if rng:
-        if PROCESS.run_seed is None and tree["run_seed"] is not None:
-            PROCESS.use_seed(tree["run_seed"])
+        if PROCESS.run_seed is None and head.run_seed is not None:
+            PROCESS.use_seed(head.run_seed)
         loaded.restore_rng(strict=strict)
     if notes:
         warnings.warn(f"{path}: {'; '.join(notes)}", SamebitsWarning, stacklevel=3)
     return loaded
 
 
-def _decode(contents: Contents, map_location: Any) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
+def _decode(
+    head: TreeHead, contents: Contents, map_location: Any
+) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
     """The parts by name, and the states of the RNG sources."""
-    reader = TreeReader(
-        contents.arrays, _placement(map_location, move=False), _placement(map_location, move=True)
-    )
+    place, place_state = (_placement(map_location, move=move) for move in (False, True))
+    reader = TreeReader(contents.arrays, place, place_state)
     try:
-        saved = {name: reader.decode(node, name) for name, node in contents.tree["parts"]}
-        states = tuple(reader.decode(node, "rng") for node in contents.tree["rng"])
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise DamageError("its header is incomplete") from error
+        saved = {name: reader.decode(node, name) for name, node in head.parts}
+        states = tuple(reader.decode(node, "rng") for node in head.rng)
+    except RecursionError as error:
+        raise DamageError("its tree is nested too deeply") from error
+    if not all(isinstance(state, SourceState) for state in states):
+        raise DamageError("a state of an RNG source is something else")
     return saved, states
 
 
@@ -211,12 +211,14 @@ def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) 
         check_target(target, name)
     found = {name: matching.match(value, parts.get(name), name) for name, value in saved.items()}
     return {
-        name: value for name, value in found.items() if parts.get(name) is None or value is not parts[name]
+        name: value
+        for name, value in found.items()
+        if parts.get(name) is None or not (value is parts[name] or is_only_states(saved[name]))
     }
 
 
-def _seed_notes(tree: dict[str, Any], *, rng: bool) -> list[str]:
-    here, saved = PROCESS.run_seed, tree["run_seed"]
+def _seed_notes(head: TreeHead, *, rng: bool) -> list[str]:
+    here, saved = PROCESS.run_seed, head.run_seed
     if not rng or here is None or saved is None or here == saved:
         return []
     return [f"the run seed was {saved} and is {here} here: streams and seeds made from it will differ"]

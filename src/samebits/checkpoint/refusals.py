@@ -20,7 +20,23 @@ class DamageError(Exception):
 
 def unsaveable(where: str, reason: str) -> SamebitsError:
     """The error for an entry that cannot be saved."""
-    return SamebitsError(f"{where} cannot be saved: {reason}. Nothing was written.", slug="checkpoint-entry")
+    text = " ".join(f"{where} cannot be saved: {reason}".split())
+    return SamebitsError(f"{text}. Nothing was written.", slug="checkpoint-entry")
+
+
+def path_text(path: Any) -> str:
+    """A path as text.
+
+    Raises:
+        SamebitsError: it is none; `checkpoint-path`.
+    """
+    try:
+        text = os.fsdecode(path)
+        if text and b"\0" not in os.fsencode(text):
+            return text
+    except (TypeError, ValueError):
+        pass
+    raise SamebitsError(f"the path is {path!r:.200}; expected the name of a file", slug="checkpoint-path")
 
 
 def describe(value: Any) -> str:

@@ -12,7 +12,8 @@ from samebits.checkpoint.untree import GeneratorState
 from samebits.determinism.live import RegisteredGenerator, family_of
 from samebits.errors import SamebitsError
 
-_ORDER = ("module", "optimizer", "scheduler", "other")
+# Loaders first: they refuse what does not fit, and then nothing was changed.
+_ORDER = ("other", "module", "optimizer", "scheduler")
 
 
 @dataclass(frozen=True)
@@ -131,7 +132,7 @@ class Matching:
                 raise mismatch(text, " Build what was saved, or pass `strict=False`.")
 
     def restore(self) -> None:
-        """Load the states: modules, then optimizers, schedulers and the rest.
+        """Load the states: loaders and the like, then modules, optimizers, schedulers.
 
         Raises:
             SamebitsError: an object refused; `checkpoint-mismatch`.
@@ -176,6 +177,13 @@ def check_target(target: Any, where: str) -> None:
         f"{where}={target!r:.80} was passed, which takes no state; expected an object with `load_state_dict`",
         " Plain values are in `Loaded.extra`.",
     )
+
+
+def is_only_states(saved: Any) -> bool:
+    """Whether a saved part is states of objects and nothing else."""
+    if isinstance(saved, (list, tuple, dict)) and saved:
+        return all(map(is_only_states, saved.values() if isinstance(saved, dict) else saved))
+    return isinstance(saved, (State, GeneratorState))
 
 
 def _holds_targets(target: Any) -> bool:

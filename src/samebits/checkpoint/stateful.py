@@ -58,7 +58,12 @@ def state_facts(value: Any) -> dict[str, Any]:
 
 def group_shapes(optimizer: Any) -> list[list[list[int]]]:
     """The shapes of the parameters of each group."""
-    return [[list(parameter.shape) for parameter in group["params"]] for group in optimizer.param_groups]
+    return [[_shape(parameter) for parameter in group["params"]] for group in optimizer.param_groups]
+
+
+def _shape(parameter: Any) -> list[int]:
+    """Parameters of lazy modules have none yet."""
+    return [] if torch.nn.parameter.is_lazy(parameter) else list(parameter.shape)
 
 
 def misfit(state: Any, target: Any, where: str) -> str:

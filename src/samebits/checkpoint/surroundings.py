@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from typing import Any
 
 from samebits.determinism.switches import TABLE
 from samebits.environment.torch_facts import collect_torch
@@ -13,7 +12,7 @@ from samebits.environment.torch_facts import collect_torch
 _COMPARED = ("torch", "cuda", "cudnn", "mkl", "onednn", "capability", "gpus", "numpy")
 
 
-def collect_surroundings() -> dict[str, Any]:
+def collect_surroundings() -> dict[str, dict[str, str]]:
     """Versions, hardware and switches of this process, as JSON would give them back."""
     return {"versions": _versions(), "switches": _switches()}
 
@@ -38,7 +37,7 @@ def _switches() -> dict[str, str]:
     return found
 
 
-def changes(saved: dict[str, Any], here: dict[str, Any]) -> list[str]:
+def changes(saved: dict[str, dict[str, str]], here: dict[str, dict[str, str]]) -> list[str]:
     """What is different here, one text each: of versions those that matter for bits, and all switches.
 
     What only one side knows is no difference: hardware that was not in use, a switch of another release.

@@ -12,7 +12,7 @@ import math
 import struct
 import sys
 from collections import Counter, OrderedDict, defaultdict, deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
 
@@ -33,6 +33,9 @@ _LARGEST = 1 << 64  # beyond, numbers are written in hexadecimal: Python limits 
 _DEEPEST = 100
 
 
+_Encoder: TypeAlias = "Callable[[TreeWriter, Any, str], Any]"
+
+
 class TreeWriter:
     """Turns values into JSON and entries.
 
@@ -44,30 +47,8 @@ class TreeWriter:
         self._entries = entries
         self._names = {"__metadata__"}  # which the format has for itself
         self._written: dict[Any, str] = {}
+        self._alive: list[Any] = []  # what was seen: its address must not become another one's
         self._open: set[int] = set()
-        self._encoders: dict[type, Callable[[Any, str], Any]] = {
-            int: lambda value, _: _integer(value),
-            float: lambda value, _: _float(value),
-            complex: lambda value, _: {
-                "type": "complex",
-                "hex": struct.pack("<dd", value.real, value.imag).hex(),
-            },
-            bytes: lambda value, _: {"type": "bytes", "base64": base64.b64encode(value).decode()},
-            bytearray: lambda value, _: {"type": "bytearray", "base64": base64.b64encode(value).decode()},
-            list: self._items,
-            tuple: lambda value, where: {"type": "tuple", "items": self._items(value, where)},
-            torch.Size: lambda value, _: {"type": "Size", "items": list(value)},
-            deque: self._deque,
-            set: self._set,
-            frozenset: self._set,
-            dict: self._mapping,
-            OrderedDict: self._mapping,
-            Counter: self._mapping,
-            defaultdict: self._default_mapping,
-            torch.dtype: lambda value, _: {"type": "dtype", "name": dtype_name(value)},
-            torch.device: lambda value, _: {"type": "device", "name": str(value)},
-            SourceState: lambda value, _: source_state_node(value),
-        }
 
     def encode(self, value: Any, where: str) -> Any:
         """The JSON of a value.
@@ -87,26 +68,27 @@ class TreeWriter:
             raise unsaveable(where, "it contains itself, or is nested too deeply")
         self._open.add(id(value))
         try:
-            encoder = self._encoders.get(type(value)) or self._by_kind(value)
+            encoder = _ENCODERS.get(type(value)) or self._by_kind(value)
             if encoder is None:
                 raise unsaveable(where, describe(value))
-            return encoder(value, where)
+            return encoder(self, value, where)
         finally:
             self._open.discard(id(value))
 
-    def _by_kind(self, value: Any) -> Callable[[Any, str], Any] | None:
+    def _by_kind(self, value: Any) -> _Encoder | None:
         if isinstance(value, torch.Tensor):
-            return self._tensor
+            return TreeWriter._tensor
         numpy: Any = sys.modules["numpy"]
         if isinstance(value, numpy.ndarray):
-            return self._array
+            return TreeWriter._array
         if isinstance(value, numpy.generic):
-            return scalar_node
+            return _scalar
         if is_stateful(value):
-            return self._stateful
+            return TreeWriter._stateful
         if family_of(value):
             return _generator
-        return self._mapping if state_versions(value) is not None and isinstance(value, dict) else None
+        is_state = state_versions(value) is not None and isinstance(value, dict)
+        return TreeWriter._mapping if is_state else None
 
     def _items(self, values: Iterable[Any], where: str) -> list[Any]:
         return [self.encode(value, f"{where}.{index}") for index, value in enumerate(values)]
@@ -156,14 +138,14 @@ class TreeWriter:
         check_tensor(value, where)
         lazy = value.is_conj() or value.is_neg()
         identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride(), lazy)
-        return {"type": "tensor", "name": self._store(value, identity, where), **tensor_facts(value)}
+        return {"type": "tensor", "name": self._store(value, value, identity, where), **tensor_facts(value)}
 
     def _array(self, value: Any, where: str) -> Any:
         facts, tensor = array_node(value, where)
         identity = (value.ctypes.data, value.dtype.str, value.shape, value.strides)
-        return {"type": "array", "name": self._store(tensor, identity, where), **facts}
+        return {"type": "array", "name": self._store(tensor, value, identity, where), **facts}
 
-    def _store(self, tensor: torch.Tensor, identity: Any, where: str) -> str:
+    def _store(self, tensor: torch.Tensor, held: Any, identity: Any, where: str) -> str:
         """The name of the entry; views of the same memory with the same shape have one in common."""
         known = self._written.get(identity) if tensor.numel() else None
         if known is not None:
@@ -174,6 +156,7 @@ class TreeWriter:
             name = f"{where}#{number}"
         self._names.add(name)
         self._written[identity] = name
+        self._alive.append(held)
         self._entries.append(entry_of(name, tensor))
         return name
 
@@ -184,7 +167,11 @@ def source_state_node(state: SourceState) -> dict[str, Any]:
     return {"type": "rng", "source": state.source, "version": state.version, "base64": data}
 
 
-def _generator(value: Any, where: str) -> Any:
+def _scalar(_writer: TreeWriter, value: Any, where: str) -> Any:
+    return scalar_node(value, where)
+
+
+def _generator(_writer: TreeWriter, value: Any, where: str) -> Any:
     data = RegisteredGenerator(where, value).get_state()
     return {"type": "generator", "family": family_of(value), "base64": base64.b64encode(data).decode()}
 
@@ -195,3 +182,29 @@ def _integer(value: int) -> Any:
 
 def _float(value: float) -> Any:
     return value if math.isfinite(value) else {"type": "float", "hex": struct.pack("<d", value).hex()}
+
+
+# Functions, not bound methods: a writer that refers to itself would live on with its arrays.
+_ENCODERS: dict[type, _Encoder] = {
+    int: lambda _, value, __: _integer(value),
+    float: lambda _, value, __: _float(value),
+    complex: lambda _, value, __: {
+        "type": "complex",
+        "hex": struct.pack("<dd", value.real, value.imag).hex(),
+    },
+    bytes: lambda _, value, __: {"type": "bytes", "base64": base64.b64encode(value).decode()},
+    bytearray: lambda _, value, __: {"type": "bytearray", "base64": base64.b64encode(value).decode()},
+    list: TreeWriter._items,
+    tuple: lambda writer, value, where: {"type": "tuple", "items": writer._items(value, where)},
+    torch.Size: lambda _, value, __: {"type": "Size", "items": list(value)},
+    deque: TreeWriter._deque,
+    set: TreeWriter._set,
+    frozenset: TreeWriter._set,
+    dict: TreeWriter._mapping,
+    OrderedDict: TreeWriter._mapping,
+    Counter: TreeWriter._mapping,
+    defaultdict: TreeWriter._default_mapping,
+    torch.dtype: lambda _, value, __: {"type": "dtype", "name": dtype_name(value)},
+    torch.device: lambda _, value, __: {"type": "device", "name": str(value)},
+    SourceState: lambda _, value, __: source_state_node(value),
+}

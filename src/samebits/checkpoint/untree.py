@@ -70,31 +70,6 @@ class TreeReader:
         self._place = place
         self._place_state = place_state
         self._made: dict[str, Any] = {}
-        self._decoders: dict[str, Callable[[dict[str, Any], str], Any]] = {
-            "int": lambda node, _: int(node["hex"], 16),
-            "float": lambda node, _: struct.unpack("<d", bytes.fromhex(node["hex"]))[0],
-            "complex": lambda node, _: complex(*struct.unpack("<dd", bytes.fromhex(node["hex"]))),
-            "bytes": lambda node, _: _bytes(node),
-            "bytearray": lambda node, _: bytearray(_bytes(node)),
-            "tuple": lambda node, where: tuple(self._items(node["items"], where)),
-            "set": lambda node, where: set(self._items(node["items"], where)),
-            "frozenset": lambda node, where: frozenset(self._items(node["items"], where)),
-            "deque": lambda node, where: deque(self._items(node["items"], where), node["maxlen"]),
-            "Size": lambda node, where: torch.Size(self._items(node["items"], where)),
-            "dict": lambda node, where: dict(self._pairs(node, where)),
-            "Counter": lambda node, where: Counter(dict(self._pairs(node, where))),
-            "defaultdict": self._default_mapping,
-            "OrderedDict": self._ordered_mapping,
-            "dtype": lambda node, _: dtype_named(node["name"]),
-            "device": lambda node, _: torch.device(node["name"]),
-            "rng": lambda node, _: SourceState(_text(node, "source"), _text(node, "version"), _bytes(node)),
-            "generator": lambda node, _: GeneratorState(_text(node, "family"), _bytes(node)),
-            "scalar": lambda node, _: scalar_from(node["dtype"], node["hex"]),
-            "tensor": self._tensor,
-            "array": self._array,
-            "sparse": self._sparse,
-            "state": self._state,
-        }
 
     def decode(self, node: Any, where: str) -> Any:
         """The value of some JSON.
@@ -107,11 +82,11 @@ class TreeReader:
             return self._items(node, where)
         if not isinstance(node, dict):
             return node
-        decoder = self._decoders.get(_text(node, "type"))
+        decoder = _DECODERS.get(_text(node, "type"))
         if decoder is None:
             raise DamageError(f"{where} is of the unknown type {node['type']!r}")
         try:
-            return decoder(node, where)
+            return decoder(self, node, where)
         except (ValueError, TypeError, KeyError, RuntimeError, struct.error, OverflowError) as error:
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise DamageError(f"{where} is not as it was written: {reason}") from error
@@ -190,3 +165,31 @@ def _text(node: dict[str, Any], key: str) -> str:
 
 def _bytes(node: dict[str, Any]) -> bytes:
     return base64.b64decode(_text(node, "base64"), validate=True)
+
+
+# Functions, not bound methods: a reader that refers to itself would live on with its arrays.
+_DECODERS: dict[str, Callable[[TreeReader, dict[str, Any], str], Any]] = {
+    "int": lambda _, node, __: int(node["hex"], 16),
+    "float": lambda _, node, __: struct.unpack("<d", bytes.fromhex(node["hex"]))[0],
+    "complex": lambda _, node, __: complex(*struct.unpack("<dd", bytes.fromhex(node["hex"]))),
+    "bytes": lambda _, node, __: _bytes(node),
+    "bytearray": lambda _, node, __: bytearray(_bytes(node)),
+    "tuple": lambda reader, node, where: tuple(reader._items(node["items"], where)),
+    "set": lambda reader, node, where: set(reader._items(node["items"], where)),
+    "frozenset": lambda reader, node, where: frozenset(reader._items(node["items"], where)),
+    "deque": lambda reader, node, where: deque(reader._items(node["items"], where), node["maxlen"]),
+    "Size": lambda reader, node, where: torch.Size(reader._items(node["items"], where)),
+    "dict": lambda reader, node, where: dict(reader._pairs(node, where)),
+    "Counter": lambda reader, node, where: Counter(dict(reader._pairs(node, where))),
+    "defaultdict": TreeReader._default_mapping,
+    "OrderedDict": TreeReader._ordered_mapping,
+    "dtype": lambda _, node, __: dtype_named(node["name"]),
+    "device": lambda _, node, __: torch.device(node["name"]),
+    "rng": lambda _, node, __: SourceState(_text(node, "source"), _text(node, "version"), _bytes(node)),
+    "generator": lambda _, node, __: GeneratorState(_text(node, "family"), _bytes(node)),
+    "scalar": lambda _, node, __: scalar_from(node["dtype"], node["hex"]),
+    "tensor": TreeReader._tensor,
+    "array": TreeReader._array,
+    "sparse": TreeReader._sparse,
+    "state": TreeReader._state,
+}

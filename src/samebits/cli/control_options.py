@@ -44,6 +44,11 @@ def add_control_options(parser: ScriptParser) -> None:
         "--per-rank-seeds", action="store_true", help="in a distributed run, another seed for each rank"
     )
     group.add_argument(
+        "--keyed-samples",
+        action="store_true",
+        help="what a dataset draws follows from the sample, not from the worker that loads it",
+    )
+    group.add_argument(
         "--reseed",
         action="store_true",
         help="seeds that the script sets itself follow from --seed too (default: they are the script's)",
@@ -67,7 +72,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
             for word, given in (
                 ("--set", options.set), ("--leave", options.leave),
                 ("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed),
-                ("--on-drift", options.on_drift),
+                ("--on-drift", options.on_drift), ("--keyed-samples", options.keyed_samples),
             )
             if given
         ]  # fmt: skip
@@ -76,7 +81,12 @@ def control_of(options: argparse.Namespace) -> Control | None:
             raise SamebitsError(message, slug="usage")
         return None
     _refuse_contradictions(options)
-    for word, given in (("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed)):
+    seeding = {
+        "--per-rank-seeds": options.per_rank_seeds,
+        "--reseed": options.reseed,
+        "--keyed-samples": options.keyed_samples,
+    }
+    for word, given in seeding.items():
         if given and options.seed is None:
             raise SamebitsError(f"{word} was given without a seed; give --seed N too", slug="usage")
     return Control(
@@ -85,6 +95,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
         switches=(*options.set, *((name, LEFT_ALONE) for name in options.leave)),
         on_drift=options.on_drift or "warn",
         reseed=options.reseed,
+        keyed_samples=options.keyed_samples,
     )
 
 

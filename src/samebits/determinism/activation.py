@@ -191,7 +191,7 @@ class Activation:
         from samebits.determinism.rng import current_rank, rank_seed, seed_on_import, seed_sources, sources
 
         seed = check_seed(self._control.seed)
-        active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed)
+        active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed, seed)
         start = required(active.source_seed)
         among = [source for source in sources() if self._control.seeds(source.name)]
         seed_sources(start, among)

@@ -109,7 +109,7 @@ def deterministic(
     all_switches: bool = True,
     on_drift: str = "warn",
     workers: bool = True,
-    per_rank: bool = False,
+    **more: bool,
 ) -> Determinism:
     """Make this process repeatable from here on, or for a `with` block.
 
@@ -124,16 +124,26 @@ def deterministic(
         on_drift: what happens when a switch or a generator is changed later: `warn`, `error`, `restore` or
             `ignore`.
         workers: seed DataLoader workers too.
-        per_rank: each process of a distributed run gets a seed of its own.
+        more: `per_rank=True`: each process of a distributed run gets a seed of its own. `keyed_samples=True`:
+            what a dataset draws while a sample is loaded follows from the seed, the epoch and the sample, so
+            that the number of workers does not matter (docs/data.md).
 
     Raises:
         SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such
-            `on_drift` (`usage`).
+            `on_drift`, or `keyed_samples` without a seed or without `workers` (`usage`).
+        TypeError: there is no such argument.
     """
+    unknown = sorted(more.keys() - {"per_rank", "keyed_samples"})
+    if unknown:
+        raise TypeError(f"deterministic() got an unexpected keyword argument {unknown[0]!r}")
+    if more.get("keyed_samples") and (seed is None or not workers):
+        message = "keyed_samples=True was given without a seed, or with workers=False; give seed=N"
+        raise SamebitsError(message, slug="usage")
     chosen = tuple((str(name), _text(value)) for name, value in (switches or {}).items())
     control = Control(
         seed=seed,
-        per_rank=per_rank,
+        per_rank=more.get("per_rank", False),
+        keyed_samples=more.get("keyed_samples", False),
         switches=chosen,
         all_switches=all_switches,
         on_drift=on_drift,

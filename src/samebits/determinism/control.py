@@ -26,6 +26,7 @@ class Control:
         sources: names of the only RNG sources that are seeded, with what is made without a seed in their
             libraries; None is all. For pins (docs/pins.md), with `workers=False`.
         pins: names of pins that replace something inside the process (`determinism.pins`).
+        keyed_samples: what is drawn while a sample is loaded follows from the sample, not from the worker.
     """
 
     seed: int | None = None
@@ -38,6 +39,7 @@ class Control:
     scope: tuple[int | str, ...] = ()
     sources: tuple[str, ...] | None = None
     pins: tuple[str, ...] = ()
+    keyed_samples: bool = False
 
     def seeds(self, source: str) -> bool:
         """Whether the RNG source of that name is to be seeded, if there is a seed."""

@@ -6,8 +6,8 @@ import weakref
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.process import acting, thread_name
-from samebits.determinism.seeds import derive
+from samebits.determinism.process import acting, required, thread_name
+from samebits.determinism.seeds import derive, fit
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +30,7 @@ class LoaderEpoch:
         torch_seed: the seed of torch's default generator: the run seed, or what the script chose by
             `torch.manual_seed`. So the script's own seed decides the order, as without control, while
             draws from the generator do not.
+        samples: the seed that all ranks share, and what `torch_seed` is when the script has not chosen it.
     """
 
     seed: int
@@ -37,6 +38,7 @@ class LoaderEpoch:
     loader: Keys
     number: int
     torch_seed: int
+    samples: tuple[int, int] = (0, 0)
 
     def seed_for(self, *keys: int | str) -> int:
         """A seed of 64 bits for a part of the iteration."""
@@ -46,6 +48,13 @@ class LoaderEpoch:
     def base_seed(self) -> int:
         """Worker `i` gets this plus `i`, as torch documents it; it stays below 2**63, as torch's does."""
         return self.seed_for("workers") >> 2
+
+    @property
+    def samples_seed(self) -> int:
+        """The seed of the keys of this loader's samples, the same in all ranks and epochs."""
+        shared, unchosen = self.samples
+        chosen = () if self.torch_seed == unchosen else (self.torch_seed,)
+        return derive(shared, "loader samples", *self.loader, *chosen)
 
     def worker_scope(self, worker: int) -> Keys:
         """The part of the run that a worker is during the iteration."""
@@ -83,7 +92,9 @@ class LoaderLedger:
         entry = self._entries.get(id(loader))
         if entry is None or entry.loader() is not loader or entry.run != run:
             entry = self._enter(loader, run, active)
-        return LoaderEpoch(*run, entry.key, active.number("epoch", *entry.key), torch_seed)
+        number = active.number("epoch", *entry.key)
+        samples = (required(active.shared_seed), fit(required(active.source_seed), "torch"))
+        return LoaderEpoch(*run, entry.key, number, torch_seed, samples)
 
     def _enter(self, loader: Any, run: tuple[int, Keys], active: Active) -> _Entry:
         for identity, known in list(self._entries.items()):

@@ -20,6 +20,8 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
+from samebits.determinism.keyed_loaders import NO_NUMBERS, KeyedIndices, keyed_parts
+from samebits.determinism.process import acting
 from samebits.determinism.views import View
 from samebits.determinism.workers import NextEpoch, WorkerInit
 from samebits.hooks.frames import FrameRanks, nearest_site
@@ -32,6 +34,7 @@ from samebits.torch_private import (
     set_shared_seed,
     shared_seed,
 )
+from samebits.torch_private_loaders import index_sampler, replace_index_sampler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -100,7 +103,7 @@ class LoaderControl:
         self._patches = Patches()
         self._driving = _Driving()
         self._torch: Any = None
-        self._warned = False
+        self._warned: set[str] = set()
 
     def install(self, torch: Any) -> None:
         """Control the loaders that are iterated from now on.
@@ -155,6 +158,8 @@ class LoaderControl:
                 vars(iterator)[_DRAWS] = _SamplerDraws(view.samebits_epoch)
             before, driving.iterator = driving.iterator, iterator
             try:
+                if view.samebits_resumes and isinstance(index_sampler(view), KeyedIndices):
+                    replace_index_sampler(iterator, index_sampler(view))
                 result = original(iterator, view, *arguments, **named)
                 if finish is not None:
                     finish(iterator, view)
@@ -183,15 +188,29 @@ class LoaderControl:
             samebits_epoch=epoch,
             samebits_keyed=keyed,
             samebits_resumes=method == LOADER_RESET,
+            **self._sample_parts(loader, epoch),
         )
 
+    def _sample_parts(self, loader: Any, epoch: LoaderEpoch) -> dict[str, Any]:
+        """Parts of the loader under which each sample has a key, where that was asked for."""
+        if not acting(self._active).control.keyed_samples or hasattr(loader.dataset, "samebits_keyed"):
+            return {}
+        iterable = isinstance(loader.dataset, self._torch.utils.data.IterableDataset)
+        if iterable and loader.num_workers > 1:
+            self._warn_once(NO_NUMBERS)
+        return keyed_parts(loader, epoch, iterable=iterable)
+
     def _warn_of_order(self, loader: Any) -> None:
-        if self._warned or loader.num_workers == 0 or getattr(loader, "in_order", True):
+        if loader.num_workers > 0 and not getattr(loader, "in_order", True):
+            self._warn_once(OUT_OF_ORDER)
+
+    def _warn_once(self, text: str) -> None:
+        if text in self._warned:
             return
-        self._warned = True
+        self._warned.add(text)
         site = nearest_site(FrameRanks(), sys._getframe(1))
         where = ("samebits", 0) if site is None else (site.file, site.line)
-        warnings.warn_explicit(OUT_OF_ORDER, UserWarning, *where)
+        warnings.warn_explicit(text, UserWarning, *where)
 
     def _patch_next_index(self, base: type[Any]) -> None:
         original = getattr(base, LOADER_NEXT_INDEX, None)

@@ -30,6 +30,8 @@ class Active:
     def __init__(self, control: Control, seed: int | None) -> None:
         self.control = control
         self.seed = seed
+        # Before the rank was mixed in: what all ranks of a distributed run share.
+        self.shared_seed = seed if seed is None or not control.per_rank else control.seed
         self.scope: tuple[int | str, ...] = control.scope
         self._counts: Counter[tuple[int | str, ...]] = Counter()
 
@@ -61,9 +63,15 @@ class Active:
         self.scope = keys
         self._counts.clear()
 
-    def reseed(self, seed: int) -> None:
-        """The run goes on under another seed; counting starts anew."""
+    def reseed(self, seed: int, shared: int | None = None) -> None:
+        """The run goes on under another seed; counting starts anew.
+
+        Args:
+            seed: of this process.
+            shared: what all ranks share, where `seed` is of this rank alone.
+        """
         self.seed = seed
+        self.shared_seed = seed if shared is None else shared
         self._counts.clear()
 
     def fork(self, *scope: int | str) -> Active:
@@ -74,6 +82,7 @@ class Active:
                 on from here.
         """
         forked = Active(self.control, self.seed)
+        forked.shared_seed = self.shared_seed
         forked.scope = (*self.scope, *scope)
         if not scope:
             forked._counts = self._counts.copy()
@@ -85,6 +94,7 @@ class ProcessControl:
 
     Attributes:
         seed: what `seed_all` was given outside of any activation.
+        base_seed: the same before the rank was mixed in.
         registered: name -> a function that gives the generator registered under it, None when it is gone.
         torch_generators: the `torch.Generator` objects made while an activation followed them.
     """
@@ -92,6 +102,7 @@ class ProcessControl:
     def __init__(self) -> None:
         self._stack: list[Active] = []
         self.seed: int | None = None
+        self.base_seed: int | None = None
         self.registered: dict[str, Callable[[], Any]] = {}
         self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
 
@@ -106,12 +117,18 @@ class ProcessControl:
         current = self.current
         return self.seed if current is None or current.seed is None else current.seed
 
-    def use_seed(self, seed: int) -> None:
-        """That is the run seed from now on."""
+    @property
+    def shared_seed(self) -> int | None:
+        """The run seed before the rank was mixed in: the same in all ranks of a distributed run."""
+        current = self.current
+        return self.base_seed if current is None or current.seed is None else current.shared_seed
+
+    def use_seed(self, seed: int, shared: int | None = None) -> None:
+        """That is the run seed from now on; `shared` is the one of all ranks, where it is another."""
         if self.current is None:
-            self.seed = seed
+            self.seed, self.base_seed = seed, seed if shared is None else shared
         else:
-            self.current.reseed(seed)
+            self.current.reseed(seed, shared)
 
     def push(self, active: Active) -> None:
         """Begin an activation."""

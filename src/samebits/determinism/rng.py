@@ -80,11 +80,10 @@ def seed_all(seed: int, *, rank: int | None = None) -> int:
     Raises:
         SamebitsError: that is no seed, `seed`, or no rank, `rank`; a source refused, `rng-seed`.
     """
-    seed = check_seed(seed)
-    if rank is not None:
-        seed = rank_seed(seed, rank)
+    shared = check_seed(seed)
+    seed = shared if rank is None else rank_seed(shared, rank)
     seed_sources(seed)
-    PROCESS.use_seed(seed)
+    PROCESS.use_seed(seed, shared)
     return seed
 
 
@@ -259,14 +258,14 @@ def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
 @contextmanager
 def _counting_apart(*scope: int | str) -> Iterator[None]:
     """What is created without a seed inside does not count outside, and a seed set inside ends there."""
-    current, seed = PROCESS.current, PROCESS.seed
+    current, seeds = PROCESS.current, (PROCESS.seed, PROCESS.base_seed)
     forked = None if current is None else current.fork(*scope)
     if forked is not None:
         PROCESS.push(forked)
     try:
         yield
     finally:
-        PROCESS.seed = seed
+        PROCESS.seed, PROCESS.base_seed = seeds
         if forked is not None:
             PROCESS.drop(forked)
 

@@ -22,6 +22,7 @@ class WorkerState:
 
     def __init__(self) -> None:
         self.users_own: frozenset[str] = frozenset()
+        self.keyed_epoch: Any = None
 
 
 # A worker process serves one iterator of one loader.
@@ -45,6 +46,8 @@ class WorkerInit:
 
     def __call__(self, worker: int) -> None:
         """Called by torch in the worker, after torch has seeded it and before the data are first touched."""
+        _keep_epoch(self.epoch)
+        _show_users_dataset()
         # A scope of its own: persistent workers do not run the user's function again in later epochs.
         _enter(self.epoch, worker, "init")
         WORKER.users_own = frozenset()
@@ -80,11 +83,27 @@ class NextEpoch:
 def _begin_epoch(epoch: LoaderEpoch, shared_seed: Any, reseed: bool) -> Any:  # noqa: FBT001 - from pickle
     info = _worker_info()
     if info is not None:
+        _keep_epoch(epoch)
         _enter(epoch, info.id)
         if reseed:
             set_worker_seed(info, epoch.base_seed + info.id)
             _seed_worker(info.seed)
     return shared_seed
+
+
+def _keep_epoch(epoch: LoaderEpoch) -> None:
+    """For iterable datasets, whose elements do not bring the epoch with them."""
+    from samebits.determinism.keyed_loaders import EpochId
+
+    WORKER.keyed_epoch = EpochId(epoch.samples_seed, epoch.number)
+
+
+def _show_users_dataset() -> None:
+    """Where samples are keyed, `get_worker_info().dataset` is the script's own all the same."""
+    info = _worker_info()
+    dataset = None if info is None else getattr(info.dataset, "samebits_dataset", None)
+    if dataset is not None:
+        object.__setattr__(info, "dataset", dataset)  # read-only by torch's own choice
 
 
 def _enter(epoch: LoaderEpoch, worker: int, *more: str) -> None:

@@ -1,5 +1,11 @@
 """Tensors come back bit for bit: dtypes, layouts, sharing, strides, devices."""
 
+import gc
+import subprocess
+import sys
+import textwrap
+import weakref
+
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -158,7 +164,7 @@ def test_map_location(tmp_path):
     save(tmp_path / "c", value=torch.ones(2))
     assert load(tmp_path / "c", map_location="meta").extra["value"].device.type == "meta"
     assert load(tmp_path / "c", map_location=torch.device("cpu")).extra["value"].tolist() == [1, 1]
-    with pytest.raises(SamebitsError, match="map_location is 'tpu9'") as raised:
+    with pytest.raises(SamebitsError, match=r"map_location is 'tpu9'") as raised:
         load(tmp_path / "c", map_location="tpu9")
     assert raised.value.slug == "checkpoint-device"
 
@@ -195,3 +201,39 @@ def test_inference_mode(tmp_path):
     with torch.inference_mode():
         save(tmp_path / "c", value=torch.ones(2) * 3)
     assert back(tmp_path, load(tmp_path / "c").extra["value"]).tolist() == [3, 3]
+
+
+def test_nothing_keeps_tensors_alive(tmp_path):
+    """Neither saving nor loading waits for the garbage collector to let go of a state."""
+    gc.collect()
+    gc.disable()
+    try:
+        value = torch.ones(3)
+        saved = weakref.ref(value)
+        save(tmp_path / "c", value={"inner": [value]}, model=torch.nn.Linear(1, 1))
+        del value
+        assert saved() is None
+        loaded = load(tmp_path / "c", model=torch.nn.Linear(1, 1))
+        found = weakref.ref(loaded.extra["value"]["inner"][0])
+        del loaded
+        assert found() is None
+    finally:
+        gc.enable()
+
+
+def test_saving_makes_no_second_copy(tmp_path):
+    """The peak of memory grows by the largest tensor that has to be laid out anew, not by the state."""
+    script = """
+        import resource, sys, torch
+        from samebits.checkpoint import save
+        save(sys.argv[1], value=torch.ones(1_000_000))
+        state = {str(number): torch.ones(5_000_000) for number in range(20)}
+        state["turned"] = torch.ones(2, 2_500_000).t()
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        save(sys.argv[1], **state)
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+    """
+    command = [sys.executable, "-c", textwrap.dedent(script), str(tmp_path / "c")]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    kilobytes = int(done.stdout)
+    assert kilobytes < 60_000  # of 420 000

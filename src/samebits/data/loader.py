@@ -1,0 +1,287 @@
+"""`samebits.DataLoader`: torch's, with an order and samples that follow from (seed, epoch, position)."""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.utils import data as torch_data
+
+from samebits.data.fetching import FetchPlan, ShardBatch
+from samebits.data.inner import Inner, Tasks, fetcher_for
+from samebits.data.options import (
+    OWN,
+    LoaderOptions,
+    current_world_size,
+    partition_of,
+    refuse_order,
+    refuse_unsupported,
+    sampler_for,
+    shards_of,
+    unpack_batch_sampler,
+)
+from samebits.data.position import Position, check_state
+from samebits.data.shards import Endless, ShardOrder
+from samebits.errors import SamebitsError, SamebitsWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from samebits.data.partition import Partition
+    from samebits.data.samplers import Sampler
+
+
+class DataLoader(torch_data.DataLoader[Any]):
+    """A `torch.utils.data.DataLoader` whose batches follow from the seed, the epoch and the position alone.
+
+    The number of workers, prefetching, persistent workers, the start method, the number of ranks and where a
+    run was resumed change neither the order of samples nor what their loading draws from Python's `random`,
+    NumPy, torch and generators that the dataset holds. Making an iterator draws nothing. docs/data.md.
+
+    Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
+
+    Args:
+        dataset: map-style; or an `IterableDataset`, with shards (`data.shards.Sharded`) where several workers
+            or ranks are to read it.
+        batch_size: samples of a batch of one rank; None hands over single samples.
+        shuffle: in another order in every epoch.
+        sampler: one of `samebits.data`; or indices; or one of torch's without a generator of its own.
+        batch_sampler: torch's own `BatchSampler` over such a sampler.
+        num_workers: processes that load; 0 loads in this process.
+        options: `seed` (default: the run seed), `name` (loaders with other names have other orders and
+            draws), `world_size` and `rank` (default: torch.distributed's, else of WORLD_SIZE and RANK, else 1
+            and 0), `tail` of an epoch (`short`, `drop`, `pad`; see `Partition`), `worker_threads` (threads of
+            torch while samples are loaded, default 1); for iterable datasets `lanes` (see `Lanes`) and
+            `shuffle_window` (elements of a lane that are shuffled together, default 1024); and everything
+            that torch's loader takes; `generator` and `in_order=False` are refused.
+
+    Raises:
+        SamebitsError: an option cannot be met, `loader-option` or `sampler`; `no-seed`, `seed`, `rank`.
+    """
+
+    def __init__(
+        self,
+        dataset: Any,
+        batch_size: int | None = 1,
+        shuffle: bool | None = None,  # noqa: FBT001 - torch's own order of arguments
+        sampler: Any = None,
+        batch_sampler: Any = None,
+        num_workers: int = 0,
+        **options: Any,
+    ) -> None:
+        own = {name: options.pop(name) for name in OWN if name in options}
+        refuse_unsupported(options)
+        if batch_sampler is not None:
+            sampler, batch_size, options["drop_last"] = unpack_batch_sampler(batch_sampler)
+        self._options = LoaderOptions.of(own, drop_last=bool(options.get("drop_last")))
+        size = 1 if batch_size is None else batch_size
+        self._sampler: Sampler | ShardOrder
+        self._partition: Partition
+        if isinstance(dataset, torch_data.IterableDataset):
+            refuse_order(sampler, num_workers, dataset, self._options)
+            self._sampler, self._partition = shards_of(dataset, size, self._options, shuffle=bool(shuffle))
+        else:
+            order = sampler_for(dataset, sampler, shuffle=bool(shuffle))
+            self._sampler, self._partition = order, partition_of(order, size, self._options)
+        options["drop_last"] = self._options.tail == "drop" and batch_size is not None
+        stand_in: Any = _Refusing(len(self._sampler))
+        super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
+        # Past torch's rules for iterable datasets, which has no samplers there.
+        object.__setattr__(self, "dataset", dataset)
+        self._position = Position(self._options.seed, self._sampler.identity(), self._partition)
+        self._iteration: weakref.ref[LoaderIterator] | None = None
+        self._inner: Inner | None = None
+        self._warn_of_tail()
+
+    @property
+    def seed(self) -> int:
+        """What order and samples follow from."""
+        return self._options.seed
+
+    @property
+    def partition(self) -> Partition:
+        """How the order of an epoch is cut into batches, and these into the parts of the ranks."""
+        return self._partition
+
+    @property
+    def order(self) -> Sampler | ShardOrder:
+        """The order of an epoch, of all ranks together."""
+        return self._sampler
+
+    def __len__(self) -> int:
+        """Batches of a whole epoch on this rank.
+
+        Raises:
+            TypeError: the dataset is iterable: its length is not known.
+        """
+        if isinstance(self._sampler, ShardOrder):
+            raise TypeError("a loader of an iterable dataset has no length")
+        return len(self._partition.batches_from(0))
+
+    def __iter__(self) -> Iterator[Any]:  # type: ignore[override] # torch's names its own class
+        self._check_world()
+        # The same call whether or not samples are loaded here: it also settles how MKL chooses threads.
+        torch.set_num_threads(torch.get_num_threads())
+        position = self._settled()
+        self._position = position
+        if self._inner is None or not self.persistent_workers:
+            self._inner = self._make_inner()
+        iteration = LoaderIterator(self, self._inner.iterate(position))
+        self._iteration = weakref.ref(iteration)
+        return iteration
+
+    def _make_inner(self) -> Inner:
+        options, order = self._options, self._sampler
+        batched = self.batch_size is not None
+        plan = FetchPlan(options.seed, order.repeats, batched, self.collate_fn, options.worker_threads)
+        fetcher = fetcher_for(self.dataset, plan, order, self._partition.global_batch)
+        return Inner(self, Tasks(order, options.seed, self._partition), fetcher)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The next `iter()` is that epoch; not needed. An epoch that is resumed goes on where it was.
+
+        Args:
+            epoch: from 0.
+        """
+        there = self._position.at_epoch(epoch)
+        if self._iteration is None and there.epoch == self._position.epoch:
+            return
+        self._position, self._iteration = there, None
+
+    def state_dict(self) -> dict[str, int]:
+        """Where the loader is: samples that were handed over, not those that workers have loaded ahead.
+
+        All numbers are whole. `position` counts samples of the global order, of all ranks together.
+        """
+        return self._settled().state()
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        """The next `iter()` goes on where `state_dict` was called.
+
+        The number of workers may be another one, and so may the number of ranks when `batch_size` times that
+        number stays the same.
+
+        Raises:
+            SamebitsError: the state is of another seed, order, number of samples or global batch;
+                `loader-state`.
+        """
+        self._position = check_state(state, self._position)
+        self._iteration = None
+
+    def _settled(self) -> Position:
+        """The position; an epoch whose loop was left, or ran to its end, is over."""
+        iteration = None if self._iteration is None else self._iteration()
+        if self._iteration is not None and (iteration is None or iteration.ended):
+            return self._position.after()
+        return self._position
+
+    def _advance(self, iteration: LoaderIterator) -> None:
+        if self._iteration is not None and self._iteration() is iteration:
+            self._position = self._position.one_batch_on()
+
+    def _lanes(self) -> frozenset[int]:
+        cut, order = self._partition, self._sampler
+        if not isinstance(cut, Endless) or not isinstance(order, ShardOrder):
+            return frozenset()
+        return cut.lanes_of_rank(order.lanes)
+
+    def _is_whole(self, count: int) -> bool:
+        """Whether a batch of so many elements is handed over."""
+        return count == self._partition.batch_size or (count > 0 and self._options.tail == "short")
+
+    def _is_current(self, iteration: LoaderIterator) -> bool:
+        return self._iteration is not None and self._iteration() is iteration
+
+    def _check_world(self) -> None:
+        options, world_size = self._options, current_world_size()
+        if torch.distributed.is_available() and torch.distributed.is_initialized() and options.implied:
+            rank = torch.distributed.get_rank()
+            if (world_size, rank) != (options.world_size, options.rank):
+                message = (
+                    f"the loader was made for rank {options.rank} of {options.world_size}, and this is rank "
+                    f"{rank} of {world_size}; make the loader after torch.distributed is initialised"
+                )
+                raise SamebitsError(message, slug="rank")
+
+    def _warn_of_tail(self) -> None:
+        cut = self._partition
+        text = ""
+        if cut.ranks_without_last:
+            text = (
+                f"the last batch of an epoch has {cut.rest} samples for {cut.world_size} ranks, and "
+                f"{cut.ranks_without_last} get none; ranks that wait for each other need "
+                "torch.distributed.algorithms.Join, or tail='drop' or 'pad'"
+            )
+        elif isinstance(cut, Endless) and cut.world_size > 1:
+            text = (
+                "the ranks read different shards of an iterable dataset and may get different numbers of "
+                "batches; ranks that wait for each other need torch.distributed.algorithms.Join"
+            )
+        elif cut.tail == "pad" and cut.positions > cut.size:
+            text = f"tail='pad' repeats {cut.positions - cut.size} samples at the end of each epoch"
+        if text:
+            warnings.warn(text, SamebitsWarning, stacklevel=3)
+
+
+class LoaderIterator:
+    """One pass over a loader.
+
+    Args:
+        loader: whose position moves on with each batch that is handed over.
+        inner: torch's own iterator.
+    """
+
+    def __init__(self, loader: DataLoader, inner: Iterator[Any]) -> None:
+        self._loader, self._inner = loader, inner
+        self._open = set(loader._lanes())
+        self.ended = False
+
+    def __iter__(self) -> LoaderIterator:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._loader)
+
+    def __next__(self) -> Any:
+        if self.ended:
+            raise StopIteration
+        if self._loader.persistent_workers and not self._loader._is_current(self):
+            message = (
+                "another iteration of this loader has begun, and its persistent workers load for that one; "
+                "finish one before the next, or leave persistent_workers out"
+            )
+            raise SamebitsError(message, slug="loader-iteration")
+        while not self.ended:
+            try:
+                batch = next(self._inner)
+            except StopIteration:
+                break
+            self._loader._advance(self)
+            if not isinstance(batch, ShardBatch):
+                return batch
+            self._open -= set(batch.ended)
+            if self._loader._is_whole(batch.elements):
+                return batch.batch
+            self.ended = not self._open
+        self.ended = True
+        raise StopIteration
+
+
+class _Refusing:
+    """Stands where torch's loader has its sampler: whoever takes it to build a loader is told why not."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __iter__(self) -> Iterator[int]:
+        message = (
+            "another loader was built from the parts of a samebits.DataLoader, and would lose its order and "
+            "keys; it spreads batches over ranks itself: leave it out of accelerate's prepare(), and give "
+            "Lightning Trainer(use_distributed_sampler=False)"
+        )
+        raise SamebitsError(message, slug="loader-rebuilt")

@@ -1,0 +1,174 @@
+"""Sets every generator that a sample may draw from to a key, some microseconds for each sample."""
+
+from __future__ import annotations
+
+import random
+import struct
+from contextlib import ExitStack, contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.held_generators import HeldGenerators, numpy_bits
+from samebits.determinism.process import PROCESS
+from samebits.determinism.rng_sources import BUILT_IN
+from samebits.determinism.rng_sources.plugins import plugins
+from samebits.determinism.twister_memory import KeptNumpy
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from samebits.determinism.rng_sources import RngSource
+
+_NUMPY_AND_TORCH = struct.Struct("<16xII")
+# Threads of its own have OpenCV's; the others of `BUILT_IN` are devices', or cost milliseconds to seed.
+_FURTHER = ("opencv",)
+
+
+class SampleRng:
+    """The generators of this process, and those that a dataset and its transforms hold.
+
+    Python's `random` gets 128 bits of the key, NumPy's and torch's global generators 32 bits each, as
+    `numpy.random.seed` and `torch.manual_seed` take. Generators that are held get 128 bits that follow from
+    the key and from where they are held. What is made without a seed while control is active follows from
+    the sample as well.
+
+    The generators are set through the objects behind the public functions: those may be wrapped by whoever
+    watches what the user's code seeds.
+
+    Args:
+        roots: name -> object, such as the dataset, in which generators are looked for.
+    """
+
+    def __init__(self, roots: dict[str, Any]) -> None:
+        self.held = HeldGenerators(roots)
+        self._known = further_sources()
+        self._further: tuple[RngSource, ...] = ()
+        self._numpy, self._torch = numpy_seeder(), torch_seeder()
+        self._python = python_seeder()
+
+    def begin_batch(self) -> None:
+        """Look at what may have changed since the last batch."""
+        self._further = tuple(source for source in self._known if source.available())
+        self._numpy = numpy_seeder()
+
+    def key(self, key: bytes, *scope: int | str) -> None:
+        """Set every generator.
+
+        Args:
+            key: of `EpochKeys`.
+            scope: the sample's name, for generators that are made without a seed.
+        """
+        self._python(int.from_bytes(key[:16], "little"))
+        numpy_seed, torch_seed = _NUMPY_AND_TORCH.unpack_from(key)
+        self._numpy(numpy_seed)
+        self._torch(torch_seed)
+        if self.held.slots:
+            self.held.key(key)
+        for source in self._further:
+            source.seed(int.from_bytes(key[24:32], "little"))
+        active = PROCESS.current
+        if active is not None and active.seed is not None:
+            active.enter_scope("sample", *scope)
+
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Inside, generators may be keyed; afterwards they are where they were.
+
+        Raises:
+            SamebitsError: one that was held could not be put back; `rng-state`.
+        """
+        with ExitStack() as stack:
+            stack.enter_context(_scope_apart())
+            stack.callback(random.setstate, random.getstate())
+            stack.callback(KeptNumpy().restore)
+            stack.callback(_torch_generator().set_state, _torch_generator().get_state())
+            stack.callback(self.held.restorer())
+            for source in self._further:
+                _keep_source(stack, source)
+            yield
+
+
+@contextmanager
+def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
+    """In the main process: what a worker has, and afterwards everything as it was; in a worker nothing.
+
+    Args:
+        rng: puts the generators back.
+        threads: how many torch has in a worker.
+    """
+    import torch
+
+    if torch.utils.data.get_worker_info() is not None:
+        yield
+        return
+    with ExitStack() as stack:
+        stack.enter_context(rng.kept())
+        before = torch.get_num_threads()
+        if before != threads:
+            torch.set_num_threads(threads)
+            stack.callback(torch.set_num_threads, before)
+        yield
+
+
+@contextmanager
+def _scope_apart() -> Iterator[None]:
+    current = PROCESS.current
+    if current is None:
+        yield
+        return
+    forked = current.fork()
+    PROCESS.push(forked)
+    try:
+        yield
+    finally:
+        PROCESS.drop(forked)
+
+
+def _keep_source(stack: ExitStack, source: RngSource) -> None:
+    with suppress(SamebitsError):  # it has no state that can be read (OpenCV); it is keyed all the same
+        stack.callback(source.set_state, source.get_state())
+
+
+def further_sources() -> tuple[RngSource, ...]:
+    """The other sources that are seeded for each sample: OpenCV's, and those of other packages."""
+    return tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
+
+
+def python_seeder() -> Callable[[int], None]:
+    """Does what `random.seed` does with a whole number."""
+    import _random
+
+    instance, seed = getattr(random, "_inst", None), _random.Random.seed
+    if not isinstance(instance, random.Random):
+        return random.seed
+
+    def seeded(value: int) -> None:
+        seed(instance, value)
+        instance.gauss_next = None  # type: ignore[attr-defined] # the second value of the last pair
+
+    return seeded
+
+
+def numpy_seeder() -> Callable[[int], None]:
+    """Does what `numpy.random.seed` does with 32 bits, also for another bit generator than MT19937."""
+    import numpy as np
+
+    bits = numpy_bits()
+    generator = getattr(getattr(np.random, "mtrand", None), "_rand", None)
+    if isinstance(bits, np.random.MT19937) and generator is not None:
+        seed: Callable[[int], None] = generator.seed
+        return seed
+    source = next(source for source in BUILT_IN if source.name == "numpy")
+    return source.seed
+
+
+def torch_seeder() -> Callable[[int], None]:
+    """Does what `torch.manual_seed` does to the CPU's generator."""
+    seed: Callable[[int], None] = _torch_generator().manual_seed
+    return seed
+
+
+def _torch_generator() -> Any:
+    import torch
+
+    return torch.default_generator
