@@ -14,7 +14,7 @@ from samebits.checkpoint import sharded_folder as folder
 from samebits.checkpoint.agreement import Ranks
 from samebits.checkpoint.entries import dtype_named
 from samebits.checkpoint.interface import Loaded, load, save
-from samebits.checkpoint.refusals import unsaveable
+from samebits.checkpoint.refusals import path_text, unsaveable
 from samebits.checkpoint.shards import (
     Shards,
     check_fit,
@@ -113,7 +113,7 @@ def save_sharded(
         SamebitsError: on all ranks, also where only one has failed. Something cannot be saved,
             `checkpoint-entry`; the folder cannot be written, `checkpoint-unwritable`.
     """
-    ranks, target = Ranks(), Path(os.path.realpath(path))
+    ranks, target = Ranks(), Path(os.path.realpath(path_text(path)))
     place = ranks.together(lambda: folder.temporary(target, make=ranks.rank == 0))
     _refuse_other_parts(ranks.gather(list(parts)))
     shards = ranks.together(lambda: collect_shards(parts))
@@ -159,7 +159,7 @@ def load_sharded(
             another number of ranks, `checkpoint-world-size`.
     """
     ranks = Ranks()
-    place = folder.find(Path(os.path.realpath(path)))
+    place = folder.find(Path(os.path.realpath(path_text(path))))
     manifest = ranks.together(lambda: folder.read_manifest(place))
     ranks.together(lambda: folder.check_files(place, manifest["files"], first=ranks.rank, step=ranks.size))
     loading = _Loading(place, manifest, ranks, parts, strict, rng)
