@@ -12,6 +12,63 @@ from samebits.recording.store import RecordReader
 
 pytestmark = needs_gloo
 
+SUSPICIOUS = """
+    import torch
+    import torch.distributed as dist
+    from contextlib import nullcontext
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from torch.utils.data import DataLoader, DistributedSampler, IterableDataset, TensorDataset
+    from torch.utils.data import WeightedRandomSampler
+
+    class Stream(IterableDataset):
+        def __iter__(self):
+            yield from torch.arange(dist.get_rank(), 8.0)
+
+    class Generator(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.used, self.unused = torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)
+            self.register_buffer("calls", torch.zeros(1))
+
+        def forward(self, x):
+            self.calls += 1 + dist.get_rank()
+            return self.used(x)
+
+    if __name__ == "__main__":
+        dist.init_process_group("gloo")
+        rank = dist.get_rank()
+        torch.manual_seed(rank)
+        one, other = DDP(Generator(), find_unused_parameters=True), DDP(torch.nn.Linear(4, 1))
+        first = torch.optim.Adam(one.parameters(), lr=0.01)
+        second = torch.optim.SGD(other.parameters(), lr=0.1)
+        data = TensorDataset(torch.arange(128.0).reshape(32, 4) / 100)
+        sampler = DistributedSampler(data)
+        workers = {"num_workers": 1, "persistent_workers": True, "worker_init_fn": torch.manual_seed}
+        loader = DataLoader(data, 4, sampler=sampler, **workers)
+        for epoch in range(3):
+            sampler.set_epoch(epoch)
+            for i, (x,) in enumerate(loader):
+                if epoch == 0 and i == 1:
+                    break
+                last = i % 2 == 1
+                with nullcontext() if last else one.no_sync():
+                    other(one(x)).mean().backward()
+                if last:
+                    torch.nn.utils.clip_grad_norm_(one.parameters(), 1.0)
+                    first.step()
+                    first.zero_grad()
+                second.zero_grad()
+                other(one(x).detach()).mean().backward()
+                second.step()
+        for _ in DataLoader(Stream(), 2):
+            pass
+        for _ in DataLoader(data, 2, sampler=WeightedRandomSampler(torch.ones(32), 8)):
+            pass
+        if rank == 0:
+            for _ in DataLoader(data, 16):
+                pass
+        dist.destroy_process_group()
+"""
 DRAW = """
     import os, torch
     os.write(1, f"{os.environ['RANK']} {torch.initial_seed()}\\n".encode())  # in one piece
@@ -47,6 +104,18 @@ def test_a_record_for_each_rank_and_equal_replicas(tmp_path):
         ["module.weight", "module.bias"],
     )
     assert found["notes"] == []
+
+
+def test_loops_that_look_suspicious(tmp_path):
+    """Accumulation, two models, workers that persist, an epoch left early, loaders of one rank: no alarm."""
+    script = write(tmp_path, "train.py", SUSPICIOUS)
+    result = launch(2, "-m", "samebits", "run", "--record", "r", script.name, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    with RecordReader(tmp_path / "r" / "rank-1.sbr") as reader:
+        assert reader.info.notes == ()
+    found = judged(samebits("compare", "--ranks", "--json", "r", cwd=tmp_path))
+
+    assert (found["verdict"], found["steps"], found["notes"]) == ("identical", 13, [])
 
 
 def test_seeds_of_the_ranks(tmp_path):

@@ -81,6 +81,16 @@ SAVE = (
         save_sharded("bad", model=own, code=print if rank == 1 else 3)
     except Exception as error:
         say(f"refused {rank} {error}")
+    stage = torch.nn.Linear(2 + rank, 2)
+    expected = digest(stage)
+    save_sharded("stages", model=stage)
+    stage = torch.nn.Linear(2 + rank, 2)
+    load_sharded("stages", model=stage)
+    say(f"stage {rank} {digest(stage) == expected}")
+    try:
+        save_sharded("parts", **{"model" if rank else "modell": own})
+    except Exception as error:
+        say(f"parts {rank} {error}")
     dist.destroy_process_group()
 """
 )
@@ -121,6 +131,8 @@ def test_resumed_on_two_on_four_and_on_one(tmp_path):
     refusals = re.findall(r"refused \d (rank 1: code .*)", result.stdout)
     assert len(refusals) == 2
     assert not (tmp_path / "bad").exists()
+    assert re.findall(r"stage \d (\w+)", result.stdout) == ["True", "True"]
+    assert result.stdout.count("rank 1 gives model, and rank 0 modell") == 2
 
     result = launch(4, write(tmp_path, "load.py", LOAD).name, cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -14,6 +14,7 @@ from samebits.checkpoint import sharded_folder as folder
 from samebits.checkpoint.agreement import Ranks
 from samebits.checkpoint.entries import dtype_named
 from samebits.checkpoint.interface import Loaded, load, save
+from samebits.checkpoint.refusals import path_text, unsaveable
 from samebits.checkpoint.shards import (
     Shards,
     check_fit,
@@ -48,6 +49,7 @@ class _Saving:
         own: names of tensors of these that are not the same on all ranks.
         rest: all other parts.
         apart: names of those that are not the same on all ranks.
+        values_apart: whether what is no tensor of models and optimizers is not the same on all ranks either.
         step: how many steps are done.
         epoch: which epoch it is.
     """
@@ -56,6 +58,7 @@ class _Saving:
     own: list[str]
     rest: dict[str, Any]
     apart: list[str]
+    values_apart: bool
     step: int | None
     epoch: int | None
 
@@ -110,22 +113,25 @@ def save_sharded(
         SamebitsError: on all ranks, also where only one has failed. Something cannot be saved,
             `checkpoint-entry`; the folder cannot be written, `checkpoint-unwritable`.
     """
-    ranks, target = Ranks(), Path(os.path.realpath(path))
+    ranks, target = Ranks(), Path(os.path.realpath(path_text(path)))
     place = ranks.together(lambda: folder.temporary(target, make=ranks.rank == 0))
+    _refuse_other_parts(ranks.gather(list(parts)))
     shards = ranks.together(lambda: collect_shards(parts))
     rest = {name: value for name, value in parts.items() if not is_sharded_part(value)}
     own = own_tensors(shards, ranks.gather(fingerprints(shards)))
     marks = ranks.gather(ranks.together(lambda: {name: _mark(name, rest[name]) for name in rest}))
     apart = [name for name in rest if len({found.get(name) for found in marks}) > 1]
-    saving = _Saving(shards, own, rest, apart, step, epoch)
+    values = ranks.gather(ranks.together(lambda: _mark("values", shards.values)))
+    saving = _Saving(shards, own, rest, apart, len(set(values)) > 1, step, epoch)
     written = ranks.gather(ranks.together(lambda: _write(ranks, place, saving)))
     shapes = {name: [list(t.shape), str(t.dtype)] for name, t in shards.tensors.items() if name not in own}
     fields = {
         "world_size": ranks.size,
-        "own": own,
+        "own": list(dict.fromkeys(name for names in ranks.gather(own) for name in names)),
         "apart": apart,
+        "values_apart": saving.values_apart,
         "files": {name: facts for found in written for name, facts in found.items()},
-        "shapes": shapes,
+        "shapes": {name: facts for found in ranks.gather(shapes) for name, facts in found.items()},
     }
     ranks.together(lambda: folder.finish(place, target, fields) if ranks.rank == 0 else None)
 
@@ -153,7 +159,7 @@ def load_sharded(
             another number of ranks, `checkpoint-world-size`.
     """
     ranks = Ranks()
-    place = folder.find(Path(os.path.realpath(path)))
+    place = folder.find(Path(os.path.realpath(path_text(path))))
     manifest = ranks.together(lambda: folder.read_manifest(place))
     ranks.together(lambda: folder.check_files(place, manifest["files"], first=ranks.rank, step=ranks.size))
     loading = _Loading(place, manifest, ranks, parts, strict, rng)
@@ -169,6 +175,14 @@ def load_sharded(
     return loaded  # type: ignore[no-any-return]
 
 
+def _refuse_other_parts(names: list[list[str]]) -> None:
+    """Refuse ranks that save other parts: what one lacks could not be told from what is its own."""
+    for rank, found in enumerate(names):
+        if sorted(found) != sorted(names[0]):
+            text = f"rank {rank} gives {', '.join(sorted(found))}, and rank 0 {', '.join(sorted(names[0]))}"
+            raise unsaveable("the parts", f"{text}; give the same names on all ranks")
+
+
 def _mark(name: str, value: Any) -> str:
     """What tells whether a part is the same on another rank."""
     entries: list[Entry] = []
@@ -181,7 +195,8 @@ def _write(ranks: Ranks, place: Path, saving: _Saving) -> dict[str, tuple[int, s
     tensors, counts = saving.shards.tensors, {"step": saving.step, "epoch": saving.epoch}
     _write_shards(place / folder.SHARDS, {n: t for n, t in tensors.items() if n not in saving.own})
     own = {name: local(tensors[name]).detach() for name in saving.own}
-    save(place / folder.own_file(ranks.rank), own=own)
+    values = saving.shards.values if saving.values_apart else None
+    save(place / folder.own_file(ranks.rank), own=own, values=values)
     save(place / folder.rank_file(ranks.rank), **counts, **{n: saving.rest[n] for n in saving.apart})
     written = [place / folder.own_file(ranks.rank), place / folder.rank_file(ranks.rank)]
     if ranks.rank == 0:
@@ -228,6 +243,7 @@ def _refuse_other_size(loading: _Loading) -> None:
         for name, _ in model.named_buffers()
     }
     apart = [name for name in (*manifest["apart"], *manifest["own"]) if name not in buffers]
+    apart += ["a single value of a model or an optimizer"] if manifest["values_apart"] else []
     if not loading.same and apart and loading.strict:
         sizes = f"{manifest['world_size']} ranks and is loaded on {loading.ranks.size}"
         message = (
@@ -240,8 +256,10 @@ def _refuse_other_size(loading: _Loading) -> None:
 def _checked_values(loading: _Loading) -> tuple[dict[str, Any], dict[str, Any]]:
     """Single values and tensors of this rank's own, after a check that all fits; nothing is changed yet."""
     place = loading.place
-    values = load(place / folder.VALUES, rng=False).extra["values"]
-    own = load(place / folder.own_file(loading.number), rng=False).extra["own"]
+    mine = load(place / folder.own_file(loading.number), rng=False).extra
+    own, values = mine["own"], mine["values"]
+    if values is None:
+        values = load(place / folder.VALUES, rng=False).extra["values"]
     models = {name: part for name, part in loading.parts.items() if hasattr(part, "named_buffers")}
     check_fit(collect_shards(models), _saved(loading, own), values, loading.parts, strict=loading.strict)
     return values, own
@@ -307,9 +325,10 @@ def _put_values(parts: Mapping[str, Any], names: Mapping[int, str], values: Mapp
                 state[name] = values.get(f"{part}.{clean(name, target)}", state[name])
             target.load_state_dict(state)
             continue
-        for parameter in (p for group in target.param_groups for p in group["params"]):
-            prefix = f"{part}.state.{names[id(parameter)]}."
-            found = {n[len(prefix) :]: v for n, v in values.items() if n.startswith(prefix)}
-            found = {key: value for key, value in found.items() if "." not in key}
-            if found:
-                target.state[parameter] = {**target.state.get(parameter, {}), **found}
+        by_name = {names[id(p)]: p for group in target.param_groups for p in group["params"]}
+        state = {}
+        for name, keys in values[f"{part}.order"]:  # as it was: who walks over it meets the same order
+            here, prefix = target.state.get(by_name[name], {}), f"{part}.state.{name}."
+            state[by_name[name]] = {k: values[prefix + k] if prefix + k in values else here[k] for k in keys}
+        target.state.clear()
+        target.state.update(state)

@@ -53,6 +53,8 @@ def collect_shards(parts: Mapping[str, Any]) -> Shards:
     for part, value in parts.items():
         if isinstance(value, torch.optim.Optimizer):
             found.values[f"{part}.groups"] = _groups(value, names, part)
+            order = [[names[id(parameter)], list(state)] for parameter, state in value.state.items()]
+            found.values[f"{part}.order"] = order
             for parameter, state in value.state.items():
                 for key, entry in state.items():
                     _add(found, seen, f"{part}.state.{names[id(parameter)]}.{key}", entry)
@@ -209,7 +211,8 @@ def check_fit(
         for name, tensor in here.tensors.items()
         if name in saved and saved[name] != (tuple(tensor.shape), tensor.dtype)
     ]
-    taken = (*(f"{name}.state." for name in optimizers), *(f"{name}.groups" for name in optimizers))
+    kinds = ("state.", "groups", "order")
+    taken = tuple(f"{name}.{kind}" for name in optimizers for kind in kinds)
     if strict:
         over = [name for name in (*saved, *values) if name not in known and not name.startswith(taken)]
         texts += [f"nothing was given that takes {name}" for name in over]

@@ -28,7 +28,7 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     """
     comparison = result.comparison
     steps = f"{comparison.steps} step{'' if comparison.steps == 1 else 's'}"
-    told = f"{words(result.ranks)}, {steps}, {len(result.compared)} parameters equal at each"
+    told = f"{words(result.ranks)}, {steps}, {_parameters(len(result.compared))} equal at each"
     lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
     for number, finding in enumerate(comparison.findings):
         lines += _finding(finding, style, folder, number=number)
@@ -40,6 +40,10 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     for note in comparison.notes:
         lines += style.wrap(printable(f"note: {note}"), hanging=6)
     return "\n".join(lines)
+
+
+def _parameters(count: int) -> str:
+    return f"{count} parameter{'' if count == 1 else 's'}"
 
 
 def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:

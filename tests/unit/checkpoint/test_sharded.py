@@ -210,3 +210,12 @@ def test_names_in_a_manifest_lead_nowhere_else(saved):
     (path / "manifest.json").write_text(json.dumps(fields))
 
     assert slug_of(path)[0] == "checkpoint-damaged"
+
+
+@pytest.mark.parametrize("path", ["", "a\0b", 3, None])
+def test_paths_that_cannot_be(path):
+    """Refused by name."""
+    assert slug_of(path)[0] == "checkpoint-path"
+    with pytest.raises(SamebitsError) as caught:
+        save_sharded(path, value=1)
+    assert caught.value.slug == "checkpoint-path"

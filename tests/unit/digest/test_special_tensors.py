@@ -214,3 +214,35 @@ def test_cuda():
     digests = digest_many(mixed)
     assert digest_many(cuda) == digest_many(cpu)
     assert digests[:16] == digests[16:32]
+
+
+class Placed(torch.Tensor):
+    """A wrapper that also names something that is no tensor, as a DTensor of torch 2.13 does its mesh."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        """Without memory of its own."""
+        return torch.Tensor._make_wrapper_subclass(cls, (8, *inner.shape), dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner, self.mesh, self.waited = inner, object(), 0
+
+    def __tensor_flatten__(self):
+        return ["inner", "mesh"], None
+
+    def trigger_wait(self):
+        """As an AsyncCollectiveTensor has it."""
+        self.waited += 1
+        self.inner.fill_(7)
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+
+def test_wrappers_that_name_more_than_tensors():
+    """The tensors count; what other ranks may still be writing to is waited for."""
+    one, other = Placed(torch.ones(3)), Placed(torch.zeros(3))
+
+    assert digest(one) == digest(other)
+    assert (one.waited, other.waited) == (1, 1)

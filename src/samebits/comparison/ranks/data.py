@@ -162,7 +162,7 @@ def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found
     elif first.distributed:
         found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
     else:
-        found.notes.append(f"{where}: {told} came more than once")
+        found.notes.append(f"{_shown(first)}: {told} came more than once in an epoch")
 
 
 def _why(shares: Mapping[int, Epoch]) -> str:

@@ -237,12 +237,13 @@ def loader_facts(loader: Any) -> dict[str, Any]:
 
 def _sampler(loader: Any) -> Any:
     """The innermost sampler: those that make batches, or shards of batches, hold another."""
-    found = getattr(loader, "batch_sampler", None) or getattr(loader, "sampler", None)
+    found = loader
     for _ in range(_DEEP):
-        inner = getattr(found, "batch_sampler", None) or getattr(found, "sampler", None)
-        if inner is None:
+        inner = [getattr(found, name, None) for name in ("batch_sampler", "sampler")]
+        inner = [sampler for sampler in inner if sampler is not None]  # not by truth: some have a length of 0
+        if not inner:
             break
-        found = inner
+        found = inner[0]
     return found
 
 

@@ -1,0 +1,64 @@
+"""The report on the ranks of a run."""
+
+from __future__ import annotations
+
+import json
+
+from samebits.comparison.ranks import RankComparison
+from samebits.comparison.results import Comparison, Finding
+from samebits.hooks.frames import Site
+from samebits.report.ranks import render, render_json, render_launches
+from samebits.report.style import Style
+
+SITE = Site("/code/train.py", 12, "main")
+PARTED = RankComparison(
+    Comparison(
+        "different",
+        "w: ranks 0 and 1 part at step 2",
+        4,
+        (
+            Finding(
+                "step", 2, "SGD.step", None, SITE, None, None, evidence=("w", "why\x1b[2J"), names=("w", "b")
+            ),
+            Finding("batch", 0, "DataLoader", None, SITE, None, None, evidence=("4 samples came twice",)),
+        ),
+        ("a note",),
+    ),
+    (0, 1),
+    ("w", "b"),
+    ("buffers: each rank's own",),
+)
+
+
+def test_what_differs_is_said_in_order():
+    """The verdict, the line, why, and what was not compared; no control characters."""
+    text = render(PARTED, Style(), "/code")
+
+    assert text.startswith("different: w: ranks 0 and 1 part at step 2\n\n  train.py:12 in main")
+    order = [
+        "why",
+        "in that step: w, b",
+        "4 samples came",
+        "compared: w, b",
+        "not compared: b",
+        "note: a note",
+    ]
+    assert [text.index(part) for part in order] == sorted(text.index(part) for part in order)
+    assert "\x1b" not in text
+
+
+def test_equal_ranks():
+    """How many ranks, steps and parameters."""
+    result = RankComparison(Comparison("identical", None, 1), (0, 1, 2), ("w",))
+
+    assert render(result, Style(), "/").startswith("identical: ranks 0-2, 1 step, 1 parameter equal at each")
+    launches = render_launches(Comparison("identical", None, 3), (0, 1), Style())
+    assert launches == "identical: 2 launches, ranks 0 and 1 each, 3 steps"
+
+
+def test_the_object_for_machines():
+    """That of `compare`, with three keys more."""
+    fields = json.loads(render_json(PARTED))
+
+    assert (fields["verdict"], fields["ranks"], fields["compared"]) == ("different", [0, 1], ["w", "b"])
+    assert [finding["kind"] for finding in fields["findings"]] == ["step", "batch"]
