@@ -20,7 +20,7 @@ from samebits.torch_private import is_virtual, version_of
 if TYPE_CHECKING:
     from types import FrameType
 
-_MOST_FRAMES, _MOST_VALUES, _DEPTH = 8, 2000, 4
+_MOST_FRAMES, _MOST_VALUES, _MOST_VISITED, _DEPTH = 8, 2000, 20_000, 4
 _MOST_ITEMS, _MOST_NUMBERS = 32, 10_000  # of a container: looked into; of plain numbers: digested
 _MOST_BYTES = 1 << 26  # of a tensor
 _PLAIN = (int, float, bool, complex, type(None))
@@ -64,9 +64,16 @@ class Variables:
                 waiting += [(prefix + name, value, 0, True) for name, value in named]
             frame = frame.f_back
         seen: set[int] = set()
-        while waiting and len(found) < _MOST_VALUES:  # breadth first: what is nearest comes first
+        visited = 0
+        while (
+            waiting and len(found) < _MOST_VALUES and visited < _MOST_VISITED
+        ):  # what is nearest comes first
+            visited += 1
             name, value, depth, is_own = waiting.popleft()
-            text = self._text(value)
+            try:
+                text = self._text(value)
+            except Exception:  # noqa: BLE001 - a tensor without memory, an object that is half made
+                continue
             if text is not None:
                 if is_own or text.startswith("generator "):
                     found.setdefault(name, text)
