@@ -115,9 +115,8 @@ class WorkingFolder:
         return inside
 
     def _is_left_out(self, path: str, name: str) -> bool:
-        return (
-            name in _LEFT_OUT or path == str(self.place) or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
-        )
+        own = path in (str(self.place), str(self.place.parent))  # records
+        return name in _LEFT_OUT or own or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
 
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.source):

@@ -95,8 +95,8 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     with RecordReader(whole.record) as a, RecordReader(maker.record(name)) as b:
         if first is None:
             reason = (
-                f"the run resumed after {kill.after} steps made no optimizer step: does it find a checkpoint of"
-                " another run, outside the working folder? (see docs/resume-check.md)"
+                f"the run resumed after {kill.after} steps made no optimizer step: did it find a checkpoint"
+                " of another run, outside the working folder? (see docs/resume-check.md)"
             )
             return replace(kill, verdict="not_judged", reason=reason)
         start = find_start(whole, a, first, kill.after)
