@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
@@ -47,6 +48,13 @@ class Bench:
         self.maker.folder.remove()
         shutil.copytree(self.folder / "left", self.maker.folder.place)
         return resume_run(self.maker, self.whole, self.kill)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def names_of_temporary_files():
+    """What `tempfile` makes once in a process is there before a test looks for what it leaves behind."""
+    with tempfile.TemporaryFile():
+        pass
 
 
 @pytest.fixture(scope="module")

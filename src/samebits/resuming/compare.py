@@ -74,13 +74,13 @@ def _from(found: Iterator[Step], start: int) -> Iterator[Step]:
 
 
 def _difference(
-    records: tuple[Record, Record], pair: tuple[Step, Step], number: int, *, is_first: bool
+    records: tuple[Record, Record], both: tuple[Step, Step], number: int, *, is_first: bool
 ) -> FirstDifference | None:
     """The first thing that differs in a step; None if nothing that counts does."""
-    (whole, other), (a, b) = records, pair
+    (whole, other), (a, b) = records, both
     pairs = compare_states(a, b, ()).pairs
     if is_first:  # gradients that wait to be zeroed; where they count, the state differs after the step
-        pairs = [pair for pair in pairs if pair.role != "grad" or pair.b is not None]
+        pairs = [found for found in pairs if found.role != "grad" or found.b is not None]
     pairs = _without_renamed(pairs)
     outputs = [pair for pair in compare_tables(a.outputs, b.outputs).differing if _counts(whole, other, pair)]
     if not pairs and not outputs:
