@@ -219,6 +219,51 @@ ACCUMULATING = """
             torch.save({"model": model.state_dict(), "first": 7}, "last.pt")
 """
 
+# Two optimizers, one with a closure; gradients of the other model wait to be zeroed when one steps.
+ADVERSARIAL = """
+    import os
+    import sys
+
+    import torch
+
+    torch.manual_seed(0)
+    maker, judge = torch.nn.Linear(2, 2), torch.nn.Linear(2, 1)
+    first, second = torch.optim.Adam(maker.parameters()), torch.optim.Adam(judge.parameters(), lr=0.01)
+    step = 0
+    if "--resume" in sys.argv:
+        c = torch.load("last.pt")
+        maker.load_state_dict(c["maker"])
+        judge.load_state_dict(c["judge"])
+        first.load_state_dict(c["first"])
+        if os.environ.get("FORGET") != "second":
+            second.load_state_dict(c["second"])
+        torch.set_rng_state(c["state"])
+        step = c["step"]
+
+
+    def main(step):
+        while step < 4:
+            z = torch.randn(5, 2)
+
+            def closure():
+                second.zero_grad()
+                loss = judge(maker(z).detach()).mean() - judge(torch.randn(5, 2)).mean()
+                loss.backward()
+                return loss
+
+            second.step(closure)
+            first.zero_grad()
+            (-judge(maker(z)).mean()).backward()
+            first.step()
+            step += 1
+            parts = {"maker": maker, "judge": judge, "first": first, "second": second}
+            states = {name: part.state_dict() for name, part in parts.items()}
+            torch.save({**states, "state": torch.get_rng_state(), "step": step}, "last.pt")
+
+
+    main(step)
+"""
+
 NOT_REPEATABLE = """
     import sys
 

@@ -45,7 +45,7 @@ def test_a_script_that_resumes_by_itself(tmp_path):
     assert found["kills"][1]["written"] == ["last.pt"]
     assert found["final_digest"][0] == found["final_digest"][1] != ""
     assert sorted(os.listdir(tmp_path)) == [".samebits", "train.py"]
-    assert not (tmp_path / ".samebits" / "train-resume-1" / "folder").exists()
+    assert not (tmp_path / ".samebits" / "train-resume-1" / "working-copy").exists()
 
 
 def test_nothing_was_resumed(tmp_path):

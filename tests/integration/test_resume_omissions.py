@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 from typing import TYPE_CHECKING
 
 import pytest
 from cli_support import write
-from resume_scripts import ACCUMULATING, TRAINING, WORKERS
+from resume_scripts import ACCUMULATING, ADVERSARIAL, TRAINING, WORKERS
 
 from samebits.recording.runner import Target
 from samebits.resuming.align import WholeRun
@@ -47,6 +48,13 @@ class Bench:
         self.maker.folder.remove()
         shutil.copytree(self.folder / "left", self.maker.folder.place)
         return resume_run(self.maker, self.whole, self.kill)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def names_of_temporary_files():
+    """What `tempfile` makes once in a process is there before a test looks for what it leaves behind."""
+    with tempfile.TemporaryFile():
+        pass
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +171,21 @@ def test_accumulated_gradients(tmp_path):
 
     assert (kill.verdict, kill.resumed_at) == ("different", 3)
     assert "made from 1 backward pass, where the whole run made 2" in named(kill)["gradients"]
+
+
+def test_two_optimizers(tmp_path, monkeypatch):
+    """Gradients that the whole run had not zeroed yet are no difference; one optimizer of two is named."""
+    bench = Bench(tmp_path, ADVERSARIAL)
+    bench.killed(5)
+
+    kill = bench.resumed()
+    monkeypatch.setenv("FORGET", "second")
+    without = bench.resumed()
+
+    assert (kill.verdict, kill.resumed_at, kill.compared) == ("identical", 4, 4)
+    assert (without.verdict, without.resumed_at) == ("different", 4)
+    assert set(named(without)) == {"optimizer"}
+    assert "6 of 12 values of the optimizer's state are not restored" in named(without)["optimizer"]
 
 
 def test_nothing_is_left_in_the_working_folder(bench):

@@ -62,7 +62,8 @@ def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = Tru
         if difference is not None or a is None or b is None or is_step != is_optimizer_step(a):
             continue
         if is_step or to_end:
-            difference = _difference(whole, other, a, b, start + compared)
+            is_first = made == 1 and is_step
+            difference = _difference((whole, other), (a, b), start + compared, is_first=is_first)
         compared += is_step and difference is None
     return Course(compared, difference, made, frozenset(drawn))
 
@@ -72,9 +73,15 @@ def _from(found: Iterator[Step], start: int) -> Iterator[Step]:
     return islice(found, start, None)
 
 
-def _difference(whole: Record, other: Record, a: Step, b: Step, number: int) -> FirstDifference | None:
+def _difference(
+    records: tuple[Record, Record], both: tuple[Step, Step], number: int, *, is_first: bool
+) -> FirstDifference | None:
     """The first thing that differs in a step; None if nothing that counts does."""
-    pairs = _without_renamed(compare_states(a, b, ()).pairs)
+    (whole, other), (a, b) = records, both
+    pairs = compare_states(a, b, ()).pairs
+    if is_first:  # gradients that wait to be zeroed; where they count, the state differs after the step
+        pairs = [found for found in pairs if found.role != "grad" or found.b is not None]
+    pairs = _without_renamed(pairs)
     outputs = [pair for pair in compare_tables(a.outputs, b.outputs).differing if _counts(whole, other, pair)]
     if not pairs and not outputs:
         return None

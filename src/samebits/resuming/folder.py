@@ -89,11 +89,22 @@ class WorkingFolder:
         return path if inside.startswith(os.pardir) else str(self.source / inside)
 
     def copied(self, path: str) -> str:
-        """The path in the copy of a file in the user's own folder, if it is absolute and in there."""
-        if not os.path.isabs(path):
-            return path
-        inside = os.path.relpath(os.path.realpath(path), self.source)
-        return path if inside.startswith(os.pardir) else str(self.place / inside)
+        """How a run in the copy finds a file: a relative path below the folder stays as it is."""
+        full = os.path.normpath(os.path.join(self.source, path))
+        if os.path.relpath(full, self.source).startswith(os.pardir):
+            full = os.path.realpath(full)
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir):
+            return full
+        return str(self.place / inside) if os.path.isabs(path) else path
+
+    def _link(self, folder: Path, text: str) -> str:
+        """Where a link in the copy leads: within the folder to the copy, elsewhere to where it led."""
+        full = os.path.normpath(os.path.join(folder, text))
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir):
+            return full
+        return str(self.place / inside) if os.path.isabs(text) else text
 
     def _inside(self, path: str) -> str:
         full = os.path.normpath(os.path.join(self.source, path))
@@ -104,9 +115,8 @@ class WorkingFolder:
         return inside
 
     def _is_left_out(self, path: str, name: str) -> bool:
-        return (
-            name in _LEFT_OUT or path == str(self.place) or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
-        )
+        own = path in (str(self.place), str(self.place.parent))  # records
+        return name in _LEFT_OUT or own or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
 
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.source):
@@ -129,7 +139,7 @@ class WorkingFolder:
             if os.path.relpath(entry.path, self.source) in self._share:
                 made.symlink_to(path)
             elif entry.is_symlink():
-                made.symlink_to(os.path.join(source, os.readlink(entry.path)))
+                made.symlink_to(self._link(source, os.readlink(entry.path)))
             elif entry.is_dir():
                 if not self._is_left_out(entry.path, entry.name):
                     self._copy(path, made)

@@ -94,7 +94,10 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
     first = before_step(maker.log(name), 0)
     with RecordReader(whole.record) as a, RecordReader(maker.record(name)) as b:
         if first is None:
-            reason = f"the run resumed after {kill.after} steps made no optimizer step"
+            reason = (
+                f"the run resumed after {kill.after} steps made no optimizer step: did it find a checkpoint"
+                " of another run, outside the working folder? (see docs/resume-check.md)"
+            )
             return replace(kill, verdict="not_judged", reason=reason)
         start = find_start(whole, a, first, kill.after)
         if start.step is None:

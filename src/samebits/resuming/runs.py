@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.resuming.folder import WorkingFolder
 from samebits.resuming.placeholders import fill_in
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from samebits.verification.results import ScriptRun
 
 _LEAST_LIMIT_S, _LIMIT_RUNS = 60.0, 4
-_FOLDER = "folder"
+_FOLDER = "working-copy"
 
 
 class RunMaker:
@@ -43,6 +45,9 @@ class RunMaker:
         self._stdin = StandardInput()
         place = request.folder.absolute() / _FOLDER
         self.folder = WorkingFolder(request.source, place, request.share, request.most_bytes)
+        if os.path.lexists(place):
+            message = f"{place} exists, and the copy of the working folder goes there; give another --keep"
+            raise SamebitsError(message, slug="resume-keep")
         self.folder.check()
         check_place(self.record("whole"))
 

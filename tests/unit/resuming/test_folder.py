@@ -17,6 +17,7 @@ def source(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(name)
     (folder / "link").symlink_to("../elsewhere")
+    (folder / "latest").symlink_to("out/a.txt")
     (tmp_path / "elsewhere").write_text("outside")
     return folder
 
@@ -29,11 +30,13 @@ def test_what_is_copied(source):
     copy.renew()
 
     place = copy.place
-    assert sorted(path.name for path in place.iterdir()) == ["data", "link", "out", "train.py"]
+    assert sorted(path.name for path in place.iterdir()) == ["data", "latest", "link", "out", "train.py"]
     assert (place / "data").is_symlink()
     assert (place / "link").read_text() == "outside"
     assert copy.copied(str(source / "train.py")) == str(place / "train.py")
+    assert (place / "latest").resolve() == (place / "out" / "a.txt").resolve()
     assert copy.copied("train.py") == "train.py"
+    assert copy.copied("../elsewhere") == str(source.parent / "elsewhere")
     assert copy.original(str(place / "out" / "a.txt")) == str(source / "out" / "a.txt")
 
 

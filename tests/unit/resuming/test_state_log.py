@@ -95,7 +95,7 @@ def test_variables():
 
 
 def test_a_tensor_of_another_object_at_the_same_place():
-    """The digest that is kept for a tensor is not taken for another's that has its identity and its memory."""
+    """A digest that is kept is not taken for that of another tensor with its identity and memory."""
     variables = Variables()
     texts = set()
     for number in range(20):

@@ -20,7 +20,7 @@ from samebits.torch_private import is_virtual, version_of
 if TYPE_CHECKING:
     from types import FrameType
 
-_MOST_FRAMES, _MOST_VALUES, _DEPTH = 8, 2000, 4
+_MOST_FRAMES, _MOST_VALUES, _MOST_VISITED, _DEPTH = 8, 2000, 20_000, 4
 _MOST_ITEMS, _MOST_NUMBERS = 32, 10_000  # of a container: looked into; of plain numbers: digested
 _MOST_BYTES = 1 << 26  # of a tensor
 _PLAIN = (int, float, bool, complex, type(None))
@@ -64,9 +64,11 @@ class Variables:
                 waiting += [(prefix + name, value, 0, True) for name, value in named]
             frame = frame.f_back
         seen: set[int] = set()
-        while waiting and len(found) < _MOST_VALUES:  # breadth first: what is nearest comes first
+        for _ in range(_MOST_VISITED):  # breadth first: what is nearest comes first
+            if not waiting or len(found) >= _MOST_VALUES:
+                break
             name, value, depth, is_own = waiting.popleft()
-            text = self._text(value)
+            text = self._text_if_any(value)
             if text is not None:
                 if is_own or text.startswith("generator "):
                     found.setdefault(name, text)
@@ -78,7 +80,7 @@ class Variables:
 
     def _is_own(self, kind: type[Any], is_own: bool) -> bool:  # noqa: FBT001 - of what holds it
         """Whether what an object holds is the user's: of a library's objects only generators are kept."""
-        module = kind.__module__
+        module = str(kind.__module__)
         if module == "builtins":
             return is_own
         known = self._own.get(module)
@@ -86,6 +88,12 @@ class Variables:
             file = getattr(sys.modules.get(module), "__file__", None)
             known = self._own[module] = file is None or self._ranks.rank_of_file(file) != LIBRARY
         return known
+
+    def _text_if_any(self, value: Any) -> str | None:
+        try:
+            return self._text(value)
+        except Exception:  # noqa: BLE001 - a tensor without memory, an object that is half made
+            return None
 
     def _text(self, value: Any) -> str | None:
         """A value in short; None for what has parts or cannot be told."""
