@@ -87,7 +87,10 @@ class Fetcher(ABC):
             rng.held.look(again=True)
         rng.begin_batch()
         with surroundings(rng, self.plan.threads):
-            return self.load(task, rng, self._keys, first=first)
+            try:
+                return self.load(task, rng, self._keys, first=first)
+            except StopIteration as error:  # torch would take it for the end of the epoch, and drop the rest
+                raise RuntimeError("the dataset or collate_fn raised StopIteration") from error
 
     @abstractmethod
     def load(self, task: BatchTask, rng: SampleRng, keys: EpochKeys, *, first: bool) -> Any:

@@ -21,13 +21,14 @@ from samebits.data.options import (
     sampler_for,
     shards_of,
     unpack_batch_sampler,
+    whole,
 )
 from samebits.data.position import Position, check_state
-from samebits.data.shards import Endless, ShardOrder
+from samebits.data.shards import Endless, Sharded, ShardOrder
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from samebits.data.partition import Partition
     from samebits.data.samplers import Sampler
@@ -43,8 +44,8 @@ class DataLoader(torch_data.DataLoader[Any]):
     Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
 
     Args:
-        dataset: map-style; or an `IterableDataset`, with shards (`data.shards.Sharded`) where several workers
-            or ranks are to read it.
+        dataset: map-style; or an `IterableDataset`; or one with shards (`data.shards.Sharded`), which several
+            workers and ranks may read.
         batch_size: samples of a batch of one rank; None hands over single samples.
         shuffle: in another order in every epoch.
         sampler: one of `samebits.data`; or indices; or one of torch's without a generator of its own.
@@ -76,24 +77,33 @@ class DataLoader(torch_data.DataLoader[Any]):
         if batch_sampler is not None:
             sampler, batch_size, options["drop_last"] = unpack_batch_sampler(batch_sampler)
         self._options = LoaderOptions.of(own, drop_last=bool(options.get("drop_last")))
-        size = 1 if batch_size is None else batch_size
+        size = 1 if batch_size is None else whole("batch_size", batch_size)
         self._sampler: Sampler | ShardOrder
         self._partition: Partition
-        if isinstance(dataset, torch_data.IterableDataset):
+        if isinstance(dataset, (torch_data.IterableDataset, Sharded)):
             refuse_order(sampler, num_workers, dataset, self._options)
             self._sampler, self._partition = shards_of(dataset, size, self._options, shuffle=bool(shuffle))
         else:
             order = sampler_for(dataset, sampler, shuffle=bool(shuffle))
             self._sampler, self._partition = order, partition_of(order, size, self._options)
         options["drop_last"] = self._options.tail == "drop" and batch_size is not None
-        stand_in: Any = _Refusing(len(self._sampler), weakref.ref(self))
+        stand_in: Any = _Refusing(len(self._sampler))
+        stand_in.of(self)
         super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
         # Past torch's rules for iterable datasets, which has no samplers there.
         object.__setattr__(self, "dataset", dataset)
+        self._stand_in = stand_in
         self._position = Position(self._options.seed, self._sampler.identity(), self._partition)
         self._iteration: weakref.ref[LoaderIterator] | None = None
         self._inner: Inner | None = None
         self._warn_of_tail()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_position": self._settled(), "_iteration": None, "_inner": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._stand_in.of(self)
 
     @property
     def seed(self) -> int:
@@ -286,12 +296,20 @@ class LoaderIterator:
 class _Refusing:
     """Stands where torch's loader has its sampler: whoever takes it to build a loader is told why not."""
 
-    def __init__(self, size: int, loader: Callable[[], DataLoader | None]) -> None:
-        self._size, self._loader = size, loader
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._loader: weakref.ref[DataLoader] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _Refusing, (self._size,)
+
+    def of(self, loader: DataLoader) -> None:
+        """It is that loader's."""
+        self._loader = weakref.ref(loader)
 
     def set_epoch(self, epoch: int) -> None:
         """As Lightning tells the samplers of loaders."""
-        loader = self._loader()
+        loader = None if self._loader is None else self._loader()
         if loader is not None:
             loader.set_epoch(epoch)
 

@@ -59,8 +59,8 @@ class LoaderOptions:
         if drop_last and tail != "drop":
             raise _wrong(f"drop_last=True and tail={tail!r} contradict each other; give one of them")
         world_size, rank = _world(given.get("world_size"), given.get("rank"))
-        threads = _whole("worker_threads", given.get("worker_threads", 1))
-        window = _whole("shuffle_window", given.get("shuffle_window", 1024))
+        threads = whole("worker_threads", given.get("worker_threads", 1))
+        window = whole("shuffle_window", given.get("shuffle_window", 1024))
         implied = given.get("rank") is None
         return cls(seed, world_size, rank, tail, threads, implied, given.get("lanes"), window)
 
@@ -69,7 +69,7 @@ def _world(world_size: Any, rank: Any) -> tuple[int, int]:
     if (world_size is None) != (rank is None):
         raise _wrong("one of world_size and rank was given; expected both or none")
     if world_size is not None:
-        return _whole("world_size", world_size), int(rank)
+        return whole("world_size", world_size), int(rank)
     return current_world_size(), current_rank()
 
 
@@ -89,7 +89,12 @@ def current_world_size() -> int:
     return int(text)
 
 
-def _whole(name: str, value: Any) -> int:
+def whole(name: str, value: Any) -> int:
+    """The value.
+
+    Raises:
+        SamebitsError: it is no whole number from 1; `loader-option`.
+    """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise _wrong(f"{name} is {value!r}; expected a whole number from 1")
     return value

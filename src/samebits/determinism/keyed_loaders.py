@@ -206,10 +206,19 @@ class KeyedCollate:
         if keyed is None:
             return self._collate(samples)
         plain = samples.sample if isinstance(samples, _Single) else list(samples)
+        if _draws_nothing(self._collate):
+            return self._collate(plain)
         rng, keys, _ = self._keyed.ready(keyed.epoch)
         with surroundings(rng, _THREADS):
             rng.key(keys.batch(keyed.place), keys.epoch, "batch", keyed.place)
             return self._collate(plain)
+
+
+def _draws_nothing(collate: Any) -> bool:
+    """Whether that is torch's own."""
+    import torch
+
+    return collate in (torch.utils.data.default_collate, torch.utils.data.default_convert)
 
 
 class KeyedIterable(Iterable[Any]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.held_generators import HeldGenerators, numpy_bits
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from samebits.determinism.rng_sources import RngSource
 
+_LOADING: ContextVar[bool] = ContextVar("samebits is loading samples", default=False)
 _NUMPY_AND_TORCH = struct.Struct("<16xII")
 # Threads of its own have OpenCV's; the others of `BUILT_IN` are devices', or cost milliseconds to seed.
 _FURTHER = ("opencv",)
@@ -92,16 +94,21 @@ class SampleRng:
 def surroundings(rng: SampleRng, threads: int) -> Iterator[None]:
     """In the main process: what a worker has, and afterwards everything as it was; in a worker nothing.
 
+    A sample that loads samples of another loader goes on with its own numbers after that, in a worker too.
+
     Args:
         rng: puts the generators back.
         threads: how many torch has in a worker.
     """
     import torch
 
-    if torch.utils.data.get_worker_info() is not None:
-        yield
-        return
+    nested = _LOADING.get()
+    token = _LOADING.set(True)
     with ExitStack() as stack:
+        stack.callback(_LOADING.reset, token)
+        if torch.utils.data.get_worker_info() is not None and not nested:
+            yield
+            return
         stack.enter_context(rng.kept())
         before = torch.get_num_threads()
         if before != threads:

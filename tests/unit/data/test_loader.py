@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import pickle
 import random
 import sys
 from pathlib import Path
@@ -372,6 +374,8 @@ REFUSED = [
     ({"worker_threads": 0}, "loader-option"),
     ({"seed": None}, "no-seed"),
     ({"seed": -1}, "seed"),
+    ({"batch_size": "4"}, "loader-option"),
+    ({"batch_size": 0}, "loader-option"),
 ]
 
 
@@ -475,6 +479,43 @@ def test_an_error_of_the_dataset_is_the_users(workers):
     with pytest.raises(ValueError, match="this item is broken"):
         list(loader(Failing(), num_workers=workers))
     assert states() == before
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_a_stop_in_the_dataset_does_not_end_the_epoch(workers):
+    class Stopping(Plain):
+        def __getitem__(self, index):
+            raise StopIteration
+
+    with pytest.raises(RuntimeError, match="raised StopIteration"):
+        list(loader(Stopping(), num_workers=workers))
+
+
+class Nesting(Plain):
+    """Loads samples of another loader, and then draws."""
+
+    def __getitem__(self, index):
+        return index, flat(epochs(loader(Items(3)))), draws()
+
+
+def test_a_sample_that_loads_others_goes_on_with_its_own_numbers():
+    found = flat(epochs(loader(Nesting(9))))
+
+    assert found == flat(epochs(loader(Nesting(9), num_workers=2)))
+    assert len({sample[2] for sample in found}) == 9
+
+
+@pytest.mark.parametrize("copied", [copy.deepcopy, lambda found: pickle.loads(pickle.dumps(found))])
+def test_a_copy_goes_on_by_itself(copied):
+    expected = epochs(loader(), 3)
+    found = loader()
+    list(found)
+    twin = copied(found)
+    assert epochs(twin, 2) == expected[1:]
+    assert found.state_dict()["epoch"] == 1
+    twin.sampler.set_epoch(0)
+    assert list(twin) == expected[0]
+    assert list(found) == expected[1]
 
 
 def test_empty_datasets():
