@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
-from torch.utils.data import get_worker_info
+from torch.utils.data import default_collate, default_convert, get_worker_info
 
 from samebits.data.shards import LaneReader, Sharded, ShardOrder, Whole
 from samebits.determinism.sample_keys import EpochKeys
@@ -15,6 +15,9 @@ from samebits.determinism.sample_rng import SampleRng, surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_DRAW_NOTHING = (default_collate, default_convert)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +102,8 @@ class Fetcher(ABC):
 
     def collate(self, samples: list[Any], task: BatchTask, rng: SampleRng, keys: EpochKeys) -> Any:
         """Make a batch of samples, under a key of its own."""
-        rng.key(keys.batch(task.start), task.epoch, "batch", task.start)
+        if self.plan.collate not in _DRAW_NOTHING:
+            rng.key(keys.batch(task.start), task.epoch, "batch", task.start)
         return self.plan.collate(samples if self.plan.batched else samples[0])
 
 

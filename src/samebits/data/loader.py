@@ -27,7 +27,7 @@ from samebits.data.shards import Endless, ShardOrder
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from samebits.data.partition import Partition
     from samebits.data.samplers import Sampler
@@ -86,7 +86,7 @@ class DataLoader(torch_data.DataLoader[Any]):
             order = sampler_for(dataset, sampler, shuffle=bool(shuffle))
             self._sampler, self._partition = order, partition_of(order, size, self._options)
         options["drop_last"] = self._options.tail == "drop" and batch_size is not None
-        stand_in: Any = _Refusing(len(self._sampler))
+        stand_in: Any = _Refusing(len(self._sampler), weakref.ref(self))
         super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
         # Past torch's rules for iterable datasets, which has no samplers there.
         object.__setattr__(self, "dataset", dataset)
@@ -124,11 +124,12 @@ class DataLoader(torch_data.DataLoader[Any]):
         self._check_world()
         # The same call whether or not samples are loaded here: it also settles how MKL chooses threads.
         torch.set_num_threads(torch.get_num_threads())
-        position = self._settled()
+        # Whatever became of the last pass: it may have been read to its last batch, and not to its end.
+        position = self._position if self._iteration is None else self._position.after()
         self._position = position
         if self._inner is None or not self.persistent_workers:
             self._inner = self._make_inner()
-        iteration = LoaderIterator(self, self._inner.iterate(position))
+        iteration = LoaderIterator(self, position.position, self._inner.iterate(position))
         self._iteration = weakref.ref(iteration)
         return iteration
 
@@ -146,9 +147,17 @@ class DataLoader(torch_data.DataLoader[Any]):
             epoch: from 0.
         """
         there = self._position.at_epoch(epoch)
-        if self._iteration is None and there.epoch == self._position.epoch:
+        iteration = None if self._iteration is None else self._iteration()
+        unread = iteration is not None and iteration.begun_at == self._position.position
+        if there.epoch == self._position.epoch and (self._iteration is None or unread):
             return
-        self._position, self._iteration = there, None
+        self._position = there
+        if unread and iteration is not None and self._inner is not None:
+            iteration.restart(
+                self._inner.iterate(there)
+            )  # Lightning makes the iterator before it tells the epoch
+        else:
+            self._iteration = None
 
     def state_dict(self) -> dict[str, int]:
         """Where the loader is: samples that were handed over, not those that workers have loaded ahead.
@@ -230,11 +239,12 @@ class LoaderIterator:
 
     Args:
         loader: whose position moves on with each batch that is handed over.
+        begun_at: the position of its first sample.
         inner: torch's own iterator.
     """
 
-    def __init__(self, loader: DataLoader, inner: Iterator[Any]) -> None:
-        self._loader, self._inner = loader, inner
+    def __init__(self, loader: DataLoader, begun_at: int, inner: Iterator[Any]) -> None:
+        self._loader, self.begun_at, self._inner = loader, begun_at, inner
         self._open = set(loader._lanes())
         self.ended = False
 
@@ -243,6 +253,10 @@ class LoaderIterator:
 
     def __len__(self) -> int:
         return len(self._loader)
+
+    def restart(self, inner: Iterator[Any]) -> None:
+        """Begin at the beginning of another epoch instead; nothing was read yet."""
+        self.begun_at, self._inner = 0, inner
 
     def __next__(self) -> Any:
         if self.ended:
@@ -272,8 +286,14 @@ class LoaderIterator:
 class _Refusing:
     """Stands where torch's loader has its sampler: whoever takes it to build a loader is told why not."""
 
-    def __init__(self, size: int) -> None:
-        self._size = size
+    def __init__(self, size: int, loader: Callable[[], DataLoader | None]) -> None:
+        self._size, self._loader = size, loader
+
+    def set_epoch(self, epoch: int) -> None:
+        """As Lightning tells the samplers of loaders."""
+        loader = self._loader()
+        if loader is not None:
+            loader.set_epoch(epoch)
 
     def __len__(self) -> int:
         return self._size

@@ -176,6 +176,32 @@ def test_epochs_can_be_chosen():
     assert list(resumed) == expected[0]
 
 
+def test_the_next_pass_is_the_next_epoch_while_the_last_is_held():
+    """As Lightning does: it counts batches, and never reads to the end."""
+    expected = epochs(loader(), 3)
+    found, iterator = loader(), None
+    for epoch in range(3):
+        iterator = iter(found)
+        assert [next(iterator) for _ in range(len(found))] == expected[epoch]
+        assert found.state_dict()["epoch"] == epoch
+    assert iterator is not None
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_epoch_that_is_told_after_the_iterator_was_made(workers):
+    expected = epochs(loader(), 3)
+    found = loader(num_workers=workers, persistent_workers=workers > 0)
+    iterator = iter(found)
+    found.sampler.set_epoch(2)
+    found.sampler.set_epoch(2)
+    assert list(iterator) == expected[2]
+
+    found.load_state_dict({**found.state_dict(), "epoch": 0, "position": 16})
+    iterator = iter(found)
+    found.sampler.set_epoch(0)
+    assert list(iterator) == expected[0][2:]
+
+
 @pytest.mark.parametrize("workers", [0, 2])
 def test_generators_of_the_process_stay_where_they_are(workers):
     found = loader(num_workers=workers)
