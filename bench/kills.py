@@ -28,12 +28,12 @@ from pathlib import Path
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPTS = {
-    "digits": ("resumable_digits.py", "--save-every", "1"),
+    "digits": ("resumable_digits.py", "--save-every", "1", "--epochs", "2"),
     "digits, in background, workers": (
-        *("resumable_digits.py", "--save-every", "2"),
+        *("resumable_digits.py", "--save-every", "2", "--epochs", "2"),
         *("--asynchronous", "--workers", "2"),
     ),
-    "char-GPT": ("resumable_char_gpt.py", "--save-every", "2", "--steps", "24", "--layers", "2"),
+    "char-GPT": ("resumable_char_gpt.py", "--save-every", "2", "--steps", "16", "--layers", "2"),
 }
 LONGEST_WAIT = 600.0
 
@@ -182,7 +182,7 @@ def torture(command: tuple[str, ...], kills: int, rng: random.Random) -> Tally:
             folder = os.path.join(top, f"{number}")
             before = set(temporaries(folder))
             run = Run(command, folder, os.path.join(top, "output"))
-            if tally.kills < kills and wait_for_kill(run, folder, rng, duration):
+            if tally.kills < kills and wait_for_kill(run, folder, rng, duration * 2 / 3):
                 run.kill()
                 tally.kills += 1
                 tally.while_writing += bool(set(temporaries(folder)) - before)

@@ -89,7 +89,7 @@ class CheckpointFolder:
         Returns:
             Whether it was saved.
         """
-        if self._save_every is None or step % self._save_every:
+        if self._save_every is None or _checked(step) % self._save_every:
             return False
         self.save(step=step, epoch=epoch, **parts)
         return True
@@ -106,9 +106,7 @@ class CheckpointFolder:
             SamebitsError: as `samebits.checkpoint.save`; the folder holds newer checkpoints of another run,
                 `checkpoint-newer`; in asynchronous mode, what went wrong with the checkpoint before.
         """
-        if type(step) is not int or step < 0:
-            message = f"the step is {step!r}; expected a whole number from 0"
-            raise SamebitsError(message, slug="checkpoint-folder")
+        _checked(step)
         if self._background is not None:
             self._background.wait()
         self._refuse_newer(step)
@@ -204,6 +202,18 @@ class CheckpointFolder:
 
 def _file_name(step: int) -> str:
     return f"step-{step}.safetensors"
+
+
+def _checked(step: int) -> int:
+    """The step.
+
+    Raises:
+        SamebitsError: it is none; `checkpoint-folder`.
+    """
+    if type(step) is not int or step < 0:
+        message = f"the step is {step!r}; expected a whole number from 0"
+        raise SamebitsError(message, slug="checkpoint-folder")
+    return step
 
 
 def _positive(name: str, value: int | None) -> int | None:

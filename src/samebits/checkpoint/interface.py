@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -40,7 +40,7 @@ class Loaded:
     step: int | None
     epoch: int | None
     extra: dict[str, Any]
-    rng: tuple[SourceState, ...]
+    rng: tuple[SourceState, ...] = field(repr=False)
 
     def restore_rng(self, *, strict: bool = True) -> None:
         """Put all RNG sources back to where they were when the checkpoint was saved.

@@ -69,9 +69,9 @@ def sparse_tensor(layout: str, shape: Sequence[int], parts: Sequence[torch.Tenso
     Raises:
         ValueError: that is none.
     """
-    first, second = parts[0], parts[1]
-    device = first.device
     try:
+        first, second = parts[0], parts[1]
+        device = first.device
         if layout == "sparse_coo":
             return torch.sparse_coo_tensor(
                 first, second, tuple(shape), device=device, is_coalesced=True, check_invariants=True
@@ -85,7 +85,7 @@ def sparse_tensor(layout: str, shape: Sequence[int], parts: Sequence[torch.Tenso
             device=device,
             check_invariants=True,
         )
-    except (RuntimeError, KeyError, IndexError, TypeError) as error:
+    except (RuntimeError, KeyError, IndexError, TypeError, AttributeError) as error:
         raise ValueError(f"a sparse tensor that torch refuses: {error}") from error
 
 

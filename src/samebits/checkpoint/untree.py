@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 
+# What reading something of another form than `TreeWriter` makes can raise.
+_MALFORMED = (
+    *(ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError),
+    *(struct.error, OverflowError),
+)
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratorState:
     """The state of a generator object.
@@ -87,7 +94,7 @@ class TreeReader:
             raise DamageError(f"{where} is of the unknown type {node['type']!r}")
         try:
             return decoder(self, node, where)
-        except (ValueError, TypeError, KeyError, RuntimeError, struct.error, OverflowError) as error:
+        except _MALFORMED as error:
             reason = (str(error) or type(error).__name__).splitlines()[0]
             raise DamageError(f"{where} is not as it was written: {reason}") from error
 
@@ -119,7 +126,7 @@ class TreeReader:
             value = self.decode(node["value"], where)
         finally:
             self._place = outer
-        return State(kind, _text(node, "class"), node.get("shapes", []), value)
+        return State(kind, _text(node, "class"), _group_shapes(node), value)
 
     def _tensor(self, node: dict[str, Any], where: str) -> torch.Tensor:
         device = self._place(node.get("device", "cpu"), where)
@@ -149,6 +156,14 @@ class TreeReader:
 
     def _sparse(self, node: dict[str, Any], where: str) -> torch.Tensor:
         return sparse_tensor(node["layout"], node["shape"], self._items(node["parts"], where))
+
+
+def _group_shapes(node: dict[str, Any]) -> list[list[list[int]]]:
+    """The shapes of an optimizer's parameters, of the form that they have."""
+    shapes: list[list[list[int]]] = node.get("shapes", [])
+    if shapes != [[[int(size) for size in shape] for shape in group] for group in shapes]:
+        raise ValueError("shapes that are none")
+    return shapes
 
 
 def _on_cpu(_device: str, _where: str) -> torch.device:

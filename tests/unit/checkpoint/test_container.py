@@ -5,6 +5,7 @@ import os
 import pickle
 import random
 
+import numpy as np
 import pytest
 import torch
 from checkpoint_support import make_training
@@ -185,6 +186,65 @@ def test_hostile_headers_are_refused(saved, name):
         data = path.read_bytes()
         path.write_bytes(data[:8] + data[8:].replace(b'"model.0.bias":{', b'"model.0.bias":[', 1))
     assert refused(path, training).slug == "checkpoint-damaged"
+
+
+ODD = (
+    *(None, True, -1, 10**20, 1.5, "", "x", "cuda:9", [], {}, [[]], [1, 2], -(10**30), "\ud800"),
+    *({"type": "tensor", "name": "a"}, {"type": "dict", "items": [[1, 2]]}, {"type": "set", "items": [[]]}),
+    *({"type": "state", "kind": "module", "class": "x", "value": 3}, {"type": "tuple", "items": [{}]}),
+)
+
+
+def places(node, before=()):
+    """The path of everything in some JSON."""
+    if before:
+        yield before
+    inner = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    for key, value in inner:
+        yield from places(value, (*before, key))
+
+
+@pytest.mark.filterwarnings("ignore::samebits.SamebitsWarning")
+def test_random_changes_of_the_tree_end_in_one_clear_error(tmp_path):
+    """With digests that fit: a hostile author, or a bug in another writer."""
+    training = make_training()
+    training.steps(1)
+    values = {
+        "sparse": torch.eye(3).to_sparse(),
+        "turned": torch.ones(3, 2).t(),
+        "complex": torch.ones(2, dtype=torch.complex64),
+        "array": np.asfortranarray(np.ones((2, 3))),
+        "plain": [1, 2.5, float("inf"), b"a", (1,), {1, 2}, 1 << 70, 1j, torch.Size([1]), torch.int8],
+        "generator": torch.Generator(),
+    }
+    path = tmp_path / "c"
+    save(path, **training.parts, **values)
+    data = path.read_bytes()
+    rng = random.Random(4)
+    every = list(places(json.loads(json.loads(data[8 : header_length(data)])["__metadata__"]["tree"])))
+    parts = {**training.parts, "generator": torch.Generator()}
+
+    def change(tree, _header):
+        *way, last = rng.choice(every)
+        for key in way:
+            tree = tree[key]
+        if rng.random() < 0.3:
+            del tree[last]
+        else:
+            tree[last] = rng.choice(ODD)
+
+    outcomes, texts = set(), []
+    for _ in range(200):
+        path.write_bytes(data)
+        rewritten(path, change)
+        try:
+            load(path, **parts, rng=False)
+            outcomes.add("loaded")
+        except SamebitsError as error:
+            outcomes.add(error.slug)
+            texts.append(str(error))
+    assert not any("\n" in text for text in texts)
+    assert {"checkpoint-damaged", "checkpoint-mismatch"} <= outcomes
 
 
 def test_a_header_longer_than_the_file_allocates_nothing(tmp_path):

@@ -168,6 +168,8 @@ def test_numbers_that_are_not_possible(tmp_path, options):
 def test_steps_that_are_not_possible(tmp_path, step):
     with pytest.raises(SamebitsError, match=r"expected a whole number from 0"):
         CheckpointFolder(tmp_path).save(step=step)
+    with pytest.raises(SamebitsError, match=r"expected a whole number from 0"):
+        CheckpointFolder(tmp_path, save_every=2).save_if_due(step=step)
 
 
 def test_a_folder_that_cannot_be_made(tmp_path):
