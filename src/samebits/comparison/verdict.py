@@ -9,7 +9,7 @@ from samebits.comparison.results import Comparison
 from samebits.comparison.step_findings import step_findings, value_finding
 from samebits.comparison.threads import survey_runs
 from samebits.environment import bit_relevant_differences
-from samebits.recording.guard import lost_state
+from samebits.recording.guard import lost_state, unrecorded
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -134,7 +134,7 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
     """Why records cannot vouch for two whole runs; None when they can."""
     parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
     if not parts:
-        return _lost_state(a, b)
+        return _lost_state(a, b) or (None if result.has_state else unrecorded(a.notes) or None)
     n = result.boundaries
     compared = f"{n} step{'' if n == 1 else 's'} of both could be compared"
     if len(parts) == 2 and a.status == b.status and a.failure == b.failure:

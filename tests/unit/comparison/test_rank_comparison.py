@@ -221,6 +221,7 @@ def test_workers_with_the_same_seeds():
     seeds = {"workers": 2, "worker_seed": 77}
     assert any("same seeds" in n for n in sharing([[[0, 1]]], [[[2, 3]]], whole=False, **seeds).notes)
     assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, init=True, **seeds).notes == ()
+    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, keyed=True, **seeds).notes == ()
     other = ({"worker_seed": 77}, {"worker_seed": 78})
     assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, workers=2, facts=other).notes == ()
 

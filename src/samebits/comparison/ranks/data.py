@@ -196,12 +196,10 @@ def _note_seeds(shares: Mapping[int, Epoch], found: DataShares) -> None:
     """Rank is not in torch's worker seeds: ranks with one seed of the run draw the same augmentations."""
     seeds: dict[Any, list[int]] = {}
     for rank, share in shares.items():
-        if (
-            share.facts.get("workers")
-            and not share.facts.get("init")
-            and share.facts.get("worker_seed") is not None
-        ):
-            seeds.setdefault(share.facts["worker_seed"], []).append(rank)
+        facts = share.facts
+        knows = facts.get("init") or facts.get("keyed")
+        if facts.get("workers") and not knows and isinstance(facts.get("worker_seed"), int):
+            seeds.setdefault(facts["worker_seed"], []).append(rank)
     for ranks in seeds.values():
         if len(ranks) > 1:
             found.notes.append(

@@ -164,8 +164,10 @@ class RankProbe:
         if iteration is None or not iteration.waiting or not iteration.name:
             return
         index = iteration.waiting.popleft()
+        whole = getattr(index, "indices", None)  # of the batches of `samebits.DataLoader`
+        index = whole if isinstance(whole, tuple) else index
         indices = list(index) if isinstance(index, (list, tuple)) else [index]
-        if all(entry is None for entry in indices):  # an iterable dataset has none
+        if all(entry is None for entry in indices):  # also without any: an iterable dataset has none
             return
         self._left -= len(indices)
         known = self._left >= 0
@@ -224,6 +226,7 @@ def loader_facts(loader: Any) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "size": _size(getattr(loader, "dataset", None)),
         "sampler": type(sampler).__name__,
+        "keyed": type(sampler).__module__.startswith("samebits."),  # what samples draw knows no worker
         "workers": int(getattr(loader, "num_workers", 0)),
         "init": getattr(loader, "worker_init_fn", None) is not None,
         "drop": bool(getattr(loader, "drop_last", False)),

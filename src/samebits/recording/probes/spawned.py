@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.patching import Patches
+from samebits.recording.guard import UNRECORDED
 
 if TYPE_CHECKING:
     from samebits.recording.recorder import Recorder
@@ -46,8 +47,7 @@ class SpawnProbe:
         """That there were such processes."""
         if not self._processes:
             return []
-        started = f"the script started {self._processes} process(es) by torch.multiprocessing"
-        return [f"{started}, {_ADVICE}"]
+        return [f"{UNRECORDED} ({self._processes}), {_ADVICE}"]
 
     def _counted(self, start: Any) -> Any:
         @functools.wraps(start)
