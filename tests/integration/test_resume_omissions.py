@@ -53,7 +53,7 @@ class Bench:
 @pytest.fixture(scope="module", autouse=True)
 def names_of_temporary_files():
     """What `tempfile` makes once in a process is there before a test looks for what it leaves behind."""
-    with tempfile.TemporaryFile():
+    with tempfile.NamedTemporaryFile():
         pass
 
 

@@ -72,6 +72,8 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
             break
     kills = _settled(maker, whole, kills)
     verdict, reason = conclude(kills)
+    if interrupted and not kills:
+        reason = "interrupted before a run was resumed"
     digests = _final_digests(maker, whole, kills)
     return ResumeCheck(
         verdict, reason, command, steps, tuple(kills), maker.runs, time.monotonic() - started,
