@@ -58,7 +58,7 @@ class HeldGenerators:
             Whether there is one that was not known.
         """
         last = self._walk
-        if last is not None and not again and (last.visited > _SMALL or not last.is_stale()):
+        if last is not None and not (again if last.visited > _SMALL else last.is_stale()):
             return False
         self._walk = result = walk(self._roots)
         known = {slot.found.path for slot in self.slots}
