@@ -1,7 +1,7 @@
 """samebits: the same bits twice, or the first operation that differed.
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
-`register_generator`, `save_rng_states`, `restore_rng_states`. Data: `DataLoader`. Resuming: `checkpoint`.
+`register_generator`, `save_rng_states`, `restore_rng_states`. Resuming: `DataLoader`, `data`, `checkpoint`.
 Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
-    from samebits import checkpoint
+    from samebits import checkpoint, data
     from samebits.comparison import compare_records as compare
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
@@ -46,6 +46,7 @@ __all__ = [
     "__version__",
     "checkpoint",
     "compare",
+    "data",
     "deterministic",
     "digest",
     "isolated",
@@ -61,7 +62,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name in ("checkpoint", "digest"):  # packages; the latter can be called
+    if name in ("checkpoint", "data", "digest"):  # packages; the last can be called
         return import_module(f"samebits.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

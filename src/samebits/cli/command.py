@@ -7,6 +7,9 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING, Protocol
 
+from samebits.environment.ranks import rank_facts
+from samebits.errors import SamebitsError
+
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
@@ -54,3 +57,20 @@ def description(command: Command) -> tuple[str, str]:
 
 def _documentation(command: Command) -> str:
     return inspect.cleandoc(type(command).__doc__ or "")
+
+
+def refuse_rank(command: str) -> None:
+    """Refuse a command that starts the script itself where a launcher has started one process for each rank.
+
+    Raises:
+        SamebitsError: this process is a rank; `rank-command`.
+    """
+    facts = rank_facts()
+    if facts is None:
+        return
+    ranks = f" --nproc-per-node {facts.world_size}" if command == "verify" else ""
+    message = (
+        f"samebits {command} runs as rank {facts.rank} of {facts.world_size}, and each rank would start the "
+        f"script again; expected `samebits {command}{ranks} SCRIPT`, without the launcher"
+    )
+    raise SamebitsError(message, slug="rank-command")

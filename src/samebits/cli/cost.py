@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of
 from samebits.cli.progress import Phases
 from samebits.cli.script_parser import ScriptParser, whole_number
@@ -64,6 +64,7 @@ class CostCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Measure and print."""
+        refuse_rank("cost")
         check_target(options.target)
         options.deterministic = True
         with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.progress import Phases
 from samebits.cli.run import wants_progress
@@ -97,6 +97,7 @@ class ResumeCheckCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run the script as often as it takes and print what was found."""
+        refuse_rank("resume-check")
         if options.kill_at and options.kills:
             raise SamebitsError("--kill-at and --kills were both given; expected one of them", slug="usage")
         check_target(options.target)

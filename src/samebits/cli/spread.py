@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import description, refuse_rank
 from samebits.cli.progress import SeedCount
 from samebits.cli.run import wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
@@ -72,6 +72,7 @@ class SpreadCommand:
 
     def run(self, options: argparse.Namespace) -> int:
         """Run what has not finished yet, and print what all of it shows."""
+        refuse_rank("spread")
         configurations = _configurations(options)
         try:
             spread = evaluate(configurations, options.metric, options.last)

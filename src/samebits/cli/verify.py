@@ -7,14 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.cli.command import description
+from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.output import print_result
 from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
-from samebits.cli.verify_ranks import refuse_rank, verify_ranks
+from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from samebits.cli.command import refuse_rank
 from samebits.cli.control_options import control_of
 from samebits.cli.output import print_launches
 from samebits.cli.pin_options import pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import wants_progress
-from samebits.environment.ranks import rank_facts
 from samebits.errors import SamebitsError
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 
@@ -54,22 +54,6 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
     )
     result = verify_launch(request, Phases(sys.stderr) if live else None)
     return print_launches(result, as_json=options.json)
-
-
-def refuse_rank(command: str) -> None:
-    """Refuse a command that starts the script itself where a launcher has started one process for each rank.
-
-    Raises:
-        SamebitsError: this process is a rank; `rank-command`.
-    """
-    facts = rank_facts()
-    if facts is not None:
-        message = (
-            f"samebits {command} runs as rank {facts.rank} of {facts.world_size}, and each rank would start "
-            f"the script again; expected `samebits {command} --nproc-per-node {facts.world_size} SCRIPT`, "
-            "which starts the ranks itself"
-        )
-        raise SamebitsError(message, slug="rank-command")
 
 
 def _words(options: argparse.Namespace) -> list[str]:
