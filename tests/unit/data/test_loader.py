@@ -379,7 +379,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("options", "slug"), REFUSED, ids=str)
+@pytest.mark.parametrize(("options", "slug"), REFUSED)
 def test_what_cannot_be_met_is_refused(options, slug):
     with pytest.raises(SamebitsError) as caught:
         loader(**options)
@@ -394,7 +394,7 @@ CHANGED = [
 ]
 
 
-@pytest.mark.parametrize(("options", "said"), CHANGED, ids=str)
+@pytest.mark.parametrize(("options", "said"), CHANGED)
 def test_a_state_of_other_data_is_refused(options, said):
     state = loader().state_dict()
     with pytest.raises(SamebitsError) as caught:
@@ -414,7 +414,6 @@ def test_a_state_of_other_data_is_refused(options, said):
         {"epoch": 1.5},
         None,
     ],
-    ids=str,
 )
 def test_a_state_that_is_none_is_refused(change):
     found = loader()

@@ -92,7 +92,7 @@ SAMPLERS = [
 ]
 
 
-@pytest.mark.parametrize("options", SAMPLERS, ids=str)
+@pytest.mark.parametrize("options", SAMPLERS)
 def test_an_index_that_comes_twice_draws_twice(options):
     if "batch_sampler" in options:
         options = {**options, "batch_size": 1}
