@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 from typing import Any
 
 from samebits.torch_private import numpy_state_address
@@ -42,7 +43,8 @@ class KeptNumpy:
     def restore(self) -> None:
         """Put it back."""
         if self._state is not None:
-            self._random.set_state(self._state)
+            # Without what control has put around it: other generators have still to be put back.
+            inspect.unwrap(self._random.set_state)(self._state)
         elif self._place is not None:
             self._legacy.seed(0)  # drops a value that waits
             ctypes.memmove(self._place[0], self._words, len(self._words))
