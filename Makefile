@@ -1,10 +1,11 @@
 # make demo      create .venv, install, and judge two examples: one identical, one not
 # make test      ruff, mypy and all tests (what CI runs)
-# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus
+# make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (half an hour on a quiet machine)
+# make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made
 #
@@ -15,10 +16,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes)
+SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
+	resume_check resume_omissions ranks)
 SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test test-slow lint bench twins bench-planted test-gpu clean
+.PHONY: demo test test-slow lint bench twins bench-planted bench-resume test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -46,12 +48,19 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
 	$(BIN)/python bench/draws.py
+	$(BIN)/python bench/loader.py
+	$(BIN)/python bench/checkpoint.py
 
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py
 
 bench-planted: $(VENV)/.dev
 	$(BIN)/python bench/planted/run.py
+
+bench-resume: $(VENV)/.dev
+	$(PIP_INSTALL) --group grain
+	$(BIN)/python bench/resume.py
+	$(BIN)/python bench/kills.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev
