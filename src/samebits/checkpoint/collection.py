@@ -56,6 +56,7 @@ def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Co
         "parts": [[name, writer.encode(value, name)] for name, value in parts.items()],
         "rng": [source_state_node(state) for state in save_states()],
         "run_seed": PROCESS.run_seed,
+        "recorded_steps": None if PROCESS.recorded_steps is None else PROCESS.recorded_steps(),
         "surroundings": collect_surroundings(),
     }
     return Collection(tree, entries)

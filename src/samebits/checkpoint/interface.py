@@ -34,6 +34,8 @@ class Loaded:
         epoch: likewise.
         extra: the other values that were saved, by name.
         rng: the states of the RNG sources.
+        recorded_steps: steps in the record of the run (`samebits run`, `record`) when it was saved; None when
+            it was not recorded. Step `n` of a resumed run's record is step `recorded_steps + n`.
     """
 
     path: str
@@ -41,6 +43,7 @@ class Loaded:
     epoch: int | None
     extra: dict[str, Any]
     rng: tuple[SourceState, ...] = field(repr=False)
+    recorded_steps: int | None = None
 
     def restore_rng(self, *, strict: bool = True) -> None:
         """Put all RNG sources back to where they were when the checkpoint was saved.
@@ -63,7 +66,7 @@ def save(
     """Save a training state to one file, which appears whole or not at all.
 
     With it are saved: every RNG source and registered generator, the run seed, the switches in effect,
-    versions.
+    versions, and the position in the record of the run, if there is one.
 
     Args:
         path: the file; a file that is there is replaced at the end, in one moment.
@@ -174,7 +177,7 @@ def restore(
         *_seed_notes(head, rng=rng),
     ]
     matching.restore()
-    loaded = Loaded(path, head.step, head.epoch, extra, states)
+    loaded = Loaded(path, head.step, head.epoch, extra, states, head.recorded_steps)
     if rng:
         if PROCESS.run_seed is None and head.run_seed is not None:
             PROCESS.use_seed(head.run_seed)

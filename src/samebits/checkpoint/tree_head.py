@@ -18,6 +18,7 @@ class TreeHead:
         parts: pairs of a name and the JSON of its value.
         rng: the JSON of the states of RNG sources.
         run_seed: None when none was in force.
+        recorded_steps: step boundaries in the record of the run by then; None when it was not recorded.
         surroundings: what `collect_surroundings` gave.
     """
 
@@ -26,6 +27,7 @@ class TreeHead:
     parts: list[list[Any]]
     rng: list[Any]
     run_seed: int | None
+    recorded_steps: int | None
     surroundings: dict[str, dict[str, str]]
 
 
@@ -38,7 +40,8 @@ def read_head(tree: Any) -> TreeHead:
     if not isinstance(tree, dict) or tree.keys() != TreeHead.__dataclass_fields__.keys():
         raise DamageError("its tree has not the parts of a checkpoint")
     head = TreeHead(**tree)
-    numbers = all(value is None or type(value) is int for value in (head.step, head.epoch, head.run_seed))
+    counts = (head.step, head.epoch, head.run_seed, head.recorded_steps)
+    numbers = all(value is None or type(value) is int for value in counts)
     lists = isinstance(head.parts, list) and isinstance(head.rng, list)
     if not (numbers and lists and all(map(_is_part, head.parts)) and _is_surroundings(head.surroundings)):
         raise DamageError("its tree has parts of another form than those of a checkpoint")

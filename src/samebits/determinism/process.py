@@ -97,6 +97,7 @@ class ProcessControl:
         base_seed: the same before the rank was mixed in.
         registered: name -> a function that gives the generator registered under it, None when it is gone.
         torch_generators: the `torch.Generator` objects made while an activation followed them.
+        recorded_steps: tells how many step boundaries the record of this process has; None without one.
     """
 
     def __init__(self) -> None:
@@ -105,6 +106,7 @@ class ProcessControl:
         self.base_seed: int | None = None
         self.registered: dict[str, Callable[[], Any]] = {}
         self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.recorded_steps: Callable[[], int] | None = None
 
     @property
     def current(self) -> Active | None:

@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits import environment
+from samebits.determinism.process import PROCESS
 from samebits.environment.ranks import KEY as RANKS
 from samebits.hooks.imports import PostImport
 from samebits.recording.events import RunInfo
@@ -84,6 +85,7 @@ class RecordingSession:
         if settings.progress:
             recorder.on_boundary.append(self.progress)
         recorder.start()
+        PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)
         self._imports.on_import("numpy", self._install_numpy)
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
@@ -115,6 +117,8 @@ class RecordingSession:
                 self._probes.record_end()
         finally:
             recorder.stop()
+            if PROCESS.recorded_steps == self._steps:
+                PROCESS.recorded_steps = None
             self.progress.clear()
             self._imports.remove()
             if self._values is not None:
@@ -135,6 +139,9 @@ class RecordingSession:
             replay=self._probes.replay_facts() if self._probes is not None else {},
         )
         self.writer.close()
+
+    def _steps(self) -> int:
+        return self.recorder.step
 
     def _environment(self, facts: environment.Environment | environment.StartFacts) -> dict[str, Any]:
         ranks = self.settings.ranks

@@ -8,6 +8,7 @@ import torch
 from checkpoint_support import make_training
 from torch import nn
 
+import samebits
 from samebits.checkpoint import load, save
 from samebits.digest import digest
 from samebits.errors import SamebitsError, SamebitsWarning
@@ -404,3 +405,19 @@ def test_the_loaded_state_is_not_the_file(tmp_path):
     before = training.digest()
     (tmp_path / "c").write_bytes(bytes(len(data)))
     assert training.digest() == before
+
+
+def test_the_position_in_the_record_is_saved(tmp_path):
+    """Of a run that is not recorded there is none."""
+    path, model = tmp_path / "a.safetensors", torch.nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    save(path, model=model)
+    assert load(path, model=model).recorded_steps is None
+    with samebits.record(tmp_path / "a.sbr"):
+        for _ in range(3):
+            model(torch.ones(4, 2)).mean().backward()
+            optimizer.step()
+        save(path, model=model)
+    assert load(path, model=model).recorded_steps == 3
+    save(path, model=model)
+    assert load(path, model=model).recorded_steps is None
