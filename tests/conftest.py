@@ -219,6 +219,12 @@ class RandomStates:
             sys.modules["torch"].set_rng_state(self.torch)
 
 
+def pytest_configure() -> None:
+    """A shell starts what it runs in the background with Ctrl-C ignored, and children would inherit that."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(autouse=True)
 def no_leaks():
     """No hook, mode, patch, flag, environment variable, handler or RNG state leaks out of any test."""
