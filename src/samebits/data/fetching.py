@@ -77,18 +77,18 @@ class Fetcher(ABC):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_rng": None, "_keys": None}
 
-    def __getitem__(self, task: BatchTask) -> Any:
-        if self._rng is None:
-            self._rng = SampleRng({"dataset": self.dataset, "collate_fn": self.plan.collate})
-        rng = self._rng
+    def __getitem__(self, task: BatchTask) -> Handed:
+        rng = self._rng or SampleRng({"dataset": self.dataset, "collate_fn": self.plan.collate})
         first = self._keys is None or self._passing != task.passing
         if self._keys is None or first:
             self._keys, self._passing = EpochKeys(self.plan.seed, task.epoch), task.passing
-            rng.held.look(again=True)
+            if self._rng is not None:
+                rng.held.look(again=True)
+        self._rng = rng
         rng.begin_batch()
         with surroundings(rng, self.plan.threads):
             try:
-                return self.load(task, rng, self._keys, first=first)
+                return Handed(self.load(task, rng, self._keys, first=first), task.start)
             except StopIteration as error:  # torch would take it for the end of the epoch, and drop the rest
                 raise RuntimeError("the dataset or collate_fn raised StopIteration") from error
 
@@ -131,6 +131,18 @@ class KeyedDataset(Fetcher):
                 rng.key(keys.sample(index), epoch, index)
             samples.append(dataset[index])
         return self.collate(samples, task, rng, keys)
+
+
+class Handed(NamedTuple):
+    """What a worker hands over; a tuple, so that torch pins the memory of its parts.
+
+    Args:
+        batch: what was loaded.
+        start: the position of its first sample: after one that failed, the next is not one batch further on.
+    """
+
+    batch: Any
+    start: int
 
 
 class ShardBatch(NamedTuple):

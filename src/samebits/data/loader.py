@@ -196,9 +196,9 @@ class DataLoader(torch_data.DataLoader[Any]):
             return self._position.after()
         return self._position
 
-    def _advance(self, iteration: LoaderIterator) -> None:
+    def _advance(self, iteration: LoaderIterator, start: int) -> None:
         if self._iteration is not None and self._iteration() is iteration:
-            self._position = self._position.one_batch_on()
+            self._position = self._position.after_batch_of(start)
 
     def _lanes(self) -> frozenset[int]:
         cut, order = self._partition, self._sampler
@@ -279,10 +279,10 @@ class LoaderIterator:
             raise SamebitsError(message, slug="loader-iteration")
         while not self.ended:
             try:
-                batch = next(self._inner)
+                batch, start = next(self._inner)
             except StopIteration:
                 break
-            self._loader._advance(self)
+            self._loader._advance(self, start)
             if not isinstance(batch, ShardBatch):
                 return batch
             self._open -= set(batch.ended)

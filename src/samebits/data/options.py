@@ -69,7 +69,9 @@ def _world(world_size: Any, rank: Any) -> tuple[int, int]:
     if (world_size is None) != (rank is None):
         raise _wrong("one of world_size and rank was given; expected both or none")
     if world_size is not None:
-        return whole("world_size", world_size), int(rank)
+        if isinstance(rank, bool) or not isinstance(rank, int):
+            raise _wrong(f"rank is {rank!r}; expected a whole number from 0 to world_size - 1")
+        return whole("world_size", world_size), rank
     return current_world_size(), current_rank()
 
 
@@ -139,7 +141,12 @@ def sampler_for(dataset: Any, sampler: Any, *, shuffle: bool) -> Sampler:
         SamebitsError: its order does not follow from (seed, epoch, position); `sampler`.
     """
     if sampler is None:
-        size = len(dataset)
+        try:
+            size = len(dataset)
+        except TypeError as error:
+            kind = f"{type(dataset).__module__}.{type(dataset).__qualname__}".removeprefix("builtins.")
+            message = f"the dataset is a {kind}, which has no length ({error}); expected one, or a sampler"
+            raise _wrong(message) from error
         return Shuffled(size) if shuffle else Sequential(size)
     if shuffle:
         raise _wrong("sampler and shuffle=True contradict each other; give one of them")

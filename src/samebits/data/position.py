@@ -34,9 +34,9 @@ class Position:
     epoch: int = 0
     position: int = 0
 
-    def one_batch_on(self) -> Position:
-        """After the next global batch."""
-        end = (self.position // self.partition.global_batch + 1) * self.partition.global_batch
+    def after_batch_of(self, position: int) -> Position:
+        """After the global batch that holds that position of this epoch."""
+        end = (position // self.partition.global_batch + 1) * self.partition.global_batch
         return dataclasses.replace(self, position=min(end, self.partition.positions))
 
     def after(self) -> Position:

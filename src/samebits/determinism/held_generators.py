@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import functools
 import random
+import warnings
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.live import read, write
 from samebits.determinism.object_walk import Found, Walk, walk
-from samebits.errors import SamebitsError
+from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_SMALL = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +43,7 @@ class HeldGenerators:
     def __init__(self, roots: dict[str, Any]) -> None:
         self._roots = roots
         self._walk: Walk | None = None
+        self._told = False
         self.slots: tuple[Slot, ...] = ()
         self._globals = _global_generators()
         self.look()
@@ -58,9 +58,12 @@ class HeldGenerators:
             Whether there is one that was not known.
         """
         last = self._walk
-        if last is not None and not (again if last.visited > _SMALL else last.is_stale()):
+        if last is not None and not (again if last.large else last.is_stale()):
             return False
         self._walk = result = walk(self._roots)
+        if not result.complete and not self._told:
+            self._told = True
+            warnings.warn(_too_much(result.visited), SamebitsWarning, stacklevel=2)
         known = {slot.found.path for slot in self.slots}
         self.slots = tuple(Slot(found, found.path.encode()) for found in result.found)
         return any(slot.found.path not in known for slot in self.slots)
@@ -116,6 +119,14 @@ def _global_generators() -> frozenset[int]:
     known = (getattr(random, "_inst", None), numpy_bits(), torch.default_generator)
     rand = getattr(getattr(np.random, "mtrand", None), "_rand", None)
     return frozenset(map(id, (*known, rand)))
+
+
+def _too_much(visited: int) -> str:
+    return (
+        f"the dataset holds so many objects that only the first {visited} were looked through for "
+        "generators: further ones are not keyed, and what they draw may depend on the workers; hold generators near the "
+        "dataset, as attributes of it or of its transforms"
+    )
 
 
 def _refused(generator: Any, error: Exception) -> SamebitsError:

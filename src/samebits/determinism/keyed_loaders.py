@@ -120,15 +120,15 @@ class _Keyed:
 
     def ready(self, epoch: EpochId) -> tuple[SampleRng, EpochKeys, bool]:
         """The generators, the keys of the epoch, and whether it begins here."""
-        if self._rng is None:
-            self._rng = SampleRng(self._roots)
-        keys = self._keys
+        rng, keys = self._rng or SampleRng(self._roots), self._keys
         first = keys is None or (keys.seed, keys.epoch) != (epoch.seed, epoch.number)
         if keys is None or first:
             keys = self._keys = EpochKeys(epoch.seed, epoch.number)
-            self._rng.held.look(again=True)
-        self._rng.begin_batch()
-        return self._rng, keys, first
+            if self._rng is not None:
+                rng.held.look(again=True)
+        self._rng = rng
+        rng.begin_batch()
+        return rng, keys, first
 
 
 class KeyedMap:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import random
 import sys
 import sysconfig
 from collections import deque
 from dataclasses import dataclass
-from types import BuiltinMethodType, CodeType, FunctionType, MethodType, ModuleType
+from types import (
+    BuiltinMethodType,
+    CodeType,
+    FunctionType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +28,9 @@ if TYPE_CHECKING:
 # Of a longer container the first elements are looked at: a list of a million file names holds no generator.
 LONGEST = 256
 MOST = 50_000
+_MOST_PLACES = 1_000_000
+# Up to here places are remembered and looked at again after each batch.
+_SMALL, _FEW_PLACES = 300, 3000
 _ATOMS = (str, bytes, bytearray, int, float, complex, bool, type(None), ModuleType, CodeType, range, slice)
 _ATOM_NAMES = {("numpy", "ndarray"), ("torch", "Tensor"), ("torch.nn.parameter", "Parameter")}
 
@@ -45,6 +56,7 @@ class Walk:
         found: the places, in the order in which they were reached.
         visited: how many objects were looked at.
         complete: whether all that can be reached was.
+        large: whether there is too much to look at it again after each batch; then edges and sizes are empty.
         edges: a function that gives what is at a place, and what was there; None for what holds nothing.
         sizes: containers, and how many elements they had.
     """
@@ -52,6 +64,7 @@ class Walk:
     found: tuple[Found, ...]
     visited: int
     complete: bool
+    large: bool
     edges: tuple[tuple[Callable[[], Any], Any], ...]
     sizes: tuple[tuple[Any, int], ...]
 
@@ -64,7 +77,7 @@ class Walk:
                 return True
             if before is None and makes_generators(kind):
                 return True
-        return any(len(container) != size for container, size in self.sizes)
+        return any(_length(container) != size for container, size in self.sizes)
 
 
 def walk(roots: dict[str, Any]) -> Walk:
@@ -76,34 +89,51 @@ def walk(roots: dict[str, Any]) -> Walk:
     Args:
         roots: name -> object.
     """
-    waiting: deque[Child] = deque()
-    waiting.extend((name, functools.partial(_element, roots, name)) for name in roots)
+    # Children are named when their turn comes: of a large graph most never are.
+    waiting: deque[tuple[str, Iterator[Child]]] = deque([("", _of_roots(roots))])
     # Objects are kept alive, so that no identity is used twice.
     seen: dict[int, Any] = {}
     found: list[Found] = []
     edges: list[tuple[Callable[[], Any], Any]] = []
-    while waiting and len(seen) < MOST:
-        path, get = waiting.popleft()
+    places = 0
+    while waiting and len(seen) < MOST and places < _MOST_PLACES:
+        begin, children = waiting[0]
+        child = next(children, None)
+        if child is None:
+            waiting.popleft()
+            continue
+        (suffix, get), places = child, places + 1
         value = get()
         kind: Any = type(value)
         atom = is_atom(value)
-        edges.append((get, None if atom else value))
-        if atom:
-            continue
-        if makes_generators(kind):
-            found.append(Found(path, functools.partial(_generator_at, get)))
-        elif id(value) not in seen:
+        if places <= _FEW_PLACES:
+            edges.append((get, None if atom else value))
+        if not atom and makes_generators(kind):
+            found.append(Found(begin + suffix, functools.partial(_generator_at, get)))
+        elif not atom and id(value) not in seen:
             seen[id(value)] = value
-            waiting.extend((path + suffix, get) for suffix, get in _children(value))
-    spaces = [getattr(value, "__dict__", value) for value in seen.values()]
-    sizes = [(space, len(space)) for space in spaces if isinstance(space, (dict, list, deque))]
-    return Walk(tuple(found), len(seen), not waiting, tuple(edges), tuple(sizes))
+            waiting.append((begin + suffix, _children(value)))
+    if places > _FEW_PLACES or len(seen) > _SMALL:
+        return Walk(tuple(found), len(seen), not waiting, True, (), ())
+    sizes = [(held, size) for value in seen.values() for held, size in _sizes(value)]
+    return Walk(tuple(found), len(seen), not waiting, False, tuple(edges), tuple(sizes))
+
+
+def _of_roots(roots: dict[str, Any]) -> Iterator[Child]:
+    for name in roots:
+        yield name, functools.partial(_at_key, roots, name)
+
+
+def _sizes(value: Any) -> Iterator[tuple[Any, int]]:
+    for held in (value, _space(value)):
+        if issubclass(type(held), (dict, list, deque)):
+            yield held, _length(held)
 
 
 def is_atom(value: Any) -> bool:
     """Whether nothing can be held there: numbers, texts, arrays, tensors, modules."""
     kind = type(value)
-    return isinstance(value, _ATOMS) or (kind.__module__, kind.__name__) in _ATOM_NAMES
+    return issubclass(kind, _ATOMS) or (kind.__module__, kind.__name__) in _ATOM_NAMES
 
 
 def _generator_at(get: Callable[[], Any]) -> Any:
@@ -123,15 +153,32 @@ def makes_generators(kind: Any) -> bool:
 
 
 def _children(value: Any) -> Iterator[Child]:
+    """What an object holds, without running its class's own code: that may load, evaluate or fail.
+
+    So `__class__`, `__getattr__`, properties, and what a dict or list of another class does are not asked.
+    """
+    kind = type(value)
     for kinds, children in _KINDS:
-        if isinstance(value, kinds):
-            return children(value)
-    return _of_instance(value)
+        if issubclass(kind, kinds):
+            yield from children(value)
+            if kind not in kinds and kind.__module__ not in ("builtins", "collections"):
+                yield from _of_instance(value)  # a list of the user's own class has attributes too
+            return
+    yield from _of_instance(value)
+
+
+def _length(container: Any) -> int:
+    return int(_base(container).__len__(container))
+
+
+def _base(container: Any) -> Any:
+    return next(kind for kind in (dict, list, tuple, deque) if issubclass(type(container), kind))
 
 
 def _of_sequence(value: Any) -> Iterator[Child]:
-    for number in range(min(len(value), LONGEST)):
-        yield f"[{number}]", functools.partial(_element, value, number)
+    base = _base(value)
+    for number in range(min(_length(value), LONGEST)):
+        yield f"[{number}]", functools.partial(_at_number, base, value, number)
 
 
 def _of_set(_: Any) -> Iterator[Child]:
@@ -149,19 +196,21 @@ def _of_partial(value: Any) -> Iterator[Child]:
         yield f".{name}", functools.partial(getattr, value, name)
 
 
-def _element(container: Any, key: Any) -> Any:
+def _at_number(base: Any, container: Any, number: int) -> Any:
     try:
-        return container[key]
-    except (LookupError, TypeError):
+        return base.__getitem__(container, number)
+    except IndexError:
         return None
 
 
+def _at_key(container: dict[Any, Any], key: Any) -> Any:
+    return dict.get(container, key)  # `[]` of a defaultdict would put something there
+
+
 def _of_dict(value: dict[Any, Any]) -> Iterator[Child]:
-    for number, key in enumerate(list(value)):
-        if number >= LONGEST:
-            return
+    for key in itertools.islice(list(dict.keys(value)), LONGEST):
         if isinstance(key, (str, int)):
-            yield f"[{key!r}]", functools.partial(_element, value, key)
+            yield f"[{key!r}]", functools.partial(_at_key, value, key)
 
 
 def _of_function(value: FunctionType) -> Iterator[Child]:
@@ -192,9 +241,9 @@ def _named_globals(function: FunctionType) -> Iterator[Child]:
                 inner = vars(value)
                 for attribute in names:
                     if attribute in inner:
-                        yield f" {name}.{attribute}", functools.partial(_element, inner, attribute)
+                        yield f" {name}.{attribute}", functools.partial(_at_key, inner, attribute)
         elif name in space:
-            yield f" {name}", functools.partial(_element, space, name)
+            yield f" {name}", functools.partial(_at_key, space, name)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -236,16 +285,33 @@ def _class_attribute(kind: type[Any], name: str) -> Any:
 
 
 def _of_instance(value: Any) -> Iterator[Child]:
-    space = getattr(value, "__dict__", None)
-    if isinstance(space, dict):
-        for name in list(space):
-            yield f".{name}", functools.partial(_element, space, name)
+    space = _space(value) or {}
+    for name in list(dict.keys(space)):
+        yield f".{name}", functools.partial(_at_key, space, name)
     for kind in type(value).__mro__:
         slots = kind.__dict__.get("__slots__", ())
         for name in (slots,) if isinstance(slots, str) else tuple(slots):
-            if not name.startswith("__"):
-                yield f".{name}", functools.partial(getattr, value, name, None)
+            if name not in ("__dict__", "__weakref__"):
+                yield f".{name}", functools.partial(_slot, kind, name, value)
     yield ":", functools.partial(type, value)
+
+
+def _space(value: Any) -> dict[str, Any] | None:
+    """The attributes of an object; None when it has none, or does not give them."""
+    try:
+        space = object.__getattribute__(value, "__dict__")
+    except Exception:  # noqa: BLE001 - a property of that name may do anything
+        return None
+    return space if issubclass(type(space), dict) else None
+
+
+def _slot(kind: type[Any], name: str, value: Any) -> Any:
+    private = name.startswith("__") and not name.endswith("__")
+    member = kind.__dict__.get(f"_{kind.__name__.lstrip('_')}{name}" if private else name)
+    try:
+        return member.__get__(value) if isinstance(member, MemberDescriptorType) else None
+    except AttributeError:  # it is empty
+        return None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -262,12 +328,12 @@ def _standard_library() -> str:
     return sysconfig.get_paths()["stdlib"]
 
 
-_KINDS: tuple[tuple[Any, Callable[[Any], Iterator[Child]]], ...] = (
-    (dict, _of_dict),
+_KINDS: tuple[tuple[tuple[Any, ...], Callable[[Any], Iterator[Child]]], ...] = (
+    ((dict,), _of_dict),
     ((list, tuple, deque), _of_sequence),
     ((set, frozenset), _of_set),
     ((MethodType, BuiltinMethodType), _of_method),
-    (functools.partial, _of_partial),
-    (FunctionType, _of_function),
-    (type, _of_class),
+    ((functools.partial,), _of_partial),
+    ((FunctionType,), _of_function),
+    ((type,), _of_class),
 )

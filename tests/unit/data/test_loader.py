@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import json
 import pickle
@@ -527,3 +528,46 @@ def test_a_billion_samples_begin_at_once():
 
     assert len(next(iter(found))) == 4
     assert found.state_dict()["size"] == 10**9
+
+
+class FailsAt(Plain):
+    """One sample cannot be read."""
+
+    def __getitem__(self, index):
+        if index == 0:
+            raise ValueError("a file that cannot be read")
+        return index
+
+
+def reads_on(found):
+    """Passes over batches that fail, as scripts do; each with the state after it."""
+    iterator, read = iter(found), []
+    while True:
+        with contextlib.suppress(ValueError):
+            batch = next(iterator, None)
+            if batch is None:
+                return read
+            read.append((batch, found.state_dict()))
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_state_after_a_batch_that_failed_and_was_passed_over(workers):
+    whole = reads_on(loader(FailsAt(24), num_workers=workers, batch_size=4))
+    assert len(whole) == 5
+
+    for number, (_, state) in enumerate(whole):
+        resumed = loader(FailsAt(24), num_workers=workers, batch_size=4)
+        resumed.load_state_dict(state)
+        assert [batch for batch, _ in reads_on(resumed)] == [batch for batch, _ in whole[number + 1 :]]
+
+
+@pytest.mark.parametrize("rank", ["a", 0.5, True])
+def test_a_rank_that_is_none_is_refused(rank):
+    with pytest.raises(SamebitsError, match="rank is"):
+        loader(world_size=2, rank=rank)
+
+
+@pytest.mark.parametrize("dataset", [5, object()])
+def test_a_dataset_without_a_length_is_refused(dataset):
+    with pytest.raises(SamebitsError, match="has no length"):
+        loader(dataset)
