@@ -15,7 +15,9 @@ pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of
 # Leaves a process behind that ignores SIGTERM, and tells its number.
 LEAVING = """
 import subprocess, sys
-stubborn = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+stubborn = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(60)"
+)
 child = subprocess.Popen([sys.executable, "-c", stubborn], start_new_session=True, stdout=subprocess.PIPE)
 child.stdout.read(1)
 print(child.pid)
