@@ -41,6 +41,7 @@ def fill_in(words: Iterable[str], folder: Path, step: int | None = None) -> tupl
     `{run}` is the folder of the run, `{step}` the number of steps before the kill, and `{newest:PATTERN}` the
     file or folder that matches and was changed last, relative to the folder as the pattern is. Of those that
     were changed at the same moment it is the one whose name comes last, numbers by their value.
+    A link that leads nowhere (its checkpoint was deleted) does not match.
 
     Args:
         words: the words.
@@ -62,7 +63,7 @@ def fill_in(words: Iterable[str], folder: Path, step: int | None = None) -> tupl
 
 
 def _newest(pattern: str, folder: Path) -> str:
-    found = glob.glob(pattern, root_dir=folder, recursive=True)
+    found = [path for path in glob.glob(pattern, root_dir=folder, recursive=True) if (folder / path).exists()]
     if not found:
         raise NothingFoundError(pattern)
     return max(found, key=lambda path: (os.stat(folder / path).st_mtime_ns, _natural(path)))

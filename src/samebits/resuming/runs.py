@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.resuming.folder import WorkingFolder
+from samebits.resuming.leftovers import ended_leftovers
 from samebits.resuming.placeholders import fill_in
 from samebits.verification.naming import SUFFIX
 from samebits.verification.place import check_place
@@ -110,7 +111,8 @@ class RunMaker:
             self._target(words), request.output, request.environment, self._stdin, limit,
             str(self.folder.place),
         )  # fmt: skip
-        run = run_script(script, settings, purpose=purpose)
+        with ended_leftovers():
+            run = run_script(script, settings, purpose=purpose)
         self._runs.append(run)
         return run
 

@@ -27,6 +27,16 @@ def test_the_newest_by_time_then_by_number(tmp_path):
     assert fill_in(["--from={newest:ck/*.pt}"], tmp_path) == ("--from=ck/step-10.pt",)
 
 
+def test_a_link_that_leads_nowhere_does_not_match(tmp_path):
+    """`last.pt` leads to a checkpoint that the script deleted before it was killed."""
+    touch(tmp_path, "ck/a.pt", 5)
+    (tmp_path / "ck" / "last.pt").symlink_to("gone.pt")
+
+    assert fill_in(["{newest:ck/*.pt}"], tmp_path) == ("ck/a.pt",)
+    with pytest.raises(NothingFoundError):
+        fill_in(["{newest:ck/l*.pt}"], tmp_path)
+
+
 def test_folder_and_step(tmp_path):
     """Other braces are left alone, and so is `{step}` where there is none."""
     assert fill_in(["{run}/a", "{step}", "{other}", "{"], tmp_path, 7) == (

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
+from types import SimpleNamespace
 
+import pytest
 import torch
 
+from samebits.recording.probes.training_facts import TrainingFacts
 from samebits.recording.probes.variables import Variables
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
@@ -55,6 +59,39 @@ def test_what_a_run_logs(tmp_path):
     assert third.settings["ExponentialLR last_epoch"] == "2"
     assert [b.variables["train: step"] for b in (first, second, third)] == ["0", "1", "2"]
     assert before_step(log, 7) is None
+
+
+@pytest.mark.parametrize("collecting", [False, True])
+def test_two_schedules_keep_their_names(collecting):
+    """A garbage collection between the making of two changes the order in which they are found."""
+    state, optimizers, schedules = SimpleNamespace(optimizers=lambda: optimizers), [], []
+    gc.collect()
+    for size in (2, 3):
+        optimizers.append(torch.optim.SGD([torch.zeros(1)], lr=0.1 * size))
+        schedules.append(torch.optim.lr_scheduler.StepLR(optimizers[-1], size))
+        if collecting and size == 2:
+            gc.collect()
+
+    facts = TrainingFacts(state).settings(0)
+
+    assert [facts["StepLR step_size"], facts["StepLR#2 step_size"]] == ["2", "3"]
+
+
+def test_a_schedule_that_is_made_anew():
+    """Each pass over the data has a new one: it has the name of the one that is gone."""
+    optimizer = torch.optim.SGD([torch.zeros(1)], lr=0.1)
+    facts = TrainingFacts(SimpleNamespace(optimizers=lambda: [optimizer]))
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2)
+    assert facts.settings(0)["StepLR step_size"] == "2"
+
+    del schedule
+    gc.collect()
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+
+    found = facts.settings(1)
+    assert found["StepLR step_size"] == "3"
+    assert "StepLR#2 step_size" not in found
+    del schedule
 
 
 def test_a_log_that_is_cut_off(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from samebits.recording.probes.modules import instances
@@ -55,13 +56,20 @@ class TrainingFacts:
         import torch
         from torch.optim.lr_scheduler import LRScheduler
 
-        kinds = (LRScheduler, torch.amp.GradScaler)
-        counts: dict[str, int] = {}
-        for found in [found for kind in kinds for found in instances(kind)]:
-            name = type(found).__name__
-            counts[name] = number = counts.get(name, 0) + 1
-            label = name if number == 1 else f"{name}#{number}"
-            self._found.setdefault(id(found), (label, weakref.ref(found)))
+        self._found = {key: known for key, known in self._found.items() if known[1]() is not None}
+        taken = {label for label, _ in self._found.values()}
+        for found in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(found) not in self._found:
+                name = type(found).__name__
+                labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
+                label = next(label for label in labels if label not in taken)
+                taken.add(label)
+                self._found[id(found)] = (label, weakref.ref(found))
+
+    def _in_order(self, schedules: list[Any]) -> list[Any]:
+        """In that of their optimizers: the garbage collector lists them in an order that changes."""
+        places = {id(optimizer): place for place, optimizer in enumerate(self._state.optimizers())}
+        return sorted(schedules, key=lambda s: places.get(id(getattr(s, "optimizer", None)), len(places)))
 
 
 def _named(objects: list[Any]) -> list[tuple[str, Any]]:
