@@ -135,7 +135,8 @@ def _remove_unlocked(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+        if _is_still(path, descriptor):  # else it was finished meanwhile, and the name is that of the next one
+            os.unlink(path)
     finally:
         os.close(descriptor)
 

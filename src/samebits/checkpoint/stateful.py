@@ -106,7 +106,7 @@ def _group_misfit(saved: Any, here: Any, where: str) -> str:
 def meta_misfit(target: Any, where: str) -> str:
     """Which tensors of a module would take nothing, because they are on the device `meta`; empty when none.
 
-    Torch leaves them as they are, with a warning. A class with a `load_state_dict` of its own may do otherwise.
+    Torch leaves them so, with a warning. A class with a `load_state_dict` of its own may do otherwise.
     """
     own = (
         type(target).load_state_dict is torch.nn.Module.load_state_dict
