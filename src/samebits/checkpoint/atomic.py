@@ -135,7 +135,8 @@ def _remove_unlocked(path: str) -> None:
     descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0))
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.unlink(path)
+        if _is_still(path, descriptor):  # else it was finished, and the name is the next one's
+            os.unlink(path)
     finally:
         os.close(descriptor)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from samebits.checkpoint.optimizer_dtypes import keep_dtypes
 from samebits.checkpoint.refusals import describe
-from samebits.checkpoint.stateful import State, is_stateful, kind_of, misfit
+from samebits.checkpoint.stateful import State, is_stateful, kind_of, meta_misfit, misfit
 from samebits.checkpoint.untree import GeneratorState
 from samebits.determinism.live import RegisteredGenerator, family_of
 from samebits.errors import SamebitsError
@@ -87,22 +90,23 @@ class Matching:
 
     def _match_container(self, saved: Any, target: Any, where: str) -> Any:
         """Go on inside of lists, tuples and dicts."""
-        if isinstance(saved, (list, tuple)) and type(saved) in (list, tuple):
+        if type(saved) in (list, tuple) or (type(saved) is deque and _holds_states(saved)):
             targets = self._targets(target, len(saved), where)
-            return type(saved)(
-                [
-                    self.match(one, other, f"{where}.{i}")
-                    for i, (one, other) in enumerate(zip(saved, targets, strict=True))
-                ]
-            )
-        if type(saved) is dict:
-            given = {} if target is None else target
+            found = [
+                self.match(one, other, f"{where}.{i}")
+                for i, (one, other) in enumerate(zip(saved, targets, strict=True))
+            ]
+            return deque(found, saved.maxlen) if type(saved) is deque else type(saved)(found)
+        if type(saved) is dict or (isinstance(saved, dict) and _holds_states(saved)):
+            given, found_there = {} if target is None else target, copy.copy(saved)
             if not isinstance(given, Mapping):
                 raise mismatch(f"{where} is a dict in the checkpoint; {_refused(target)}")
             for key in given:
                 if key not in saved and given[key] is not None:
                     self._complain(f"the checkpoint has no {where}.{key}")
-            return {key: self.match(value, given.get(key), f"{where}.{key}") for key, value in saved.items()}
+            for key, value in saved.items():
+                found_there[key] = self.match(value, given.get(key), f"{where}.{key}")
+            return found_there
         if target is not None and _holds_targets(target):
             raise mismatch(f"{where} is a plain value in the checkpoint; {_refused(target)}")
         return saved
@@ -110,7 +114,7 @@ class Matching:
     def _targets(self, target: Any, count: int, where: str) -> Any:
         if target is None:
             return [None] * count
-        if not isinstance(target, (list, tuple)) or len(target) != count:
+        if not isinstance(target, (list, tuple, deque)) or len(target) != count:
             raise mismatch(f"{where} has {count} elements in the checkpoint; {_refused(target)}")
         return target
 
@@ -125,6 +129,9 @@ class Matching:
         Raises:
             SamebitsError: `checkpoint-mismatch`.
         """
+        text = "; ".join(filter(None, (meta_misfit(pair.target, pair.where) for pair in self.pairs)))
+        if text:
+            raise mismatch(text)
         if self.strict:
             found = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
             text = "; ".join(text for text in found if text)
@@ -157,6 +164,8 @@ def _load(pair: Pair, *, strict: bool) -> None:
         pair.target.load_state_dict(value, strict=False)
     else:
         pair.target.load_state_dict(value)
+        if kind_of(pair.target) == "optimizer":
+            keep_dtypes(value, pair.target, pair.where)
 
 
 def mismatch(text: str, advice: str = "") -> SamebitsError:
@@ -170,7 +179,7 @@ def check_target(target: Any, where: str) -> None:
     Raises:
         SamebitsError: `checkpoint-mismatch`.
     """
-    containers = (list, tuple, Mapping)
+    containers = (list, tuple, deque, Mapping)
     if target is None or is_stateful(target) or family_of(target) or isinstance(target, containers):
         return
     raise mismatch(
@@ -181,13 +190,19 @@ def check_target(target: Any, where: str) -> None:
 
 def is_only_states(saved: Any) -> bool:
     """Whether a saved part is states of objects and nothing else."""
-    if isinstance(saved, (list, tuple, dict)) and saved:
+    if isinstance(saved, (list, tuple, deque, dict)) and saved:
         return all(map(is_only_states, saved.values() if isinstance(saved, dict) else saved))
     return isinstance(saved, (State, GeneratorState))
 
 
+def _holds_states(saved: Any) -> bool:
+    if isinstance(saved, (list, tuple, deque, dict)):
+        return any(map(_holds_states, saved.values() if isinstance(saved, dict) else saved))
+    return isinstance(saved, (State, GeneratorState))
+
+
 def _holds_targets(target: Any) -> bool:
-    if not isinstance(target, (list, tuple, Mapping)):
+    if not isinstance(target, (list, tuple, deque, Mapping)):
         return False
     values = target.values() if isinstance(target, Mapping) else target
     return any(is_stateful(value) or _holds_targets(value) for value in values)
@@ -198,5 +213,5 @@ def _name(target: Any) -> str:
 
 
 def _refused(target: Any) -> str:
-    size = f" of {len(target)}" if isinstance(target, (list, tuple, dict)) else ""
+    size = f" of {len(target)}" if isinstance(target, (list, tuple, deque, dict)) else ""
     return f"a {_name(target)}{size} was given to take it"

@@ -103,6 +103,28 @@ def _group_misfit(saved: Any, here: Any, where: str) -> str:
     return ""
 
 
+def meta_misfit(target: Any, where: str) -> str:
+    """Which tensors of a module would take nothing, because they are on the device `meta`; empty when none.
+
+    Torch leaves them so, with a warning. A class with a `load_state_dict` of its own may do otherwise.
+    """
+    own = (
+        type(target).load_state_dict is torch.nn.Module.load_state_dict
+        if kind_of(target) == "module"
+        else False
+    )
+    held = target.state_dict() if own else {}
+    empty = [
+        f"{where}.{name}" for name, value in held.items() if isinstance(value, torch.Tensor) and value.is_meta
+    ]
+    if not empty:
+        return ""
+    return (
+        _listed("on the device `meta`, which holds no contents, are ", empty)
+        + "; call `to_empty(device=…)` first"
+    )
+
+
 def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str) -> str:
     """Which entries of two states of modules do not fit each other; empty when all do."""
     missing = [f"{where}.{name}" for name in here if name not in saved]

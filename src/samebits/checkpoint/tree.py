@@ -136,7 +136,7 @@ class TreeWriter:
             nodes = [self._tensor(part, f"{where}.{name}") for name, part in parts]
             return {"type": "sparse", "layout": layout, "shape": list(value.shape), "parts": nodes}
         check_tensor(value, where)
-        lazy = value.is_conj() or value.is_neg()
+        lazy = (value.is_conj(), value.is_neg())
         identity = (value.data_ptr(), value.device, value.dtype, value.shape, value.stride(), lazy)
         return {"type": "tensor", "name": self._store(value, value, identity, where), **tensor_facts(value)}
 

@@ -179,6 +179,7 @@ class LaneReader:
         self._elements = self._read(order.of_lane(lane, seed, epoch), produce, open_shard)
         self._window: list[Any] = []
         self._number = -1
+        self._failed = False  # whether reading ended with an exception: the generator gives nothing more then
         self.ended = False
 
     def take(self, first: int, last: int) -> list[Any]:
@@ -202,7 +203,7 @@ class LaneReader:
         size = self._order.window
         while self._number < number:
             self._number += 1
-            read = list(itertools.islice(self._elements, size))
+            read = self._next_window(size)
             if size == 1:
                 self._window = read
             else:
@@ -210,6 +211,18 @@ class LaneReader:
                 self._window = [read[place] for place in order]
             if not read:
                 break
+
+    def _next_window(self, size: int) -> list[Any]:
+        if self._failed:
+            message = (
+                "a shard could not be read before, and what follows in its lane is not known; begin a new "
+                "iteration, and let `iter_shard` pass over what it cannot read"
+            )
+            raise SamebitsError(message, slug="loader-iteration")
+        self._failed = True
+        read = list(itertools.islice(self._elements, size))
+        self._failed = False
+        return read
 
     @staticmethod
     def _read(

@@ -124,8 +124,8 @@ def _global_generators() -> frozenset[int]:
 def _too_much(visited: int) -> str:
     return (
         f"the dataset holds so many objects that only the first {visited} were looked through for "
-        "generators: further ones are not keyed, and what they draw may depend on the workers; hold generators near the "
-        "dataset, as attributes of it or of its transforms"
+        "generators: further ones are not keyed, and what they draw may depend on the workers; hold "
+        "generators near the dataset, as attributes of it or of its transforms"
     )
 
 

@@ -11,7 +11,7 @@ import threading
 import pytest
 import torch
 
-from samebits.checkpoint import CheckpointFolder, load, save
+from samebits.checkpoint import CheckpointFolder, atomic, load, save
 from samebits.checkpoint.atomic import replaced
 from samebits.errors import SamebitsError
 
@@ -207,3 +207,20 @@ def test_processes_and_threads_that_save_to_the_same_path(tmp_path):
         other.join()
     assert [getattr(other, "exitcode", 0) for other in others] == [0] * 4
     assert names(tmp_path) == ["c"]
+
+
+def test_the_next_file_of_a_process_that_has_just_finished_one_is_no_leftover(tmp_path, monkeypatch):
+    name, target = tmp_path / ".c.1-0.tmp", tmp_path / "c"
+    name.write_bytes(b"first")
+    opened = os.open
+
+    def finished_meanwhile(path, *more):
+        descriptor = opened(path, *more)
+        os.replace(name, target)
+        name.write_bytes(b"second")
+        return descriptor
+
+    monkeypatch.setattr(os, "open", finished_meanwhile)
+    atomic.remove_leftovers(str(tmp_path), "c")
+
+    assert (target.read_bytes(), name.read_bytes()) == (b"first", b"second")

@@ -197,3 +197,26 @@ def test_every_shard_is_in_one_lane():
     dealt = [order.of_lane(lane, 3, 0) for lane in range(4)]
 
     assert sorted(shard for shards in dealt for shard in shards) == list(range(11))
+
+
+class FailsOnce:
+    """A shard with an element that cannot be read."""
+
+    num_shards = 1
+
+    def iter_shard(self, number):
+        """Fails at the sixth."""
+        for place in range(12):
+            if place == 5:
+                raise ValueError("a line that cannot be read")
+            yield number, place
+
+
+def test_what_follows_an_element_that_could_not_be_read_is_not_left_out_unsaid():
+    iterator = iter(samebits.DataLoader(FailsOnce(), 2, seed=3, collate_fn=list))
+    assert [next(iterator), next(iterator)] == [[(0, 0), (0, 1)], [(0, 2), (0, 3)]]
+    with pytest.raises(ValueError, match="cannot be read"):
+        next(iterator)
+
+    with pytest.raises(SamebitsError, match="a shard could not be read before"):
+        next(iterator)
