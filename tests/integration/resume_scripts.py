@@ -232,8 +232,10 @@ ADVERSARIAL = """
     step = 0
     if "--resume" in sys.argv:
         c = torch.load("last.pt")
-        maker.load_state_dict(c["maker"])
-        judge.load_state_dict(c["judge"])
+        if os.environ.get("FORGET") != "maker":
+            maker.load_state_dict(c["maker"])
+        if os.environ.get("FORGET") != "judge":
+            judge.load_state_dict(c["judge"])
         first.load_state_dict(c["first"])
         if os.environ.get("FORGET") != "second":
             second.load_state_dict(c["second"])

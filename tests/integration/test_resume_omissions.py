@@ -181,11 +181,19 @@ def test_two_optimizers(tmp_path, monkeypatch):
     kill = bench.resumed()
     monkeypatch.setenv("FORGET", "second")
     without = bench.resumed()
+    models = {}
+    for model in ("maker", "judge"):
+        monkeypatch.setenv("FORGET", model)
+        models[model] = bench.resumed()
 
     assert (kill.verdict, kill.resumed_at, kill.compared) == ("identical", 4, 4)
     assert (without.verdict, without.resumed_at) == ("different", 4)
     assert set(named(without)) == {"optimizer"}
     assert "6 of 12 values of the optimizer's state are not restored" in named(without)["optimizer"]
+    for kill in models.values():  # all of a model that is as at the start agree with the first steps
+        assert (kill.verdict, kill.resumed_at, set(named(kill))) == ("different", 4, {"parameters"})
+        assert "of 4 parameters are not those before step 4" in named(kill)["parameters"]
+        assert "(as at the start)" in named(kill)["parameters"]
 
 
 def test_nothing_is_left_in_the_working_folder(bench):

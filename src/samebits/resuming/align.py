@@ -66,7 +66,7 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
     names = tuple(name for role, name, _ in first.tensors if role == "param")
     if not same:
-        nearest = _nearest(whole, record, first, killed_after)
+        nearest = _nearest(whole, record, first, killed_after, _by_optimizer(whole, first))
         if nearest.step is not None:
             return nearest
     if not same or max(same) == 0:
@@ -84,33 +84,47 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     return Start(max(same, key=rank), (), len(names))
 
 
-def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
-    """The one step whose optimizer state, or else torch's generator, is that; None if there is none."""
-    if first.optimizer:
-        found = [step for step, key in enumerate(whole.lines.keys) if key[2] == first.optimizer]
-    else:
-        state = first.generators.get("torch")
-        found = [before.step for before in steps_before(whole.log) if before.generators.get("torch") == state]
+def _by_optimizer(whole: WholeRun, first: Before) -> int | None:
+    """The one step before which the optimizers' state was that; None if there is none."""
+    found = [step for step, key in enumerate(whole.lines.keys) if key[2] and key[2] == first.optimizer]
     return found[0] if len(found) == 1 else None
 
 
-def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int) -> Start:
-    """The step with which the most parameters agree; none where only those agree that always do."""
+def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
+    """The one step whose optimizer state, or else torch's generator, is that; None if there is none."""
+    if first.optimizer:
+        return _by_optimizer(whole, first)
+    state = first.generators.get("torch")
+    found = [before.step for before in steps_before(whole.log) if before.generators.get("torch") == state]
+    return found[0] if len(found) == 1 else None
+
+
+def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int, likely: int | None) -> Start:
+    """The step with which the most parameters agree; none where only those agree that always do.
+
+    Those that agree and are not as at the start come first: of a model beside another, such as the generator
+    of a GAN, that was not restored, all are as at the start. At the likely step one that agrees is enough.
+    """
     own = {(role, name): digest for role, name, digest in first.tensors if role == "param"}
     held = Counter(own.values())
-    best, least, most = Start(None), -1, -1
+    initial: dict[str, str] = {}
+    best, least, most = Start(None), -1, (-1, -1)
     for step, digests in enumerate(_states(whole, record)):
         theirs = {name: digest[:_SHORT].hex() for (role, name), digest in digests.items() if role == "param"}
+        initial = initial or theirs
         missing = [name for name, digest in theirs.items() if own.get(("param", name)) != digest]
         if missing and not Counter(theirs.values()) - held:
             missing = []  # all are there, under other names
-        found = len(theirs) - len(missing)
-        least = found if least < 0 else min(least, found)
+        moved = sum(theirs[name] != initial.get(name) for name in theirs.keys() - missing)
+        found = (moved, len(theirs) - len(missing))
+        if step == likely and moved:
+            return Start(step, tuple(missing), len(theirs))
+        least = found[1] if least < 0 else min(least, found[1])
         if found > most or (found == most and step <= killed_after):
             best, most = Start(step, tuple(missing), len(theirs)), found
     if not best.missing and best.total:
         return best
-    return best if most > max(least, 0) else Start(None, (), best.total)
+    return best if most[0] > 0 or most[1] > max(least, 0) else Start(None, (), best.total)
 
 
 def _states(whole: WholeRun, record: Record) -> list[Digests]:

@@ -67,6 +67,7 @@ class WorkingFolder:
     def remove(self) -> None:
         """Take the copy away; links in it are removed, not what they lead to."""
         if os.path.lexists(self.place):
+            _make_removable(self.place)
             shutil.rmtree(self.place)
 
     def listed(self) -> dict[str, tuple[int, int]]:
@@ -146,6 +147,15 @@ class WorkingFolder:
             elif entry.is_file():
                 shutil.copy2(path, made)
         shutil.copystat(source, target)
+
+
+def _make_removable(place: Path) -> None:
+    """Let folders be emptied that are read-only, as those of data often are; links are left alone."""
+    for folder, folders, _ in os.walk(place):
+        for path in (os.path.join(folder, name) for name in folders):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
 
 
 def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:

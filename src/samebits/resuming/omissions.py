@@ -165,7 +165,9 @@ def _where(name: str, at: Boundary, ends: dict[str, str], seen: dict[str, str]) 
             f"as at the end of step {at.due.step - 1}, where the whole run had drawn since: restored too late"
             " (after the batch was drawn), or those draws are missing"
         )
-    return f"not restored{seen.get(name, '')}"
+    if name in seen:
+        return f"not restored{seen[name]}"
+    return "not restored, or drawn from since: where it stands is known from no step of the whole run"
 
 
 def _at_the_end(record: Record, step: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from samebits.resuming.log import Batch, Pass, StateLogLines
 
 _SHOWN = 4
+_FOLLOWING = 3  # batches that tell whether one is where it seems to be
 LOADERS = "the loader's"  # its own generator, in the state log
 
 
@@ -64,8 +65,9 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
     known = {batch.seq: batch for batch in whole.lines.batches}
     contents = other.contents(got)
     same = [known[e.seq] for e in whole.record.events(("batch",)) if e.digests == contents and e.seq in known]
-    if same:
-        return _misplaced(due, _nearest(same, due))
+    going_on = _going_on(whole, other, same, got)
+    if going_on or (same and got.indices is None):
+        return _misplaced(due, _nearest(going_on or same, due))
     passes = _made_from(whole.lines, other.lines, due, got)
     if due.indices is not None and got.indices is not None:
         if due.indices == got.indices:
@@ -77,6 +79,7 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
                 _drawn_in(other.lines, got, passes),
             )
         again = [batch for batch in whole.lines.batches if batch.indices == got.indices]
+        again = _going_on(whole, other, again, got)
         if again:
             found = _misplaced(due, _nearest(again, due))
             return Omission("data", found.text + ", with other contents (augmentation)", found.evidence)
@@ -89,6 +92,41 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
         )
     evidence = passes, _drawn_in(other.lines, got, passes)
     return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, evidence)
+
+
+def _going_on(whole: Loaded, other: Loaded, found: list[Batch], got: Batch) -> list[Batch]:
+    """Those of some batches after which the whole run goes on as the resumed one does.
+
+    With few samples in a batch the same ones come together again by chance, in another order. One after
+    which the pass ends sooner counts only if there is no other.
+    """
+    theirs = _following(other, got)
+    agreeing: list[Batch] = []
+    ending: list[Batch] = []
+    for batch in found:
+        ours = _following(whole, batch)
+        if _agree(whole, other, ours, theirs):
+            (ending if len(ours) < len(theirs) else agreeing).append(batch)
+    return agreeing or ending
+
+
+def _agree(whole: Loaded, other: Loaded, ours: list[Batch], theirs: list[Batch]) -> bool:
+    return all(
+        whole.contents(a) == other.contents(b) or (a.indices is not None and a.indices == b.indices)
+        for a, b in zip(ours, theirs, strict=False)
+    )
+
+
+def _following(run: Loaded, batch: Batch) -> list[Batch]:
+    """The next batches of a pass."""
+    if batch.number is None:
+        return []
+    place = (batch.site, batch.pass_number)
+    return [
+        found for found in run.lines.batches
+        if (found.site, found.pass_number) == place and found.number is not None
+        and batch.number < found.number <= batch.number + _FOLLOWING
+    ]  # fmt: skip
 
 
 def _misplaced(due: Batch, found: Batch) -> Omission:

@@ -55,6 +55,21 @@ def test_a_copy_is_fresh_each_time(source):
     assert not copy.place.exists()
 
 
+def test_read_only_folders(source):
+    """The copy of one can be removed (root may anyway); what a link leads to stays read-only."""
+    (source / "data").chmod(0o555)
+    (source / "out").chmod(0o555)
+    copy = WorkingFolder(source, source / ".samebits" / "folder", ["data"], 1 << 20)
+
+    copy.renew()
+    assert (copy.place / "out").stat().st_mode & 0o777 == 0o555
+    copy.renew()
+    copy.remove()
+
+    assert not copy.place.exists()
+    assert [(source / name).stat().st_mode & 0o777 for name in ("data", "out")] == [0o555, 0o555]
+
+
 def test_refusals(source):
     """Too large, with the largest named; a shared path that is not there."""
     (source / "data" / "big.bin").write_bytes(bytes(5000))

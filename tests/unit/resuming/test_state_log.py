@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import random
 import sys
+from collections import deque
 from types import SimpleNamespace
 
 import pytest
@@ -129,6 +130,26 @@ def test_variables():
     assert changed == {name + part for part in ("holder.count", "holder.generator", "mean")}
     assert name + "mean" not in third
     assert values
+
+
+def test_lengths_of_containers():
+    """A replay buffer that is empty again, whatever is in it; a list that is long, and one of a library's."""
+
+    class Agent:
+        def __init__(self):
+            self.memory = deque([object()] * 3, maxlen=4)
+
+    agent, long, table = Agent(), list(range(50)), {"a": 1}
+
+    found = Variables().changes(sys._getframe())
+
+    name = "test_lengths_of_containers: "
+    assert found[name + "agent.memory (length)"] == "3"
+    assert found[name + "long (length)"] == "50"
+    assert found[name + "table (length)"] == "1"
+    assert agent.memory
+    assert long
+    assert table
 
 
 def test_a_tensor_of_another_object_at_the_same_place():

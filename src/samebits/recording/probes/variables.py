@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MOST_FRAMES, _MOST_VALUES, _MOST_VISITED, _DEPTH = 8, 2000, 20_000, 4
 _MOST_ITEMS, _MOST_NUMBERS = 32, 10_000  # of a container: looked into; of plain numbers: digested
 _MOST_BYTES = 1 << 26  # of a tensor
+_SIZED = (list, dict, deque)  # a replay buffer that is empty again
 _PLAIN = (int, float, bool, complex, type(None))
 _LOADER_PARTS = ("dataset", "sampler", "batch_sampler", "generator")
 # Of these, either the state has them already, or what they hold is nothing to restore.
@@ -68,6 +69,8 @@ class Variables:
             if not waiting or len(found) >= _MOST_VALUES:
                 break
             name, value, depth, is_own = waiting.popleft()
+            if is_own and type(value) in _SIZED:
+                found.setdefault(f"{name} (length)", str(len(value)))
             text = self._text_if_any(value)
             if text is not None:
                 if is_own or text.startswith("generator "):
