@@ -147,7 +147,7 @@ class Runs:
 
     def _run(self, setting: Setting, state: Path, words: list[str]) -> Consumed | None:
         script = FOLDER / f"tool_{self._tool}.py"
-        logs = [state / f"{len(list(state.glob('log*')))}-log-{rank}" for rank in range(setting.world)]
+        logs = [state / f"log-{rank}" for rank in range(setting.world)]
         common = [f"--state={state}", *setting.words(), *words]
         if setting.world == 1:
             commands = [[sys.executable, str(script), f"--log={logs[0]}", *common]]
