@@ -27,8 +27,8 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
         folder: paths are shown relative to it.
     """
     comparison = result.comparison
-    steps = f"{comparison.steps} step{'' if comparison.steps == 1 else 's'}"
-    told = f"{words(result.ranks)}, {steps}, {_parameters(len(result.compared))} equal at each"
+    steps, parameters = _counted(comparison.steps, "step"), _counted(len(result.compared), "parameter")
+    told = f"{words(result.ranks)}, {steps}, {parameters} equal at each"
     lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
     for number, finding in enumerate(comparison.findings):
         lines += _finding(finding, style, folder, number=number)
@@ -42,8 +42,8 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     return "\n".join(lines)
 
 
-def _parameters(count: int) -> str:
-    return f"{count} parameter{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
 def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style) -> str:
@@ -54,7 +54,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
         ranks: those that both have.
         style: colour and width.
     """
-    told = f"2 launches, {words(ranks)} each, {comparison.steps} steps"
+    told = f"2 launches, {words(ranks)} each, {_counted(comparison.steps, 'step')}"
     lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
     for note in comparison.notes if comparison.verdict != "different" else ():
         lines += style.wrap(printable(f"note: {note}"), hanging=6)
