@@ -1,8 +1,10 @@
-"""Plain torch, used with care: seeds, a generator for the loader, all RNG states saved, batches skipped."""
+"""Plain torch, used with care.
+
+Seeds, a sampler that knows ranks and epochs, a generator for the loader, all RNG states saved and put back
+after the skip.
+"""
 
 from __future__ import annotations
-
-import itertools
 
 import torch
 from rig import (
@@ -28,13 +30,8 @@ def main() -> None:
     model, log = Model(), Log(chosen)
     optimizer = optimizer_of(model)
     generator, dataset = torch.Generator().manual_seed(SEED), Samples()
-    sampler = None
-    if chosen.world_size > 1:
-        sampler = DistributedSampler(dataset, chosen.world_size, chosen.rank, seed=SEED)
-    loader = DataLoader(
-        dataset, chosen.batch, shuffle=sampler is None, sampler=sampler, generator=generator,
-        **worker_options(chosen),
-    )  # fmt: skip
+    sampler = DistributedSampler(dataset, chosen.world_size, chosen.rank, seed=SEED)
+    loader = DataLoader(dataset, chosen.batch, sampler=sampler, generator=generator, **worker_options(chosen))
     file, done = chosen.state / f"last-{chosen.rank}.pt", 0
     states = None
     if chosen.resume:
@@ -44,13 +41,15 @@ def main() -> None:
         generator.set_state(states["generator"])
         done = states["step"]
     for epoch in range(done // len(loader), EPOCHS):
-        if sampler is not None:
-            sampler.set_epoch(epoch)
+        sampler.set_epoch(epoch)
         at_start = generator.get_state()
-        for number, rows in enumerate(itertools.islice(loader, done % len(loader), None), done % len(loader)):
-            if states is not None:  # after the skip, whose batches draw
-                set_rng_states(states["rng"])
-                states = None
+        iterator, first = iter(loader), done % len(loader)
+        for _ in range(first):
+            next(iterator)
+        if states is not None:  # after the iterator is made and the skip is done: both draw
+            set_rng_states(states["rng"])
+            states = None
+        for number, rows in enumerate(iterator, first):
             log.step(rows)
             optimizer.zero_grad()
             model(rows)["loss"].backward()
