@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from samebits.determinism.process import PROCESS
+
 # What samebits, or a careless test, might patch. Only namespaces that are imported already are looked at.
 WATCHED = (
     "builtins",
@@ -200,7 +202,7 @@ class Surroundings:
 
 
 class RandomStates:
-    """States of the generators, which every test gets back as they were before it.
+    """States of the generators and the run seed, which every test gets back as they were before it.
 
     Tests may draw; what they draw is undone afterwards, so that no test can depend on another one's draws.
     """
@@ -209,6 +211,7 @@ class RandomStates:
         self.python = random.getstate()
         self.numpy = sys.modules["numpy"].random.get_state() if "numpy" in sys.modules else None
         self.torch = sys.modules["torch"].get_rng_state() if "torch" in sys.modules else None
+        self.run_seed = PROCESS.seed, PROCESS.base_seed
 
     def restore(self) -> None:
         """Put them back."""
@@ -217,6 +220,7 @@ class RandomStates:
             sys.modules["numpy"].random.set_state(self.numpy)
         if self.torch is not None:
             sys.modules["torch"].set_rng_state(self.torch)
+        PROCESS.seed, PROCESS.base_seed = self.run_seed
 
 
 def pytest_configure() -> None:

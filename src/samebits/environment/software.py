@@ -76,9 +76,9 @@ def collect_source(directory: Path) -> SourceFacts | None:
 
 
 def _installed_version(name: str) -> str | None:
-    from importlib import metadata  # late: it imports twenty modules, and most packages need no question
-
     try:
+        from importlib import metadata  # late: it imports twenty modules, and most packages need no question
+
         return metadata.version(name)
-    except (metadata.PackageNotFoundError, ValueError, OSError, KeyError):
+    except Exception:  # noqa: BLE001 - it is not installed, or a module of the script's stands for a standard one
         return None
