@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import torch
@@ -41,6 +42,8 @@ class Logged(Trainer):
 def main() -> None:
     """Train, stop or resume."""
     chosen = options()
+    if chosen.start != "fork":
+        sys.exit("the trainer has no setting for how workers are started")
     log = Log(chosen)
     settings = TrainingArguments(
         output_dir=str(chosen.state), num_train_epochs=EPOCHS, per_device_train_batch_size=chosen.batch,
