@@ -19,7 +19,11 @@ class BuildPlainLibrary(build_ext):
         return list(ext.export_symbols)
 
 
-def extension(name: str, folder: str) -> Extension:
+# A compiler must not fuse, reorder or drop an operation: each has its place in docs/portable-numerics.md.
+EXACT = ("-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
+
+
+def extension(name: str, folder: str, *flags: str) -> Extension:
     """All C files of a folder; no per-file flags: instruction sets are chosen inside the C code."""
     return Extension(
         name,
@@ -27,17 +31,18 @@ def extension(name: str, folder: str) -> Extension:
         depends=sorted(path.as_posix() for path in Path(folder).glob("*.h")),
         extra_compile_args=["/O2"]
         if IS_WINDOWS
-        else ["-O3", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra"],
-        extra_link_args=[] if IS_WINDOWS else ["-pthread"],
+        else ["-O3", "-std=gnu11", "-fvisibility=hidden", "-Wall", "-Wextra", *flags],
+        extra_link_args=[] if IS_WINDOWS else ["-pthread", "-lm"],
         optional=True,
     )
 
 
 def extensions() -> list[Extension]:
-    """The plain library, and the module that needs Python's headers."""
+    """The plain libraries, and the module that needs Python's headers."""
     if sys.byteorder == "big":
         return []
-    return [extension("samebits._native", "native"), extension("samebits._reader", "bindings")]
+    portable = [] if IS_WINDOWS else [extension("samebits._portable", "native/portable", *EXACT)]
+    return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
 
 
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary})

@@ -1,0 +1,42 @@
+/* Kernels of portable mode. Plain C ABI, called through ctypes; docs/portable-numerics.md is the definition of every
+ * value that they give. Each kernel is compiled several times, once for each instruction set (variant_*.c), and
+ * gives the same bits in all of them: every output is one fixed sequence of IEEE operations, instructions work on
+ * several outputs side by side, and threads share outputs out among themselves.
+ *
+ * An entry point that a family of kernels exports has the form
+ *     int64_t samebits_portable_NAME(const int64_t *words, const double *scalars)
+ * and returns 0, or SBP_NO_MEMORY with its output undefined.
+ */
+#ifndef SAMEBITS_PORTABLE_H
+#define SAMEBITS_PORTABLE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(_WIN32)
+#define SBP_API __declspec(dllexport)
+#else
+#define SBP_API __attribute__((visibility("default")))
+#endif
+
+/* Changes with any change to an entry point, so that a stale library is never used. */
+#define SBP_ABI 1
+
+#define SBP_NO_MEMORY (-1)
+
+SBP_API int samebits_portable_abi(void);
+
+/* Uses one instruction set from now on: "avx512", "avx2", "neon", "scalar", or "" for the best. 0 if it cannot. */
+SBP_API int samebits_portable_select(const char *isa);
+
+SBP_API const char *samebits_portable_isa(void);
+
+/* Threads to share, those of a running OpenMP library: its GOMP_parallel (libgomp's documented entry for compiled
+ * code: runs a function on a team of threads), NULL for threads of our own. Forked children do not use it. */
+typedef void (*sbp_team_call)(void (*function)(void *), void *argument, unsigned threads, unsigned flags);
+SBP_API void samebits_portable_share_threads(sbp_team_call call);
+
+/* How many threads the kernels may use from now on. */
+SBP_API void samebits_portable_set_threads(int threads);
+
+#endif

@@ -1,0 +1,7 @@
+/* All kernels, for the instruction set that the including file has chosen. SBP(name) gives each name its suffix. */
+#include <math.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gemm_kernel.h"

@@ -1,0 +1,1 @@
+"""Portable mode: the same bits on any thread count, instruction set and torch release."""

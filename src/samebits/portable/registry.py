@@ -1,0 +1,100 @@
+"""Which function stands for which op of torch.
+
+A family of ops gives a table: name of the op (`mm`, or `mm.dtype` for an overload that is not the default) to a
+function with the parameters of its schema. Made from that here: the in-place op (`mm_`), the one with `out`,
+and what happens to float16 and bfloat16.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import torch
+
+Handler = Callable[..., Any]
+Table = Mapping[str, Handler]
+LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+
+
+def resolve(table: Table) -> dict[Any, Handler]:
+    """The handlers by `OpOverload`; ops that this torch does not have are left out.
+
+    Args:
+        table: names of ops to handlers.
+    """
+    found: dict[Any, Handler] = {}
+    for name, handler in table.items():
+        op = _find(name)
+        if op is not None:
+            found[op] = handler
+    for name, handler in table.items():
+        for op, derived in _variants(name, handler):
+            found.setdefault(op, derived)
+    return found
+
+
+def merge(tables: Iterable[Table]) -> Table:
+    """All tables as one.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    merged: dict[str, Handler] = {}
+    for table in tables:
+        twice = merged.keys() & table.keys()
+        if twice:
+            raise ValueError(f"two handlers for {sorted(twice)}")
+        merged.update(table)
+    return merged
+
+
+def _find(name: str) -> Any | None:
+    packet_name, _, overload = name.partition(".")
+    packet = getattr(torch.ops.aten, packet_name, None)
+    return getattr(packet, overload or "default", None)
+
+
+def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
+    base, _, overload = name.partition(".")
+    in_place = _find(f"{base}_.{overload}" if overload else f"{base}_")
+    if in_place is not None:
+        yield in_place, _make_in_place(handler)
+    for out_overload in (f"{overload}_out" if overload else "out", "out"):
+        op = _find(f"{base}.{out_overload}")
+        if op is not None and _matches(op, name):
+            yield op, _make_out(handler, _out_names(op))
+            return
+
+
+def _matches(out_op: Any, name: str) -> bool:
+    """Whether the op with `out` has the inputs of the op of this name."""
+    op = _find(name)
+    plain = [argument.name for argument in op._schema.arguments] if op is not None else []
+    inputs = [argument.name for argument in out_op._schema.arguments if not argument.is_out]
+    return inputs == plain
+
+
+def _out_names(op: Any) -> tuple[str, ...]:
+    return tuple(argument.name for argument in op._schema.arguments if argument.is_out)
+
+
+def _make_in_place(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    def in_place(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return self.copy_(handler(self, *args, **kwargs))
+
+    return in_place
+
+
+def _make_out(handler: Handler, names: tuple[str, ...]) -> Handler:
+    @functools.wraps(handler)
+    def into(*args: Any, **kwargs: Any) -> Any:
+        outs = tuple(kwargs.pop(name) for name in names)
+        result = handler(*args, **kwargs)
+        for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
+            out.resize_(value.shape).copy_(value)
+        return outs[0] if len(outs) == 1 else outs
+
+    return into
