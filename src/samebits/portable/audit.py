@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 import torch
+
 from samebits.portable.exact.names import CHOICES
 from samebits.portable.exact.standing import base_name, standing_of
 from samebits.torch_private import dispatch_mode_class

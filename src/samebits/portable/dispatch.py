@@ -5,11 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.portable.audit import AuditMode, audit_asked
+from samebits.portable.ops import contractions
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
+
+_FAMILIES = (contractions,)
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -53,6 +56,6 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         try:
             plan = self._plans[id(func)][0]
         except KeyError:
-            plan = plan_of(func, self)
+            plan = plan_of(func, self, _FAMILIES)
             self._plans[id(func)] = plan, func
         return plan(args, kwargs or {})

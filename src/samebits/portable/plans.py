@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from samebits.portable.exact.standing import Condition, standing_of
-from samebits.portable.ops import contractions
 from samebits.portable.refusals import refuse_op, refuse_tensor
 from samebits.portable.registry import Handler, merge, resolve
 from samebits.portable.rounding import rounding_once
@@ -15,29 +14,38 @@ from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_
 
 Plan = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
-_FAMILIES = (contractions,)
+Families = tuple[Any, ...]
 _PASSING_NAMESPACES = frozenset({"profiler"})
 
 
 @functools.cache
-def handlers() -> dict[Any, Handler]:
-    """What stands for each op in float32 and float64; made at the first use, when torch is there."""
-    return resolve(merge(family.table() for family in _FAMILIES))
+def handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op in float32 and float64; made at the first use, when torch is there.
+
+    Args:
+        families: modules of handlers, with a `table()` each.
+    """
+    return resolve(merge(family.table() for family in families))
 
 
 @functools.cache
-def low_handlers() -> dict[Any, Handler]:
-    """What stands for each op when float16 or bfloat16 is among its dtypes."""
-    table = merge(family.table() for family in _FAMILIES)
+def low_handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op when float16 or bfloat16 is among its dtypes.
+
+    Args:
+        families: modules of handlers.
+    """
+    table = merge(family.table() for family in families)
     return resolve({name: rounding_once(handler) for name, handler in table.items()})
 
 
-def plan_of(op: Any, mode: Any) -> Plan:
+def plan_of(op: Any, mode: Any, families: Families) -> Plan:
     """What is done when this op is called.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
         mode: is entered around what composite ops consist of.
+        families: modules of handlers.
     """
     namespace = getattr(op, "namespace", "")
     if namespace in _PASSING_NAMESPACES:
@@ -45,11 +53,11 @@ def plan_of(op: Any, mode: Any) -> Plan:
     if namespace != "aten":
         return _decomposed(op, mode) if _is_composite(op) else _refused(op)
     standing = standing_of(op)
-    handler = handlers().get(op)
+    handler = handlers(families).get(op)
     if handler is None and standing.kind is not None and standing.condition is None:
         return _passed(op)
     if handler is not None:
-        rest = _handled(op, handler, low_handlers()[op])
+        rest = _handled(op, handler, low_handlers(families)[op])
     else:
         rest = _decomposed(op, mode) if _is_composite(op) else _refused(op)
     if standing.integers:

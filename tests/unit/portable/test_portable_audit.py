@@ -16,8 +16,8 @@ def planted(monkeypatch):
 
     def plant(handler):
         table = {torch.ops.aten.mm.default: handler}
-        monkeypatch.setattr(plans, "handlers", lambda: table)
-        monkeypatch.setattr(plans, "low_handlers", lambda: table)
+        monkeypatch.setattr(plans, "handlers", lambda _: table)
+        monkeypatch.setattr(plans, "low_handlers", lambda _: table)
 
     return plant
 
