@@ -3,6 +3,7 @@
 A family of ops gives a table: name of the op (`mm`, or `mm.dtype` for an overload that is not the default)
 to a function with the parameters of its schema. Made from that here: the in-place op (`mm_`), the one with
 `out`, and what happens to float16 and bfloat16.
+"""
 
 from __future__ import annotations
 
