@@ -18,10 +18,13 @@ _EXACT_WITH_CARE = CHOICES | {
     "_to_copy",
     "copy",
     "copysign",
+    "_unique2",
+    "frexp",
     "index_copy",
     "index_put",
     "_index_put_impl",
     "signbit",
+    "unique_dim",
 }
 
 
