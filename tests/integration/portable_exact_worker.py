@@ -57,7 +57,7 @@ def contents(value: Any) -> bytes:
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return repr(value).encode()
     if value.is_floating_point():
-        value = torch.where(value != value, float("nan"), value)  # noqa: PLR0124
+        value = torch.where(value.isnan(), float("nan"), value)
     flat = torch.empty(value.numel(), dtype=value.dtype).copy_(value.reshape(-1))
     return str((value.dtype, tuple(value.shape))).encode() + flat.view(torch.uint8).numpy().tobytes()
 

@@ -18,6 +18,11 @@ _FAMILIES = (choices, contractions, conversions, ranges)
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
+def families() -> tuple[Any, ...]:
+    """The modules of handlers, each with a `table()`."""
+    return _FAMILIES
+
+
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
