@@ -25,6 +25,7 @@ ROOMS = (
     "determinism",
     "data",
     "checkpoint",
+    "portable",
     "recording",
     "comparison",
     "diagnosis",
