@@ -98,13 +98,17 @@ def test_a_recording_that_ends_while_workers_go_on_leaves_plain_batches(tmp_path
 
 
 def test_two_loaders_that_share_a_seed_are_told_apart(tmp_path):
-    script = SCRIPT.partition("        loader =")[0] + """
+    script = (
+        SCRIPT.partition("        loader =")[0]
+        + """
         def loader():
-            return data.DataLoader(rows, batch_size=2, num_workers=2, generator=torch.Generator().manual_seed(1))
+            seeded = torch.Generator().manual_seed(1)
+            return data.DataLoader(rows, batch_size=2, num_workers=2, generator=seeded)
         for one, two in zip(loader(), loader()):
             print(*one[1].tolist(), flush=True)
             print(*two[1].tolist(), flush=True)
 """
+    )
     write(tmp_path, "train.py", script, KIND="Rows", SLEEP=1)
     result = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
     assert result.returncode == 0, result.stderr

@@ -14,13 +14,17 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 
 
 class Follower:
+    """Keeps what it was called for."""
+
     def __init__(self):
         self.heard = []
 
     def before(self):
+        """Called in the parent."""
         self.heard.append("before")
 
     def in_child(self):
+        """Called in the child."""
         self.heard.append("in child")
 
 
