@@ -17,7 +17,7 @@
 
 /* Writes the panels of lines from .. to-1, for k_from .. k_to-1, of one matrix of the batch. `from` is a multiple of
  * `width` away from the first line of the caller's share, not of the matrix; only the last panel may have fewer lines
- * than `width`: its other places get any finite values (zeros). `out` has room for 64 elements more than the panels,
+ * than `width`: its other places do not matter, but should be zeros. `out` has room for 64 elements more than the panels,
  * which may be overwritten. It may be called by several threads at once, and several times for the same panel.
  * k_to - k_from is at most SBP_K_PANEL; k_from is a multiple of it. */
 typedef void (*sbp_pack)(const void *context, int64_t batch, int64_t k_from, int64_t k_to, int64_t from, int64_t to,
@@ -40,12 +40,12 @@ typedef struct {
     int64_t row, column, batch;
 } sbp_epilogue;
 
-/* The columns of c are next to each other; c overlaps no operand. */
+/* c overlaps no operand. c_column is 1 in the fast case. */
 typedef struct {
     int64_t is_f64, batches, m, n, k;
     sbp_operand a, b;
     void *c;
-    int64_t c_row, c_batch; /* strides in elements */
+    int64_t c_row, c_column, c_batch; /* strides in elements */
     sbp_epilogue epilogue;
 } sbp_product;
 
@@ -71,13 +71,14 @@ typedef struct {
     const sbp_tile (*tiles)[SBP_MOST_VECTORS]; /* [rows - 1][vectors - 1] */
     sbp_pack pack; /* of an sbp_operand with strides: its context is the operand */
     void (*finish)(const sbp_product *p, int64_t batch, int64_t m_from, int64_t m_to, int64_t n_from, int64_t n_to);
-    /* out[i] = sum over k of matrix[i * line + k * step] * vector[k * vector_step], i from .. to-1 */
-    void (*gemv)(int64_t count, int64_t k, const void *matrix, int64_t line, int64_t step, const void *vector,
-                 int64_t vector_step, void *out, int64_t out_step);
+    /* out[i * out_step] = sum over k of matrix[i * line + k * step] * vector[k], i in 0 .. count-1; one of line and
+     * step is 1. */
+    void (*gemv)(int64_t count, int64_t k, const void *matrix, int64_t line, int64_t step, const void *vector, void *out,
+                 int64_t out_step);
 } sbp_gemm_kernels;
 
 typedef struct {
-    sbp_gemm_kernels f32, f64;
+    const sbp_gemm_kernels *f32, *f64;
 } sbp_gemm_table;
 
 #endif
