@@ -305,7 +305,7 @@ static int64_t reduce_columns(job *j, int which) {
     const int64_t groups = j->outer * j->blocks, each = (j->n < SBP_CHUNK ? j->n : SBP_CHUNK) * SBP_COLUMNS;
     if (j->chunks > 1 && !(j->partials = malloc((size_t)(groups * j->chunks * SBP_COLUMNS * j->size))))
         return SBP_NO_MEMORY;
-    sbp_share_out(groups * j->chunks, 1 + 16384 / each, share_columns, j);
+    sbp_share_out(groups * j->chunks, 1 + 32768 / each, share_columns, j);
     if (j->partials)
         sbp_share_out(groups, 1 + 16384 / (j->chunks * SBP_COLUMNS), share_trees, j);
     free(j->partials);

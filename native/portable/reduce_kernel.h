@@ -9,6 +9,9 @@
 #define SBP_VECTOR 16
 #endif
 
+#undef SBR_INLINE
+#define SBR_INLINE static inline __attribute__((always_inline, unused))
+
 #define SBR_T float
 #define SBR(name) SBP(name##_f32)
 #define SBR_FMA fmaf

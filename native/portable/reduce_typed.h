@@ -2,7 +2,6 @@
 
 #define SBR_WIDTH ((int)(SBP_VECTOR / sizeof(SBR_T)))
 #define SBR_PIECES (SBP_LANES / SBR_WIDTH)
-#define SBR_INLINE static inline __attribute__((always_inline))
 
 typedef SBR_T SBR(vec) __attribute__((vector_size(SBP_VECTOR)));
 
@@ -116,6 +115,28 @@ SBR_INLINE SBR_T SBR(fold)(const int kind, SBR(vec) *lane) {
     return one[0];
 }
 
+/* The last `n` < 16 values of a chunk. A lane that has taken anything in is no -0: adding +0 to the others is nothing. */
+SBR_INLINE void SBR(tail)(const int kind, SBR(vec) *lane, const SBR_T *a, const SBR_T *b, SBR_T m, int n) {
+    const int shifted = SBP_USES_M(kind);
+    SBR_T u[SBP_LANES], v[SBP_LANES];
+    for (int l = 0; l < SBP_LANES; l++) {
+        u[l] = kind == SBP_PRODUCT;
+        v[l] = 0;
+    }
+    if (shifted)
+        for (int l = 0; l < n; l++)
+            u[l] = a[l] - m;
+    else
+        memcpy(u, a, (size_t)n * sizeof *u);
+    if (SBP_USES_B(kind))
+        memcpy(v, b, (size_t)n * sizeof *v);
+    for (int p = 0; p < SBR_PIECES; p++) {
+        const SBR(vec) x = SBR(vec_load)(u + p * SBR_WIDTH), y = SBR(vec_load)(v + p * SBR_WIDTH);
+        lane[p] = kind == SBP_DEVIATIONS ? SBR(vec_fma)(x, x, lane[p])
+                                         : SBR(step)(shifted ? SBP_PRODUCTS : kind, lane[p], x, y, 0);
+    }
+}
+
 /* `several` chunks of n values side by side, so that their chains of adds overlap. */
 SBR_INLINE void SBR(some_chunks)(const int kind, const int several, const SBR_T *const *a, const SBR_T *const *b,
                                  const SBR_T *m, int64_t n, SBR_T *out) {
@@ -135,45 +156,33 @@ SBR_INLINE void SBR(some_chunks)(const int kind, const int several, const SBR_T 
                 lane[s][p] = SBR(step)(kind, lane[s][p], va, vb, m[s]);
             }
     for (int s = 0; s < several; s++) {
-        if (i < n) { /* a lane that has taken anything in is no -0: adding +0 to the others changes nothing */
-            SBR_T u[SBP_LANES], v[SBP_LANES];
-            const int shift = SBP_USES_M(kind), plain = shift ? SBP_PRODUCTS : kind;
-            for (int l = 0; l < SBP_LANES; l++) {
-                u[l] = start;
-                v[l] = 0;
-            }
-            for (int64_t j = i; j < n; j++) {
-                u[j - i] = shift ? a[s][j] - m[s] : a[s][j];
-                v[j - i] = kind == SBP_DEVIATIONS ? u[j - i] : SBP_USES_B(kind) ? b[s][j] : 0;
-            }
-            for (int p = 0; p < SBR_PIECES; p++)
-                lane[s][p] = SBR(step)(plain, lane[s][p], SBR(vec_load)(u + p * SBR_WIDTH),
-                                       SBR(vec_load)(v + p * SBR_WIDTH), 0);
-        }
+        if (i < n)
+            SBR(tail)(kind, lane[s], a[s] + i, SBP_USES_B(kind) ? b[s] + i : NULL, m[s], (int)(n - i));
         out[s] = SBR(fold)(kind, lane[s]);
     }
 }
 
-SBR_INLINE void SBR(rows_of)(const int kind, const sbp_chunks *c) {
-    const SBR_T *a = c->a, *b = c->b, *m = c->m;
-    SBR_T *out = c->out;
-    int64_t r = 0;
-    for (; r + 4 <= c->count; r += 4) {
-        const SBR_T *four_a[4], *four_b[4];
-        SBR_T four_m[4];
+SBR_INLINE void SBR(rows_at)(const int kind, const int several, const sbp_chunks *c, int64_t *row) {
+    const SBR_T *a[4], *b[4];
+    SBR_T m[4];
+    int64_t r = *row;
+    for (; r + several <= c->count; r += several) {
 #pragma GCC unroll 4
-        for (int s = 0; s < 4; s++) {
-            four_a[s] = a + (r + s) * c->a_step;
-            four_b[s] = SBP_USES_B(kind) ? b + (r + s) * c->b_step : NULL;
-            four_m[s] = SBP_USES_M(kind) ? m[(r + s) * c->m_step] : 0;
+        for (int s = 0; s < several; s++) {
+            a[s] = (const SBR_T *)c->a + (r + s) * c->a_step;
+            b[s] = SBP_USES_B(kind) ? (const SBR_T *)c->b + (r + s) * c->b_step : NULL;
+            m[s] = SBP_USES_M(kind) ? ((const SBR_T *)c->m)[(r + s) * c->m_step] : 0;
         }
-        SBR(some_chunks)(kind, 4, four_a, four_b, four_m, c->n, out + r);
+        SBR(some_chunks)(kind, several, a, b, m, c->n, (SBR_T *)c->out + r);
     }
-    for (; r < c->count; r++) {
-        const SBR_T *one_a = a + r * c->a_step, *one_b = SBP_USES_B(kind) ? b + r * c->b_step : NULL;
-        const SBR_T one_m = SBP_USES_M(kind) ? m[r * c->m_step] : 0;
-        SBR(some_chunks)(kind, 1, &one_a, &one_b, &one_m, c->n, out + r);
-    }
+    *row = r;
+}
+
+SBR_INLINE void SBR(rows_of)(const int kind, const sbp_chunks *c) {
+    int64_t r = 0;
+    SBR(rows_at)(kind, 4, c, &r);
+    SBR(rows_at)(kind, 2, c, &r);
+    SBR(rows_at)(kind, 1, c, &r);
 }
 
 /* `width` columns: the lanes are rows of a small table. */
@@ -252,7 +261,29 @@ static void SBR(chunk_tree)(int kind, void *values, int64_t n, int64_t width) {
         SBR(tree_of)(SBP_SUM, values, n, width);
 }
 
+/* A reduction of n values next to each other. Every 16 chunks make a node; equal ones are joined as they come. */
+SBR_INLINE SBR_T SBR(total)(const int kind, const SBR_T *a, const SBR_T *b, SBR_T m, int64_t n) {
+    enum { NODE = 16 * SBP_CHUNK };
+    SBR_T sums[16], nodes[48];
+    int64_t depth = 0, made = 0;
+    for (int64_t from = 0; from < n; from += NODE) {
+        const int64_t take = n - from < NODE ? n - from : NODE, full = take / SBP_CHUNK, rest = take % SBP_CHUNK;
+        sbp_chunks c = {kind, a + from, b + from, &m, SBP_CHUNK, SBP_CHUNK, 0, full, SBP_CHUNK, NULL, NULL, sums};
+        SBR(rows_of)(kind, &c);
+        if (rest) {
+            const SBR_T *last_a = a + from + full * SBP_CHUNK, *last_b = b + from + full * SBP_CHUNK;
+            SBR(some_chunks)(kind, 1, &last_a, &last_b, &m, rest, sums + full);
+        }
+        SBR(tree_of)(kind, sums, full + (rest > 0), 1);
+        nodes[depth++] = sums[0];
+        for (int64_t i = made++; i & 1; i >>= 1, depth--)
+            nodes[depth - 2] = SBR(join)(kind, nodes[depth - 2], nodes[depth - 1]);
+    }
+    for (; depth > 1; depth--)
+        nodes[depth - 2] = SBR(join)(kind, nodes[depth - 2], nodes[depth - 1]);
+    return nodes[0];
+}
+
 #undef SBR_EACH_KIND
-#undef SBR_INLINE
 #undef SBR_PIECES
 #undef SBR_WIDTH

@@ -5,4 +5,4 @@
 #include <string.h>
 
 #include "gemm_kernel.h"
-#include "reduce_kernel.h"
+#include "norm_kernel.h"
