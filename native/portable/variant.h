@@ -4,5 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elementwise_kernel.h"
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
