@@ -6,3 +6,4 @@
 
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
+#include "norm_kernel.h"
