@@ -5,3 +5,4 @@
 #include <string.h>
 
 #include "gemm_kernel.h"
+#include "random_kernel.h"

@@ -11,16 +11,17 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from samebits.errors import SamebitsError
 from samebits.portable.exact import EXACT, MOVES
-from samebits.portable.ops import contractions
+from samebits.portable.ops import contractions, random
 from samebits.portable.registry import LOW_PRECISION, Handler, merge, resolve
 
-_FAMILIES = (contractions,)
+_FAMILIES = (contractions, random)
 
 
 @functools.cache
 def _handlers() -> dict[Any, Handler]:
     """What stands for each op; made at the first use, when torch is there."""
-    return {op: _with_upcast(handler) for op, handler in resolve(merge(f.table() for f in _FAMILIES)).items()}
+    table = merge(family.table() for family in _FAMILIES)
+    return resolve({name: _with_upcast(handler) for name, handler in table.items()})
 
 
 class PortableMode(TorchDispatchMode):
@@ -49,6 +50,8 @@ class PortableMode(TorchDispatchMode):
 
 def _with_upcast(handler: Handler) -> Handler:
     """float16 and bfloat16 inputs are computed in float32 and rounded once."""
+    if getattr(handler, "keeps_dtypes", False):
+        return handler
 
     @functools.wraps(handler)
     def handle(*args: Any, **kwargs: Any) -> Any:
