@@ -11,6 +11,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from samebits.errors import SamebitsError
 from samebits.portable.exact import EXACT, MOVES
+from samebits.portable.foreach import derive
 from samebits.portable.ops import contractions, random
 from samebits.portable.registry import LOW_PRECISION, Handler, merge, resolve
 
@@ -21,7 +22,14 @@ _FAMILIES = (contractions, random)
 def _handlers() -> dict[Any, Handler]:
     """What stands for each op; made at the first use, when torch is there."""
     table = merge(family.table() for family in _FAMILIES)
-    return resolve({name: _with_upcast(handler) for name, handler in table.items()})
+    found = resolve({name: _with_upcast(handler) for name, handler in table.items()})
+    return {**derive(_of_one_tensor), **found}
+
+
+def _of_one_tensor(op: Any) -> Handler:
+    """What a `_foreach_` op does with each tensor."""
+    handler: Handler | None = _handlers().get(op)
+    return handler or (op if _is_exact(op) else functools.partial(_refuse, op))
 
 
 class PortableMode(TorchDispatchMode):
@@ -35,17 +43,24 @@ class PortableMode(TorchDispatchMode):
         handler = _handlers().get(func)
         if handler is not None:
             return handler(*args, **kwargs)
-        name = func._schema.name.partition("::")[2]
-        if name in MOVES or name in EXACT:
+        if _is_exact(func):
             return func(*args, **kwargs)
         if func._can_decompose():
             with self:
                 return func.decompose(*args, **kwargs)
-        raise SamebitsError(
-            f"{func} has no portable kernel and is not known to be exact: "
-            "use another op there, or run without portable mode",
-            slug="portable-op",
-        )
+        return _refuse(func)
+
+
+def _is_exact(op: Any) -> bool:
+    name = op._schema.name.partition("::")[2]
+    return name in MOVES or name in EXACT
+
+
+def _refuse(op: Any, *_: Any, **__: Any) -> Any:
+    raise SamebitsError(
+        f"{op} has no portable kernel and is not known to be exact: use another op there, or run without portable mode",
+        slug="portable-op",
+    )
 
 
 def _with_upcast(handler: Handler) -> Handler:
