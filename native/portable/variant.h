@@ -6,3 +6,4 @@
 
 #include "gemm_kernel.h"
 #include "random_kernel.h"
+#include "optimizer_kernel.h"
