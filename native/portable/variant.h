@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elementwise_kernel.h"
 #include "gemm_kernel.h"
 #include "random_kernel.h"
 #include "optimizer_kernel.h"
