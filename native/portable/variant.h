@@ -7,3 +7,5 @@
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
+#include "random_kernel.h"
+#include "optimizer_kernel.h"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import contractions
+from samebits.portable.ops import contractions, optimizers, random
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (contractions,)
+_FAMILIES = (contractions, optimizers, random)
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
