@@ -4,4 +4,5 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conv_kernel.h"
 #include "gemm_kernel.h"
