@@ -5,14 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import contractions, optimizers, random
+from samebits.portable.ops import (
+    contractions,
+    convolutions,
+    optimizers,
+    random,
+)
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (contractions, optimizers, random)
+_FAMILIES = (
+    contractions,
+    convolutions,
+    optimizers,
+    random,
+)
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
