@@ -4,4 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accumulate_kernel.h"
 #include "gemm_kernel.h"
+#include "window_kernel.h"

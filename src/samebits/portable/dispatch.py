@@ -11,10 +11,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from samebits.errors import SamebitsError
 from samebits.portable.exact import EXACT, MOVES
-from samebits.portable.ops import contractions
+from samebits.portable.ops import accumulation, contractions, embedding, index_put, pooling
 from samebits.portable.registry import LOW_PRECISION, Handler, merge, resolve
 
-_FAMILIES = (contractions,)
+_FAMILIES = (contractions, accumulation, embedding, index_put, pooling)
 
 
 @functools.cache
