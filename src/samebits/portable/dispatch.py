@@ -4,15 +4,36 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import accumulation, contractions, embedding, index_put, pooling
+from samebits.portable.ops import (
+    accumulation,
+    choices,
+    contractions,
+    conversions,
+    embedding,
+    index_put,
+    pooling,
+    ranges,
+)
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (contractions, accumulation, embedding, index_put, pooling)
+_FAMILIES = (
+    accumulation,
+    choices,
+    contractions,
+    conversions,
+    embedding,
+    index_put,
+    pooling,
+    ranges,
+)
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -51,7 +72,9 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
+        if types and not _PLAIN.issuperset(
+            types
+        ):  # a class with a dispatch of its own says what it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
