@@ -6,10 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
+    accumulation,
+    choices,
     contractions,
+    conversions,
     convolutions,
+    embedding,
+    index_put,
     optimizers,
+    pooling,
     random,
+    ranges,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -18,10 +25,17 @@ if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
 _FAMILIES = (
+    accumulation,
+    choices,
     contractions,
+    conversions,
     convolutions,
+    embedding,
+    index_put,
     optimizers,
+    pooling,
     random,
+    ranges,
 )
 
 
