@@ -4,18 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import choices, contractions, conversions, ranges
+from samebits.portable.ops import (
+    accumulation,
+    choices,
+    contractions,
+    conversions,
+    convolutions,
+    embedding,
+    index_put,
+    optimizers,
+    pooling,
+    random,
+    ranges,
+)
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (choices, contractions, conversions, ranges)
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+_FAMILIES = (
+    accumulation,
+    choices,
+    contractions,
+    conversions,
+    convolutions,
+    embedding,
+    index_put,
+    optimizers,
+    pooling,
+    random,
+    ranges,
+)
 
 
 def families() -> tuple[Any, ...]:
@@ -59,9 +80,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and not _PLAIN.issuperset(
-            types
-        ):  # a class with a dispatch of its own says what it consists of
+        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
