@@ -10,7 +10,7 @@
 SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 
 /* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
-#define A_BYTES (192 << 10)
+#define A_BYTES (256 << 10)
 #define B_BYTES (1 << 20)
 #define SLACK 64 /* elements that packing may write beyond its panels */
 

@@ -23,7 +23,7 @@
 typedef void (*sbp_pack)(const void *context, int64_t batch, int64_t k_from, int64_t k_to, int64_t from, int64_t to,
                          int64_t width, void *out);
 
-#define SBP_K_PANEL 256
+#define SBP_K_PANEL 512
 
 typedef struct {
     sbp_pack pack;       /* NULL: a matrix with the strides below */
