@@ -8,3 +8,4 @@
 #include "gemm_kernel.h"
 #include "random_kernel.h"
 #include "optimizer_kernel.h"
+#include "root_kernel.h"

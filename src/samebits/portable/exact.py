@@ -11,5 +11,5 @@ MOVES = frozenset(
 )
 """Ops that create, move or view data and compute nothing."""
 
-EXACT = frozenset("abs eq ge gt le lt maximum minimum mul mul_ ne neg relu sqrt sub where".split())
+EXACT = frozenset("abs eq ge gt le lt maximum minimum mul mul_ ne neg relu sub where".split())
 """Ops whose every output is one IEEE operation, or none."""

@@ -50,7 +50,10 @@ def derive(find: Callable[[Any], Handler]) -> dict[Any, Handler]:
 
 
 def single_op(op: Any) -> Any | None:
-    """The op of one tensor that a `_foreach_` op repeats, None if there is none."""
+    """The op of one tensor that a `_foreach_` op repeats, None if there is none.
+
+    For an op in place that only exists as one that gives a new tensor (`maximum`), it is that.
+    """
     packet_name, overload = op._schema.name.partition(_PREFIX)[2], op._overloadname
     base = packet_name.rstrip("_")
     in_place = packet_name[len(base) :]
@@ -60,8 +63,8 @@ def single_op(op: Any) -> Any | None:
         return torch.ops.aten.linalg_vector_norm.default
     if overload.startswith("Scalar"):
         base = _CLAMPS.get(base, base)
-    packet = getattr(torch.ops.aten, base + in_place, None)
-    candidates = (getattr(packet, candidate, None) for candidate in _OVERLOADS[overload])
+    packets = [getattr(torch.ops.aten, name, None) for name in dict.fromkeys((base + in_place, base))]
+    candidates = (getattr(packet, candidate, None) for packet in packets for candidate in _OVERLOADS[overload])
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
@@ -70,6 +73,7 @@ def _for_each(op: Any, single: Any, find: Callable[[Any], Handler]) -> Handler:
     listed = [str(argument.type) in _LISTS for argument in arguments]
     name = op._schema.name.partition(_PREFIX)[2]
     gives_nothing = not op._schema.returns
+    copies = gives_nothing and not single._schema.is_mutable
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
         function = find(single)
@@ -79,7 +83,8 @@ def _for_each(op: Any, single: Any, find: Callable[[Any], Handler]) -> Handler:
         results = []
         for i in range(count):
             given = [arg[i] if _is_list(arg) else arg for arg in args]
-            results.append(_call(function, name, given, kwargs))
+            result = _call(function, name, given, kwargs)
+            results.append(given[0].copy_(result) if copies else result)
         return None if gives_nothing else results
 
     return repeat
