@@ -12,10 +12,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from samebits.errors import SamebitsError
 from samebits.portable.exact import EXACT, MOVES
 from samebits.portable.foreach import derive
-from samebits.portable.ops import contractions, optimizers, random, roots
+from samebits.portable.ops import contractions, distributions, optimizers, random, roots
 from samebits.portable.registry import LOW_PRECISION, Handler, merge, resolve
 
-_FAMILIES = (contractions, optimizers, random, roots)
+_FAMILIES = (contractions, distributions, optimizers, random, roots)
 
 
 @functools.cache

@@ -119,6 +119,13 @@ def exponential_into(out: Tensor, key: int, rate: float) -> None:
         _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
 
 
+def cumulated(rows: Tensor) -> Tensor:
+    """Sums of each row up to each element, one addition after the other, float64."""
+    import numpy as np
+
+    return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
+
+
 def _signed(word: int) -> int:
     return (word + 2**63) % 2**64 - 2**63
 
