@@ -6,12 +6,12 @@ tensors, a `_foreach_` op and an optimizer's `foreach=True` give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.registry import Handler
+if TYPE_CHECKING:
+    from samebits.portable.registry import Handler
 
 _PREFIX = "_foreach_"
 _OVERLOADS = {
@@ -32,31 +32,19 @@ _NAMES = """
 _LISTS = ("List[Tensor]", "List[number]")
 
 
-def derive(find: Callable[[Any], Handler]) -> dict[Any, Handler]:
-    """A handler for each `_foreach_` op of this torch.
-
-    Args:
-        find: gives what stands for an op of one tensor; called when the handler is first used.
-    """
-    found: dict[Any, Handler] = {}
-    for name in (base + ending for base in _NAMES for ending in ("", "_")):
-        packet = getattr(torch.ops.aten, _PREFIX + name, None)
-        for overload in _OVERLOADS:
-            op = getattr(packet, overload, None)
-            single = single_op(op) if op is not None else None
-            if single is not None:
-                found[op] = _for_each(op, single, find)
-    return found
-
-
 def single_op(op: Any) -> Any | None:
     """The op of one tensor that a `_foreach_` op repeats, None if there is none.
 
     For an op in place that only exists as one that gives a new tensor (`maximum`), it is that.
+
+    Args:
+        op: any op.
     """
     packet_name, overload = op._schema.name.partition(_PREFIX)[2], op._overloadname
     base = packet_name.rstrip("_")
     in_place = packet_name[len(base) :]
+    if base not in _NAMES or overload not in _OVERLOADS:
+        return None
     if base in {"copy", "zero"} and not in_place:
         return None
     if base == "norm":
@@ -68,15 +56,21 @@ def single_op(op: Any) -> Any | None:
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def _for_each(op: Any, single: Any, find: Callable[[Any], Handler]) -> Handler:
+def for_each(op: Any, function: Handler) -> Handler:
+    """What a `_foreach_` op does.
+
+    Args:
+        op: the op.
+        function: what stands for the op of one tensor.
+    """
     arguments = op._schema.arguments
     listed = [str(argument.type) in _LISTS for argument in arguments]
     name = op._schema.name.partition(_PREFIX)[2]
     gives_nothing = not op._schema.returns
+    single: Any = single_op(op)
     copies = gives_nothing and not single._schema.is_mutable
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
-        function = find(single)
         if name.startswith(_HAVE_VALUE):
             args = _with_value_list(args, kwargs)
         count = next(len(arg) for arg, many in zip(args, listed, strict=False) if many)
