@@ -5,3 +5,4 @@
 #include <string.h>
 
 #include "gemm_kernel.h"
+#include "activation_kernel.h"
