@@ -4,5 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "gemm_kernel.h"
 #include "activation_kernel.h"
+#include "elementwise_kernel.h"
+#include "gemm_kernel.h"
+#include "norm_kernel.h"
