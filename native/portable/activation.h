@@ -9,13 +9,11 @@
 
 /* The functions in the order of their numbers, which src/samebits/portable/kernels/activations.py has as well. */
 #define SBP_ACTIVATIONS(X)                                                                                            \
-    X(relu) X(clamp_min) X(clamp_max) X(clamp) X(threshold) X(threshold_backward) X(hardtanh_backward)                \
-    X(leaky_relu) X(leaky_relu_backward) X(prelu) X(softshrink) X(hardshrink) X(shrink_backward)                      \
-    X(hardsigmoid) X(hardsigmoid_backward) X(hardswish) X(hardswish_backward)                                         \
+    X(softshrink) X(hardshrink) X(shrink_backward) X(hardsigmoid) X(hardsigmoid_backward) X(hardswish) X(hardswish_backward)\
     X(gelu) X(gelu_backward) X(gelu_tanh) X(gelu_tanh_backward) X(silu) X(silu_backward) X(mish) X(mish_backward)     \
     X(elu) X(elu_backward) X(elu_backward_of_result) X(softplus) X(softplus_backward)                                 \
     X(log_sigmoid) X(log_sigmoid_backward) X(glu) X(glu_backward_value) X(glu_backward_gate)                          \
-    X(add_scaled) X(lerp) X(addcmul) X(addcdiv) X(maximum) X(minimum)                                                 \
+    X(add_scaled) X(lerp) X(addcmul) X(addcdiv)                                                                       \
     X(mse) X(mse_backward) X(smooth_l1) X(smooth_l1_backward) X(huber) X(huber_backward)                              \
     X(binary_cross_entropy) X(binary_cross_entropy_backward) X(with_logits) X(with_logits_pos)                        \
     X(soft_margin) X(soft_margin_backward)

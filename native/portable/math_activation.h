@@ -6,38 +6,14 @@
 #define SBP_POINT(name) SBP_FUNCTION T F(name)(SBP_MAYBE T a, SBP_MAYBE T b, SBP_MAYBE T c, SBP_MAYBE T *p)
 #define SBP_MAYBE __attribute__((unused)) const
 
-/* Selections. The input comes first where both are zeros, and a NaN passes through. */
+/* Shrinking. A NaN passes through. */
 
-SBP_POINT(relu) { return a < 0 ? 0 : a; }
-SBP_POINT(clamp_min) { return a < p[0] ? p[0] : a; }
-SBP_POINT(clamp_max) { return a > p[0] ? p[0] : a; }
-SBP_POINT(clamp) {
-    const T low = a < p[0] ? p[0] : a;
-    return low > p[1] ? p[1] : low;
-}
-SBP_POINT(threshold) { return a <= p[0] ? p[1] : a; }
-SBP_POINT(threshold_backward) { return b <= p[0] ? 0 : a; }
-SBP_POINT(hardtanh_backward) { return (b <= p[0]) | (b >= p[1]) ? 0 : a; }
-SBP_POINT(leaky_relu) {
-    const T scaled = a * p[0];
-    return a > 0 ? a : scaled;
-}
-SBP_POINT(leaky_relu_backward) {
-    const T scaled = a * p[0];
-    return b > 0 ? a : scaled;
-}
-SBP_POINT(prelu) {
-    const T scaled = b * c;
-    return a > 0 ? b : scaled;
-}
 SBP_POINT(softshrink) {
     const T less = a - p[0], more = a + p[0], none = a * 0;
     return a > p[0] ? less : a < -p[0] ? more : none;
 }
 SBP_POINT(hardshrink) { return (a >= -p[0]) & (a <= p[0]) ? 0 : a; }
 SBP_POINT(shrink_backward) { return (b >= -p[0]) & (b <= p[0]) ? 0 : a; }
-SBP_POINT(maximum) { return (a >= b) | (a != a) ? a : b; }
-SBP_POINT(minimum) { return (a <= b) | (a != a) ? a : b; }
 
 /* Hard activations. */
 

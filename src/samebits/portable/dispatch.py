@@ -7,14 +7,23 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import choices, contractions, conversions, ranges
+from samebits.portable.ops import (
+    activations,
+    arithmetic,
+    choices,
+    class_losses,
+    contractions,
+    conversions,
+    losses,
+    ranges,
+)
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (choices, contractions, conversions, ranges)
+_FAMILIES = (activations, arithmetic, choices, class_losses, contractions, conversions, losses, ranges)
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 

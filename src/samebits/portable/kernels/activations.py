@@ -16,13 +16,11 @@ if TYPE_CHECKING:
 _PARAMETERS = 4
 NAMES = tuple(
     """
-    relu clamp_min clamp_max clamp threshold threshold_backward hardtanh_backward
-    leaky_relu leaky_relu_backward prelu softshrink hardshrink shrink_backward
-    hardsigmoid hardsigmoid_backward hardswish hardswish_backward
+    softshrink hardshrink shrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward
     gelu gelu_backward gelu_tanh gelu_tanh_backward silu silu_backward mish mish_backward
     elu elu_backward elu_backward_of_result softplus softplus_backward
     log_sigmoid log_sigmoid_backward glu glu_backward_value glu_backward_gate
-    add_scaled lerp addcmul addcdiv maximum minimum
+    add_scaled lerp addcmul addcdiv
     mse mse_backward smooth_l1 smooth_l1_backward huber huber_backward
     binary_cross_entropy binary_cross_entropy_backward with_logits with_logits_pos
     soft_margin soft_margin_backward

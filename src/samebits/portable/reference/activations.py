@@ -63,11 +63,6 @@ def log1p(x: Array) -> Array:
     return unary("log1p", x)
 
 
-def clamp(a: Array, p: Params) -> Array:
-    low = where(a < p[0], p[0], a)
-    return where(low > p[1], p[1], low)
-
-
 def gate(x: Array) -> Array:
     shifted = x + 3
     low = where(shifted < 0, 0, shifted).astype(x.dtype)
@@ -219,21 +214,9 @@ def binary_cross_entropy_backward(a: Array, b: Array, c: Array, p: Params) -> Ar
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "relu": lambda a, p: where(a < 0, 0, a),
-    "clamp_min": lambda a, p: where(a < p[0], p[0], a),
-    "clamp_max": lambda a, p: where(a > p[0], p[0], a),
-    "clamp": clamp,
-    "threshold": lambda a, p: where(a <= p[0], p[1], a),
-    "threshold_backward": lambda a, b, p: where(b <= p[0], 0, a),
-    "hardtanh_backward": lambda a, b, p: where((b <= p[0]) | (b >= p[1]), 0, a),
-    "leaky_relu": lambda a, p: where(a > 0, a, a * p[0]),
-    "leaky_relu_backward": lambda a, b, p: where(b > 0, a, a * p[0]),
-    "prelu": lambda a, b, c, p: where(a > 0, b, b * c),
     "softshrink": softshrink,
     "hardshrink": lambda a, p: where((a >= -p[0]) & (a <= p[0]), 0, a),
     "shrink_backward": lambda a, b, p: where((b >= -p[0]) & (b <= p[0]), 0, a),
-    "maximum": lambda a, b, p: where((a >= b) | (a != a), a, b),
-    "minimum": lambda a, b, p: where((a <= b) | (a != a), a, b),
     "hardsigmoid": lambda a, p: gate(a) / 6,
     "hardsigmoid_backward": lambda a, b, p: where((b > -3) & (b < 3), a / 6, 0),
     "hardswish": lambda a, p: a * gate(a) / 6,
