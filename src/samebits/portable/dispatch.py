@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
+    accumulation,
     activations,
     arithmetic,
     choices,
     class_losses,
     contractions,
     conversions,
+    convolutions,
+    embedding,
+    index_put,
     losses,
+    optimizers,
+    pooling,
+    random,
     ranges,
 )
 from samebits.portable.plans import plan_of
@@ -23,8 +28,23 @@ from samebits.torch_private import dispatch_mode_class
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
-_FAMILIES = (activations, arithmetic, choices, class_losses, contractions, conversions, losses, ranges)
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+_FAMILIES = (
+    accumulation,
+    activations,
+    arithmetic,
+    choices,
+    class_losses,
+    contractions,
+    conversions,
+    convolutions,
+    embedding,
+    index_put,
+    losses,
+    optimizers,
+    pooling,
+    random,
+    ranges,
+)
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -63,9 +83,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and not _PLAIN.issuperset(
-            types
-        ):  # a class with a dispatch of its own says what it consists of
+        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
