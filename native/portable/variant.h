@@ -7,3 +7,5 @@
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
+#include "reduce_kernel.h"
+#include "softmax_kernel.h"
