@@ -12,4 +12,6 @@
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
 #include "random_kernel.h"
+#include "reduce_kernel.h"
+#include "softmax_kernel.h"
 #include "window_kernel.h"
