@@ -7,16 +7,22 @@ from typing import TYPE_CHECKING, Any
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
+    activations,
+    arithmetic,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     optimizers,
     pooling,
     random,
     ranges,
+    roots,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -26,16 +32,22 @@ if TYPE_CHECKING:
 
 _FAMILIES = (
     accumulation,
+    activations,
+    arithmetic,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     optimizers,
     pooling,
     random,
     ranges,
+    roots,
 )
 
 
