@@ -13,10 +13,14 @@ from samebits.portable.ops import (
     convolutions,
     embedding,
     index_put,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    softmax,
+    sums,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -32,10 +36,14 @@ _FAMILIES = (
     convolutions,
     embedding,
     index_put,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    softmax,
+    sums,
 )
 
 
