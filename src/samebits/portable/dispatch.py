@@ -18,11 +18,15 @@ from samebits.portable.ops import (
     embedding,
     index_put,
     losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
     roots,
+    softmax,
+    sums,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -43,11 +47,15 @@ _FAMILIES = (
     embedding,
     index_put,
     losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
     roots,
+    softmax,
+    sums,
 )
 
 
