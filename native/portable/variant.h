@@ -7,3 +7,6 @@
 #include "accumulate_kernel.h"
 #include "gemm_kernel.h"
 #include "window_kernel.h"
+#include "elementwise_kernel.h"
+#include "gemm_kernel.h"
+#include "norm_kernel.h"
