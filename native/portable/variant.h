@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "accumulate_kernel.h"
-#include "gemm_kernel.h"
-#include "window_kernel.h"
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
 #include "norm_kernel.h"
+#include "window_kernel.h"

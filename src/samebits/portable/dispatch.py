@@ -9,6 +9,7 @@ import torch
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
+    attention,
     choices,
     contractions,
     conversions,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 _FAMILIES = (
     accumulation,
+    attention,
     choices,
     contractions,
     conversions,
