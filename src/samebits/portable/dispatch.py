@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
@@ -13,9 +11,12 @@ from samebits.portable.ops import (
     choices,
     contractions,
     conversions,
+    convolutions,
     embedding,
     index_put,
+    optimizers,
     pooling,
+    random,
     ranges,
 )
 from samebits.portable.plans import plan_of
@@ -30,12 +31,14 @@ _FAMILIES = (
     choices,
     contractions,
     conversions,
+    convolutions,
     embedding,
     index_put,
+    optimizers,
     pooling,
+    random,
     ranges,
 )
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -74,9 +77,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and not _PLAIN.issuperset(
-            types
-        ):  # a class with a dispatch of its own says what it consists of
+        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from samebits.portable.exact.standing import Condition, standing_of
+from samebits.portable.foreach import for_each, single_op
 from samebits.portable.refusals import refuse_op, refuse_tensor
 from samebits.portable.registry import Handler, merge, resolve
 from samebits.portable.rounding import rounding_once
@@ -36,7 +37,11 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
         families: modules of handlers.
     """
     table = merge(family.table() for family in families)
-    return resolve({name: rounding_once(handler) for name, handler in table.items()})
+    return resolve({name: _low(handler) for name, handler in table.items()})
+
+
+def _low(handler: Handler) -> Handler:
+    return handler if getattr(handler, "keeps_dtypes", False) else rounding_once(handler)
 
 
 def plan_of(op: Any, mode: Any, families: Families) -> Plan:
@@ -54,6 +59,9 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
         return _decomposed(op, mode) if _is_composite(op) else _refused(op)
     standing = standing_of(op)
     handler = handlers(families).get(op)
+    single = None if handler is not None else single_op(op)
+    if single is not None:
+        return _for_each(op, plan_of(single, mode, families))
     if handler is None and standing.kind is not None and standing.condition is None:
         return _passed(op)
     if handler is not None:
@@ -65,6 +73,11 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
     if standing.kind is not None and standing.condition is not None:
         rest = _passed_if(op, standing.condition, rest)
     return rest
+
+
+def _for_each(op: Any, plan: Plan) -> Plan:
+    repeat = for_each(op, lambda *args, **kwargs: plan(args, kwargs))
+    return lambda args, kwargs: repeat(*args, **kwargs)
 
 
 def _is_composite(op: Any) -> bool:

@@ -29,14 +29,13 @@ def gemm(a: Tensor, b: Tensor) -> Tensor:
 
         return out.copy_(torch.from_numpy(reference(a.numpy(), b.numpy())))
     if out.numel():
-        kernels.call("gemm", _words(a, b, out))
+        kernels.call("gemm", _words(a, b, out), (1.0, 1.0))
     return out
 
 
 def _words(a: Tensor, b: Tensor, out: Tensor) -> tuple[int, ...]:
-    batches = out.dim() == 3
-    sizes = (a.shape[-2], b.shape[-1], a.shape[-1])
-    strides = (*a.stride()[-2:], *b.stride()[-2:], out.stride(-2))
-    leading = (out.shape[0], a.stride(0), b.stride(0), out.stride(0)) if batches else (1, 0, 0, 0)
-    addresses = (a.data_ptr(), b.data_ptr(), out.data_ptr())
-    return (int(a.dtype == torch.float64), *addresses, *sizes, *strides, *leading)
+    bt = out.dim() == 3
+    return (int(a.dtype == torch.float64), out.shape[0] if bt else 1, out.shape[-2], out.shape[-1], a.shape[-1],
+        a.data_ptr(), *a.stride()[-2:], a.stride(0) if bt else 0,
+        b.data_ptr(), *b.stride()[-2:], b.stride(0) if bt else 0,
+        out.data_ptr(), *out.stride()[-2:], out.stride(0) if bt else 0, 0, 0, 0, 0)

@@ -1,0 +1,249 @@
+#include "conv.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa.h"
+#include "portable.h"
+#include "threads.h"
+
+SBP_DECLARE_TABLES(sbp_conv_table, conv)
+
+static int64_t product(const int64_t *n) { return n[0] * n[1] * n[2]; }
+static int64_t up(int64_t n, int64_t by) { return (n + by - 1) / by; }
+static int64_t least_parts(int64_t work) { return 1 + 65536 / (1 + work); }
+
+/* The taps of one dimension that outputs start + step * j have: how far they are in the image from j * stride. */
+typedef struct {
+    int64_t count, *tap, *order, *place;
+} taps;
+
+typedef struct {
+    int is_transposed;
+    const int64_t *kernel, *stride, *padding, *dilation;
+} shape;
+
+static taps find_taps(const shape *s, int dim, int64_t start, int64_t *memory) {
+    const int64_t n = s->kernel[dim], step = s->stride[dim], padding = s->padding[dim], dilation = s->dilation[dim];
+    taps t = {0, memory, memory + n, memory + 2 * n};
+    for (int64_t order = 0; order < n; order++) {
+        const int64_t tap = s->is_transposed ? n - 1 - order : order;
+        const int64_t from = s->is_transposed ? start + padding - tap * dilation : tap * dilation - padding;
+        if (s->is_transposed && from % step)
+            continue;
+        t.tap[t.count] = tap, t.order[t.count] = order;
+        t.place[t.count++] = s->is_transposed ? from / step : from;
+    }
+    return t;
+}
+
+/* What of the image is needed in a dimension: c->before and c->padded. */
+static void find_extent(sbp_conv *c, const shape *s, int dim, int64_t *memory) {
+    const int64_t phases = s->is_transposed ? s->stride[dim] : 1;
+    int64_t lowest = INT64_MAX, highest = INT64_MIN;
+    for (int64_t start = 0; start < phases && start < c->out_size[dim]; start++) {
+        const taps t = find_taps(s, dim, start, memory);
+        const int64_t last = (up(c->out_size[dim] - start, phases) - 1) * c->stride[dim];
+        for (int64_t i = 0; i < t.count; i++) {
+            lowest = t.place[i] < lowest ? t.place[i] : lowest;
+            highest = t.place[i] + last > highest ? t.place[i] + last : highest;
+        }
+    }
+    c->before[dim] = lowest == INT64_MAX ? 0 : -lowest;
+    c->padded[dim] = lowest == INT64_MAX ? 1 : highest - lowest + 1;
+}
+
+static int64_t place_in_image(const sbp_conv *c, const int64_t *at) {
+    const int64_t x = at[2] + c->before[2], step = c->stride[2];
+    const int64_t row = (at[0] + c->before[0]) * c->padded[1] + at[1] + c->before[1];
+    return row * c->padded[2] + (step == 1 ? x : x % step * c->phase + x / step);
+}
+
+/* The terms of a class, in ascending order, and where each chain ends. */
+static void list_terms(const sbp_conv *c, const shape *s, sbp_conv_class *l, const taps *t) {
+    const int64_t all = product(s->kernel), channel_weight = s->is_transposed ? c->rows * all : all;
+    int64_t n = 0, block = -1;
+    for (int64_t channel = 0; channel < c->depth; channel++)
+        for (int64_t z = 0; z < t[0].count; z++)
+            for (int64_t y = 0; y < t[1].count; y++)
+                for (int64_t x = 0; x < t[2].count; x++, n++) {
+                    const int64_t at[3] = {t[0].place[z], t[1].place[y], t[2].place[x]};
+                    const int64_t order =
+                        (t[0].order[z] * s->kernel[1] + t[1].order[y]) * s->kernel[2] + t[2].order[x];
+                    const int64_t tap = (t[0].tap[z] * s->kernel[1] + t[1].tap[y]) * s->kernel[2] + t[2].tap[x];
+                    l->places[n] = channel * c->channel_step + place_in_image(c, at);
+                    l->weights[n] = channel * channel_weight + tap;
+                    if ((channel * all + order) / SBP_CONV_K_BLOCK != block) {
+                        block = (channel * all + order) / SBP_CONV_K_BLOCK;
+                        l->borders[l->blocks++] = n;
+                    }
+                }
+    l->borders[l->blocks] = n;
+}
+
+static int make_class(const sbp_conv *c, const shape *s, int64_t number, int64_t *memory, int64_t size) {
+    sbp_conv_class *l = &c->class_[number];
+    const int64_t longest = s->kernel[0] > s->kernel[1] ? s->kernel[0] : s->kernel[1];
+    const int64_t room = 3 * (longest > s->kernel[2] ? longest : s->kernel[2]);
+    taps t[3];
+    for (int dim = 2; dim >= 0; dim--) {
+        const int64_t phases = s->is_transposed ? s->stride[dim] : 1;
+        l->start[dim] = number % phases, l->step[dim] = phases;
+        number /= phases;
+        l->count[dim] = l->start[dim] < c->out_size[dim] ? up(c->out_size[dim] - l->start[dim], phases) : 0;
+        t[dim] = find_taps(s, dim, l->start[dim], memory + dim * room);
+    }
+    l->terms = c->depth * t[0].count * t[1].count * t[2].count;
+    l->places = malloc((size_t)(3 * l->terms + 2) * sizeof(int64_t));
+    l->packed = malloc((size_t)(c->groups * c->rows * l->terms * size + 1));
+    if (!l->places || !l->packed)
+        return 0;
+    l->weights = l->places + l->terms, l->borders = l->weights + l->terms;
+    list_terms(c, s, l, t);
+    return 1;
+}
+
+static int make_classes(sbp_conv *c, const shape *s, int64_t size) {
+    const int64_t room = 3 * (s->kernel[0] + s->kernel[1] + s->kernel[2]) * 3;
+    int64_t *memory = malloc((size_t)room * sizeof(int64_t));
+    c->class_ = calloc((size_t)c->classes, sizeof *c->class_);
+    int made = memory && c->class_;
+    if (made) {
+        for (int dim = 0; dim < 3; dim++)
+            find_extent(c, s, dim, memory);
+        c->phase = up(c->padded[2], c->stride[2]);
+        c->padded[2] = c->phase * c->stride[2];
+        c->channel_step = product(c->padded);
+    }
+    for (int64_t i = 0; made && i < c->classes; i++)
+        made = make_class(c, s, i, memory, size);
+    free(memory);
+    return made;
+}
+
+static void end_conv(sbp_conv *c) {
+    for (int64_t i = 0; c->class_ && i < c->classes; i++) {
+        free(c->class_[i].places);
+        free(c->class_[i].packed);
+    }
+    free(c->class_);
+    if (c->pixels != c->image)
+        free(c->pixels);
+}
+
+static int64_t run_conv(sbp_conv *c, const sbp_conv_steps *steps, int64_t size) {
+    const int64_t channels = c->groups * c->depth, most = steps->lanes * 2 * SBP_CONV_PANELS;
+    int64_t pixels = 0, terms = 0, is_whole = 1, rows_fit = 1;
+    for (int64_t i = 0; i < c->classes; i++) {
+        const int64_t n = product(c->class_[i].count);
+        pixels = n > pixels ? n : pixels;
+        terms = c->class_[i].terms > terms ? c->class_[i].terms : terms;
+        rows_fit &= c->class_[i].count[2] % steps->lanes == 0;
+    }
+    for (int dim = 0; dim < 3; dim++)
+        is_whole &= c->before[dim] == 0 && c->padded[dim] == c->size[dim];
+    c->blocks = up(c->samples * pixels, most);
+    c->panels = up(c->rows, steps->most_rows);
+    c->is_direct = rows_fit;
+    if (is_whole && c->is_direct && c->stride[2] == 1) {
+        c->pixels = (char *)c->image;
+    } else {
+        c->pixels = malloc((size_t)((c->samples * channels * c->channel_step + 2 * steps->lanes) * size));
+        if (!c->pixels)
+            return SBP_NO_MEMORY;
+        sbp_share_out(c->samples * channels, least_parts(c->channel_step), steps->pad, c);
+        memset(c->pixels + c->samples * channels * c->channel_step * size, 0, (size_t)(2 * steps->lanes * size));
+    }
+    sbp_share_out(c->classes * c->groups * c->panels, least_parts(terms * steps->most_rows), steps->pack, c);
+    sbp_share_out(c->groups * c->blocks * c->classes, least_parts(terms * c->rows * most), steps->compute, c);
+    return c->failed ? SBP_NO_MEMORY : 0;
+}
+
+/* words: is_f64, is_transposed, image, weight, bias (0: none), out, samples, groups, depth, rows (channels in a group
+ * of the image and of the output), and three each: size of the image, of the output, kernel, stride, padding, dilation */
+SBP_API int64_t samebits_portable_conv(const int64_t *words, const double *scalars) {
+    const int64_t *w = words + 10, all = product(w + 6);
+    const shape s = {(int)words[1], w + 6, w + 9, w + 12, w + 15};
+    const sbp_conv_table *table = conv_now();
+    (void)scalars;
+    sbp_conv c = {.image = (const char *)words[2], .weight = (const char *)words[3], .bias = (const char *)words[4],
+                  .out = (char *)words[5], .samples = words[6], .groups = words[7], .depth = words[8],
+                  .rows = words[9]};
+    for (int dim = 0; dim < 3; dim++) {
+        c.size[dim] = w[dim], c.out_size[dim] = w[3 + dim];
+        c.stride[dim] = s.is_transposed ? 1 : s.stride[dim];
+    }
+    c.weight_row = s.is_transposed ? all : c.depth * all;
+    c.weight_group = c.rows * c.depth * all;
+    c.classes = s.is_transposed ? product(s.stride) : 1;
+    const int64_t size = words[0] ? 8 : 4;
+    const int64_t result =
+        make_classes(&c, &s, size) ? run_conv(&c, words[0] ? &table->f64 : &table->f32, size) : SBP_NO_MEMORY;
+    end_conv(&c);
+    return result;
+}
+
+static void list_places(const sbp_conv_weight *c, int64_t lanes, int64_t sample_step) {
+    int64_t *place = c->places;
+    for (int64_t n = 0; n < c->samples; n++)
+        for (int64_t z = 0; z < c->out_size[0]; z++)
+            for (int64_t y = 0; y < c->out_size[1]; y++)
+                for (int64_t x = 0; x < c->out_size[2]; x++) {
+                    const int64_t row = z * c->stride[0] * c->padded[1] + y * c->stride[1];
+                    *place++ = n * sample_step + (row * c->padded[2] + x * c->stride[2]) * lanes;
+                }
+}
+
+static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64_t size) {
+    const int64_t lanes = c->is_gathered ? 1 : steps->lanes;
+    const int64_t vectors = c->is_gathered ? c->depth : c->channel_vectors, pairs = (c->vectors + 1) / 2;
+    const int64_t sample_step = c->groups * vectors * c->plane * lanes;
+    c->pixels = malloc((size_t)((c->samples * sample_step + lanes) * size));
+    c->packed = malloc((size_t)(c->groups * c->rows * c->terms * size + 1));
+    c->places = malloc((size_t)(c->terms + 1) * sizeof(int64_t));
+    if (!c->pixels || !c->packed || !c->places)
+        return SBP_NO_MEMORY;
+    list_places(c, lanes, sample_step);
+    sbp_share_out(c->samples * c->groups * vectors, least_parts(c->plane * lanes), steps->weight_pad, c);
+    sbp_share_out(c->groups * up(c->terms, SBP_CONV_K_BLOCK), least_parts(SBP_CONV_K_BLOCK * c->rows),
+                  steps->weight_pack, c);
+    sbp_share_out(c->groups * pairs, least_parts(c->terms * c->rows * steps->lanes * 2), steps->weight_compute, c);
+    return c->failed ? SBP_NO_MEMORY : 0;
+}
+
+/* words: is_f64, image, gradient of the output, gradient of the weight (out), samples, groups, depth, rows, and three
+ * each: size of the image, of the output, kernel, stride, padding, dilation */
+SBP_API int64_t samebits_portable_conv_weight(const int64_t *words, const double *scalars) {
+    const int64_t *w = words + 8, size = words[0] ? 8 : 4;
+    const sbp_conv_table *table = conv_now();
+    const sbp_conv_steps *steps = words[0] ? &table->f64 : &table->f32;
+    (void)scalars;
+    sbp_conv_weight c = {.image = (const char *)words[1], .gradient = (const char *)words[2],
+                         .out = (char *)words[3], .samples = words[4], .groups = words[5], .depth = words[6],
+                         .rows = words[7], .taps = product(w + 6), .terms = words[4] * product(w + 3)};
+    for (int dim = 0; dim < 3; dim++) {
+        c.size[dim] = w[dim], c.out_size[dim] = w[3 + dim], c.kernel[dim] = w[6 + dim], c.stride[dim] = w[9 + dim];
+        c.before[dim] = w[12 + dim], c.dilation[dim] = w[15 + dim];
+        c.padded[dim] = (c.out_size[dim] - 1) * c.stride[dim] + (c.kernel[dim] - 1) * c.dilation[dim] + 1;
+    }
+    c.plane = product(c.padded);
+    c.channel_vectors = up(c.depth, steps->lanes);
+    c.is_gathered = c.depth * 2 <= steps->lanes;
+    c.vectors = c.is_gathered ? up(c.depth * c.taps, steps->lanes) : c.taps * c.channel_vectors;
+    c.panels = up(c.rows, steps->most_rows);
+    const int64_t result = run_weight(&c, steps, size);
+    free(c.pixels);
+    free(c.packed);
+    free(c.places);
+    return result;
+}
+
+/* words: is_f64, gradient of the output, sums (out), samples, channels, positions */
+SBP_API int64_t samebits_portable_conv_bias(const int64_t *words, const double *scalars) {
+    const sbp_conv_table *table = conv_now();
+    const sbp_conv_steps *steps = words[0] ? &table->f64 : &table->f32;
+    (void)scalars;
+    sbp_conv_bias c = {(const char *)words[1], (char *)words[2], words[3], words[4], words[5], 0};
+    sbp_share_out(c.channels, least_parts(c.samples * c.positions), steps->bias, &c);
+    return c.failed ? SBP_NO_MEMORY : 0;
+}

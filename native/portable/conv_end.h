@@ -1,0 +1,12 @@
+#undef T
+#undef CONV
+#undef V
+#undef LANES
+#undef LOAD
+#undef STORE
+#undef ALL
+#undef FMA
+#undef ADD
+#undef WIDTH
+#undef PIXELS
+#undef COLUMNS

@@ -1,0 +1,203 @@
+"""Convolutions and their gradients ("Convolutions" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from samebits.portable.native import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+Sizes = tuple[int, ...]
+
+
+class Geometry(NamedTuple):
+    """Of a convolution that is not transposed; one number for each dimension.
+
+    Args:
+        stride, padding, dilation: as in torch.
+        groups: as in torch.
+    """
+
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+    groups: int
+
+
+def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
+    """A convolution.
+
+    Args:
+        image: (samples, channels, sizes...), float32 or float64, one to three sizes.
+        weight: (output channels, channels / groups, kernel...), the same dtype.
+        bias: (output channels), the same dtype.
+        geometry: of the convolution.
+
+    Returns:
+        (samples, output channels, sizes...), contiguous.
+    """
+    stride, padding, dilation, _ = geometry
+    kernel = weight.shape[2:]
+    sizes = tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, p, d, k, s in zip(image.shape[2:], padding, dilation, kernel, stride, strict=True)
+    )
+    return _convolve(image, weight, bias, geometry, (weight.shape[0], *sizes), is_transposed=False)
+
+
+def transposed(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes) -> Tensor:
+    """The transpose of a convolution: the gradient of its input, with `image` as the gradient of its output.
+
+    Args:
+        image: (samples, output channels, sizes...).
+        weight: (output channels, channels / groups, kernel...), as of the convolution.
+        bias: (channels), for what torch calls a transposed convolution.
+        geometry: of the convolution.
+        sizes: of its input.
+
+    Returns:
+        (samples, channels, sizes...), contiguous.
+    """
+    if max(geometry.stride) > 1 and not _is_finite(weight):
+        # The kernel leaves out products with the zeros between samples, which an infinite weight makes NaN.
+        return _spread_and_convolve(image, weight, bias, geometry, sizes)
+    channels = weight.shape[1] * geometry.groups
+    return _convolve(image, weight, bias, geometry, (channels, *sizes), is_transposed=True)
+
+
+def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry) -> Tensor:
+    """The gradient of a convolution's weight.
+
+    Args:
+        gradient: of the output, (samples, output channels, sizes...).
+        image: the input, (samples, channels, sizes...).
+        kernel: sizes of the kernel.
+        geometry: of the convolution.
+
+    Returns:
+        (output channels, channels / groups, kernel...), contiguous.
+    """
+    groups = geometry.groups
+    depth, rows = image.shape[1] // groups, gradient.shape[1] // groups
+    out = image.new_empty((groups * rows, depth, *kernel))
+    if not out.numel():
+        return out
+    if not gradient.numel() or not image.numel():
+        return out.zero_()
+    kernels = load()
+    if kernels is None:
+        from samebits.portable.reference.convolution import weight_gradient as reference
+
+        return out.copy_(torch.from_numpy(reference(gradient.numpy(), image.numpy(), kernel, geometry)))
+    image, gradient = image.contiguous(), gradient.contiguous()
+    addresses = (image.data_ptr(), gradient.data_ptr(), out.data_ptr())
+    counts = (image.shape[0], groups, depth, rows)
+    sizes = _three(image.shape[2:], gradient.shape[2:], kernel, *geometry[:3])
+    kernels.call("conv_weight", (int(out.dtype == torch.float64), *addresses, *counts, *sizes))
+    return out
+
+
+def bias_gradient(gradient: Tensor) -> Tensor:
+    """The sum over samples and positions for each channel ("Reductions").
+
+    Args:
+        gradient: (samples, channels, sizes...).
+    """
+    samples, channels, *sizes = gradient.shape
+    kernels = load()
+    if kernels is None or not gradient.numel():
+        from samebits.portable.reference.convolution import sums
+
+        rows = gradient.transpose(0, 1).reshape(channels, -1)
+        return torch.from_numpy(sums(rows.numpy()))
+    out = gradient.new_empty(channels)
+    gradient = gradient.contiguous()
+    words = (gradient.data_ptr(), out.data_ptr(), samples, channels, math.prod(sizes))
+    kernels.call("conv_bias", (int(out.dtype == torch.float64), *words))
+    return out
+
+
+def _convolve(
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, shape: Sizes, *, is_transposed: bool
+) -> Tensor:
+    out = image.new_empty((image.shape[0], *shape))
+    if not out.numel():
+        return out
+    if not image.numel() or not weight.numel():
+        return _filled(out, bias)
+    kernels = load()
+    if kernels is None:
+        return _reference(image, weight, bias, geometry, out, is_transposed=is_transposed)
+    image, weight = image.contiguous(), weight.contiguous()
+    bias = None if bias is None else bias.contiguous()
+    addresses = (image.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), out.data_ptr())
+    groups = geometry.groups
+    counts = (image.shape[0], groups, image.shape[1] // groups, shape[0] // groups)
+    sizes = _three(image.shape[2:], out.shape[2:], weight.shape[2:], *geometry[:3])
+    kernels.call("conv", (int(out.dtype == torch.float64), int(is_transposed), *addresses, *counts, *sizes))
+    return out
+
+
+def _reference(
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, out: Tensor, *, is_transposed: bool
+) -> Tensor:
+    from samebits.portable.reference import convolution
+
+    if is_transposed:
+        result = convolution.transposed(image.numpy(), weight.numpy(), geometry, tuple(out.shape[2:]))
+    else:
+        result = convolution.forward(image.numpy(), weight.numpy(), geometry)
+    out.copy_(torch.from_numpy(result))
+    return out if bias is None else out.add_(_as_channels(bias, out))
+
+
+def _spread_and_convolve(
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
+) -> Tensor:
+    """The transpose as it is defined: a convolution over the image with zeros in it."""
+    stride, padding, dilation, groups = geometry
+    kernel = weight.shape[2:]
+    reach = tuple(d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
+    wide = image.new_zeros((*image.shape[:2], *((n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True))))
+    wide[(..., *(slice(None, None, s) for s in stride))] = image
+    ends = [(r - p, n + p - w) for r, p, n, w in zip(reach, padding, sizes, wide.shape[2:], strict=True)]
+    wide = torch.constant_pad_nd(wide, [end for pair in reversed(ends) for end in pair])
+    rows = weight.shape[0] // groups
+    turned = weight.flip(tuple(range(2, weight.dim()))).reshape(groups, rows, weight.shape[1], *kernel)
+    turned = turned.transpose(1, 2).reshape(groups * weight.shape[1], rows, *kernel)
+    ones, zeros = (1,) * len(kernel), (0,) * len(kernel)
+    return forward(wide, turned, bias, Geometry(ones, zeros, dilation, groups))
+
+
+def _is_finite(weight: Tensor) -> bool:
+    return bool(torch.isfinite(weight).all())
+
+
+def _filled(out: Tensor, bias: Tensor | None) -> Tensor:
+    return out.zero_() if bias is None else out.zero_().add_(_as_channels(bias, out))
+
+
+def _as_channels(bias: Tensor, out: Tensor) -> Tensor:
+    return bias.reshape(-1, *(1,) * (out.dim() - 2))
+
+
+def _three(*sizes: Sequence[int]) -> list[int]:
+    """Each as of three dimensions: missing ones are of size 1, for padding 0."""
+    image, out, kernel, stride, padding, dilation = sizes
+    missing = 3 - len(image)
+    if not missing:
+        return [n for each in sizes for n in each]
+    one = (1,) * missing
+    zero = (0,) * missing
+    flat: list[int] = []
+    for lead, each in ((one, image), (one, out), (one, kernel), (one, stride), (zero, padding), (one, dilation)):
+        flat += lead
+        flat += each
+    return flat

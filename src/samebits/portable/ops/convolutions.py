@@ -1,0 +1,314 @@
+"""Convolutions, and what takes images apart into columns and puts them together again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.errors import SamebitsError
+from samebits.portable.kernels.convolution import (
+    Geometry,
+    bias_gradient,
+    forward,
+    transposed,
+    weight_gradient,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.kernels.convolution import Sizes
+    from samebits.portable.registry import Table
+
+_DTYPES = frozenset({torch.float32, torch.float64})
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
+
+
+def convolution(  # noqa: PLR0913 -- the parameters of the ATen schema
+    input: Tensor,  # noqa: A002
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,  # noqa: FBT001
+    output_padding: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """`aten::convolution`."""
+    if input.dim() == weight.dim() - 1:
+        one = convolution(
+            input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed, output_padding, groups
+        )
+        return one.squeeze(0)
+    dims = weight.dim() - 2
+    geometry = Geometry(_each(stride, dims), _each(padding, dims), _each(dilation, dims), groups)
+    extra = _each(output_padding, dims)
+    _check(input, weight, bias, geometry, extra, is_transposed=transposed)
+    if transposed:
+        out = _transposed(input, weight, bias, geometry, extra)
+    else:
+        out = forward(input, weight, bias, geometry)
+    return _like(out, input, weight)
+
+
+def convolution_backward(  # noqa: PLR0913
+    grad_output: Tensor,
+    input: Tensor,  # noqa: A002
+    weight: Tensor,
+    bias_sizes: Sequence[int] | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,  # noqa: FBT001
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """`aten::convolution_backward`."""
+    del bias_sizes, output_padding
+    dims = weight.dim() - 2
+    geometry = Geometry(_each(stride, dims), _each(padding, dims), _each(dilation, dims), groups)
+    _check_kind(grad_output, input, weight)
+    of_input = of_weight = of_bias = None
+    if output_mask[0]:
+        of_input = _like(_input_gradient(grad_output, input, weight, geometry, transposed), input, weight)
+    if output_mask[1]:
+        pair = (input, grad_output) if transposed else (grad_output, input)
+        of_weight = _like(weight_gradient(*pair, tuple(weight.shape[2:]), geometry), input, weight)
+    if output_mask[2]:
+        of_bias = bias_gradient(grad_output)
+    return of_input, of_weight, of_bias
+
+
+def _input_gradient(gradient: Tensor, image: Tensor, weight: Tensor, geometry: Geometry, is_transposed: bool) -> Tensor:
+    if not is_transposed:
+        return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
+    # Beyond the positions that reach an input there may be some that output_padding added.
+    inputs = forward(gradient, weight, None, geometry)
+    return inputs[(slice(None), slice(None), *(slice(n) for n in image.shape[2:]))].contiguous()
+
+
+def _transposed(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, extra: Sizes) -> Tensor:
+    stride, padding, dilation, _ = geometry
+    sizes = tuple(
+        (n - 1) * s - 2 * p + d * (k - 1) + e + 1
+        for n, s, p, d, k, e in zip(image.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True)
+    )
+    return transposed(image, weight, bias, geometry, sizes)
+
+
+def _each(value: Sequence[int], dims: int) -> Sizes:
+    return tuple(value) if len(value) == dims else tuple(value) * dims
+
+
+def _like(out: Tensor, image: Tensor, weight: Tensor) -> Tensor:
+    """With channels last if torch gives it so: if the input or the weight has them last."""
+    wanted = _CHANNELS_LAST.get(out.dim())
+    if wanted is None or not (_has_channels_last(image, wanted) or _has_channels_last(weight, wanted)):
+        return out
+    return out.contiguous(memory_format=wanted)
+
+
+def _has_channels_last(tensor: Tensor, wanted: torch.memory_format) -> bool:
+    return tensor.is_contiguous(memory_format=wanted) and not tensor.is_contiguous()
+
+
+def _check(  # noqa: PLR0913
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, extra: Sizes, *, is_transposed: bool
+) -> None:
+    """Raises what torch raises for sizes that do not fit."""
+    _check_kind(image, weight, *(() if bias is None else (bias,)))
+    stride, padding, dilation, groups = geometry
+    fits = image.dim() == weight.dim() and groups > 0 and min(stride) > 0 and min(dilation) > 0 and min(padding) >= 0
+    if fits:
+        rows, depth = weight.shape[:2]
+        inputs, outputs = (rows, depth * groups) if is_transposed else (depth * groups, rows)
+        fits = image.shape[1] == inputs and rows % groups == 0 and min(weight.shape[2:]) > 0
+        fits &= bias is None or (bias.dim() == 1 and bias.shape[0] == outputs)
+        if is_transposed:
+            fits &= all(0 <= e < max(s, d) for e, s, d in zip(extra, stride, dilation, strict=True))
+        else:
+            reach = zip(image.shape[2:], padding, dilation, weight.shape[2:], strict=True)
+            fits &= all(n + 2 * p > d * (k - 1) for n, p, d, k in reach)
+    if fits:
+        return
+    meta = [None if tensor is None else tensor.to("meta") for tensor in (image, weight, bias)]
+    torch.convolution(*meta, stride, padding, dilation, is_transposed, extra, groups)
+    raise RuntimeError(f"convolution: an input of {tuple(image.shape)} does not fit a weight of {tuple(weight.shape)}")
+
+
+def _check_kind(*tensors: Tensor) -> None:
+    dtype = tensors[0].dtype
+    for tensor in tensors:
+        if tensor.dtype not in _DTYPES or tensor.device.type != "cpu":
+            raise SamebitsError(
+                f"a convolution of {tensor.dtype} on {tensor.device} has no portable kernel: "
+                "use floating-point tensors on the CPU, or run without portable mode",
+                slug="portable-op",
+            )
+        if tensor.dtype != dtype:
+            raise RuntimeError(f"a convolution of {dtype} and {tensor.dtype}: they should be the same")
+
+
+def _convolution(
+    input: Tensor,  # noqa: A002
+    weight: Tensor,
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,  # noqa: FBT001
+    output_padding: Sequence[int],
+    groups: int,
+    *_settings: bool,
+) -> Tensor:
+    """`aten::_convolution`; its last parameters choose between libraries."""
+    return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
+
+
+def mkldnn_convolution(
+    self: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    padding: Sequence[int],
+    stride: Sequence[int],
+    dilation: Sequence[int],
+    groups: int,
+) -> Tensor:
+    """`aten::mkldnn_convolution`."""
+    return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
+
+
+def slow_conv(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+) -> Tensor:
+    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward` and `slow_conv_dilated*`: convolutions of one group."""
+    return convolution(self, _with_sizes(weight, self, kernel_size), bias, stride, padding, dilation, False, (0,), 1)
+
+
+def slow_conv_transpose(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    bias: Tensor | None = None,
+    stride: Sequence[int] = (1,),
+    padding: Sequence[int] = (0,),
+    output_padding: Sequence[int] = (0,),
+    dilation: Sequence[int] = (1,),
+) -> Tensor:
+    """`aten::slow_conv_transpose2d` and `slow_conv_transpose3d`."""
+    del kernel_size
+    return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
+
+
+def slow_conv2d_backward(
+    grad_output: Tensor,
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    output_mask: Sequence[bool],
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """`aten::_slow_conv2d_backward.output_mask`."""
+    del kernel_size
+    return convolution_backward(
+        grad_output, self, weight, None, stride, padding, (1,), False, (0,), 1, output_mask
+    )
+
+
+def depthwise(
+    self: Tensor,
+    weight: Tensor,
+    kernel_size: Sequence[int],
+    bias: Tensor | None,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:
+    """`aten::_conv_depthwise2d` and `conv_depthwise3d`: a group for each channel."""
+    del kernel_size
+    return convolution(self, weight, bias, stride, padding, dilation, False, (0,), self.shape[-weight.dim() + 1])
+
+
+def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
+    """`aten::conv_tbc`: over (time, batch, channel), with a weight of (kernel, channel, output channel)."""
+    out = convolution(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1,), (pad,), (1,), False, (0,), 1)
+    return out.permute(2, 0, 1).contiguous()
+
+
+def im2col(
+    self: Tensor, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+) -> Tensor:
+    """`aten::im2col`: only moves data."""
+    return torch.ops.aten.im2col(self, kernel_size, dilation, padding, stride)  # type: ignore[no-any-return]
+
+
+def col2im(
+    self: Tensor,
+    output_size: Sequence[int],
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
+) -> Tensor:
+    """`aten::col2im`: to zeros, what belongs to each tap is added, taps in row-major order."""
+    if self.dim() == 2:
+        return col2im(self.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
+    kernel, dilations, pads, strides = (_each(value, 2) for value in (kernel_size, dilation, padding, stride))
+    height, width = output_size
+    blocks = [
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, p, d, k, s in zip(output_size, pads, dilations, kernel, strides, strict=True)
+    ]
+    if self.shape[-1] != blocks[0] * blocks[1] or min(blocks) < 1 or self.shape[1] % (kernel[0] * kernel[1]):
+        torch.ops.aten.col2im(self.to("meta"), output_size, kernel_size, dilation, padding, stride)
+    columns = self.reshape(self.shape[0], -1, *kernel, *blocks)
+    out = self.new_zeros((*columns.shape[:2], height + 2 * pads[0], width + 2 * pads[1]))
+    for y in range(kernel[0]):
+        rows = slice(y * dilations[0], y * dilations[0] + strides[0] * (blocks[0] - 1) + 1, strides[0])
+        for x in range(kernel[1]):
+            places = slice(x * dilations[1], x * dilations[1] + strides[1] * (blocks[1] - 1) + 1, strides[1])
+            out[:, :, rows, places] += columns[:, :, y, x]
+    return out[:, :, pads[0] : pads[0] + height, pads[1] : pads[1] + width].contiguous()
+
+
+def _with_sizes(weight: Tensor, image: Tensor, kernel: Sequence[int]) -> Tensor:
+    """A weight that is given as a matrix, as torch's slow convolutions may have it."""
+    if weight.dim() != 2:
+        return weight
+    return weight.reshape(weight.shape[0], image.shape[-len(kernel) - 1], *kernel)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "convolution": convolution,
+        "convolution_overrideable": convolution,
+        "convolution_backward": convolution_backward,
+        "_convolution": _convolution,
+        "_convolution.deprecated": _convolution,
+        "mkldnn_convolution": mkldnn_convolution,
+        "_slow_conv2d_forward": slow_conv,
+        "_slow_conv2d_backward.output_mask": slow_conv2d_backward,
+        "slow_conv3d_forward": slow_conv,
+        "slow_conv_dilated2d": slow_conv,
+        "slow_conv_dilated3d": slow_conv,
+        "slow_conv_transpose2d": slow_conv_transpose,
+        "slow_conv_transpose3d": slow_conv_transpose,
+        "_conv_depthwise2d": depthwise,
+        "conv_depthwise3d": depthwise,
+        "conv_tbc": conv_tbc,
+        "im2col": im2col,
+        "col2im": col2im,
+    }

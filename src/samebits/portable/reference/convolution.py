@@ -1,0 +1,112 @@
+"""Convolutions: contractions over columns that are written out in full, and sums for the bias."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from samebits.portable.reference.contraction import gemm
+
+if TYPE_CHECKING:
+    from samebits.portable.reference.fma import Array
+
+Sizes = tuple[int, ...]
+Shape = tuple[Sizes, Sizes, Sizes, int]
+"""Stride, padding, dilation, groups."""
+
+CHUNK, LANES = 256, 16
+
+
+def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array:
+    """The inputs of each output position, zeros where it reaches into the padding.
+
+    Args:
+        image: (samples, channels, sizes...).
+        kernel: sizes of the kernel.
+        geometry: of the convolution.
+        sizes: of its output.
+
+    Returns:
+        (samples, groups, channels of a group · taps, positions).
+    """
+    stride, padding, dilation, groups = geometry
+    padded = np.pad(image, [(0, 0), (0, 0), *((p, p) for p in padding)])
+    reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
+    windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, image.ndim)))
+    windows = windows[(..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
+    windows = windows[(slice(None), slice(None), *(slice(n) for n in sizes))]
+    n = len(kernel)
+    windows = np.moveaxis(windows, range(-n, 0), range(2, 2 + n))
+    return windows.reshape(image.shape[0], groups, -1, math.prod(sizes))
+
+
+def forward(image: Array, weight: Array, geometry: Shape) -> Array:
+    """A convolution, without the bias."""
+    stride, padding, dilation, groups = geometry
+    kernel = weight.shape[2:]
+    sizes = tuple(
+        (n + 2 * p - d * (k - 1) - 1) // s + 1
+        for n, p, d, k, s in zip(image.shape[2:], padding, dilation, kernel, stride, strict=True)
+    )
+    rows = weight.reshape(1, groups, weight.shape[0] // groups, -1)
+    result = gemm(rows, columns(image, kernel, geometry, sizes))
+    return result.reshape(image.shape[0], weight.shape[0], *sizes)
+
+
+def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Array:
+    """The transpose of a convolution of an input of these sizes, without the bias.
+
+    Args:
+        image: the gradient of the output, or the input of what torch calls a transposed convolution.
+        weight: (channels of the image, output channels / groups, kernel...).
+        geometry: of the convolution that this is the transpose of.
+        sizes: of the result.
+    """
+    stride, padding, dilation, groups = geometry
+    kernel = weight.shape[2:]
+    reach = [d * (k - 1) for d, k in zip(dilation, kernel, strict=True)]
+    spread = np.zeros((*image.shape[:2], *(n + r for n, r in zip(sizes, reach, strict=True))), image.dtype)
+    for index in np.ndindex(image.shape[2:]):
+        at = tuple(i * s + r - p for i, s, r, p in zip(index, stride, reach, padding, strict=True))
+        if all(0 <= a < n for a, n in zip(at, spread.shape[2:], strict=True)):
+            spread[(..., *at)] = image[(..., *index)]
+    turned = np.flip(weight, tuple(range(2, weight.ndim)))
+    turned = turned.reshape(groups, weight.shape[0] // groups, weight.shape[1], *kernel)
+    turned = np.swapaxes(turned, 1, 2).reshape(-1, weight.shape[0] // groups, *kernel)
+    plain = (1,) * len(kernel), (0,) * len(kernel), dilation, groups
+    return forward(spread, turned, plain)
+
+
+def weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shape) -> Array:
+    """The gradient of the weight, over (sample, position)."""
+    groups = geometry[3]
+    inputs = columns(image, kernel, geometry, tuple(gradient.shape[2:]))
+    outputs = gradient.reshape(gradient.shape[0], groups, gradient.shape[1] // groups, -1)
+    a = np.moveaxis(outputs, 0, 2).reshape(groups, outputs.shape[2], -1)
+    b = np.moveaxis(inputs, 0, 2).reshape(groups, inputs.shape[2], -1)
+    result = gemm(a, np.swapaxes(b, -1, -2))
+    return result.reshape(gradient.shape[1], image.shape[1] // groups, *kernel)
+
+
+def sums(rows: Array) -> Array:
+    """The sum of each row, as "Reductions" defines it."""
+    chunks = -(-rows.shape[1] // CHUNK)
+    if not chunks:
+        return np.zeros(rows.shape[0], rows.dtype)
+    # What is missing from the last chunk may be +0, because a lane is never -0.
+    filled = np.zeros((rows.shape[0], chunks * CHUNK), rows.dtype)
+    filled[:, : rows.shape[1]] = rows
+    steps = filled.reshape(rows.shape[0], chunks, CHUNK // LANES, LANES)
+    lanes = np.zeros((rows.shape[0], chunks, LANES), rows.dtype)
+    with np.errstate(all="ignore"):
+        for step in range(steps.shape[2]):
+            lanes = lanes + steps[:, :, step]
+        for half in (8, 4, 2, 1):
+            lanes = lanes[..., :half] + lanes[..., half : 2 * half]
+        parts = lanes[..., 0]
+        while parts.shape[1] > 1:
+            even = parts.shape[1] // 2 * 2
+            parts = np.concatenate([parts[:, 0:even:2] + parts[:, 1:even:2], parts[:, even:]], 1)
+    return parts[:, 0]
