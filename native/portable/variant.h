@@ -11,5 +11,5 @@
 #include "norm_kernel.h"
 #include "optimizer_kernel.h"
 #include "random_kernel.h"
-#include "reduce_kernel.h"
+#include "softmax_kernel.h"
 #include "window_kernel.h"
