@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
@@ -37,6 +39,7 @@ _FAMILIES = (
     random,
     ranges,
 )
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 def families() -> tuple[Any, ...]:
@@ -80,7 +83,9 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
+        # A class of tensors with a dispatch of its own says which ops it consists of. torch names its own
+        # classes here too, for the tensors inside `view.dtype`.
+        if types and not _PLAIN.issuperset(types):
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
