@@ -1,3 +1,6 @@
+#ifndef SAMEBITS_PORTABLE_NORM_KERNEL_H
+#define SAMEBITS_PORTABLE_NORM_KERNEL_H
+
 #include "norm.h"
 #include "reduce_kernel.h"
 
@@ -111,3 +114,5 @@ const sbp_norm_table SBP(norm) = {
     {SBP(norm_layer_f32), SBP(norm_layer_gradient_f32), SBP(norm_weights_f32), SBP(norm_scale_f32), SBP(norm_gradient_f32)},
     {SBP(norm_layer_f64), SBP(norm_layer_gradient_f64), SBP(norm_weights_f64), SBP(norm_scale_f64), SBP(norm_gradient_f64)},
 };
+
+#endif

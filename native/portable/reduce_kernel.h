@@ -1,3 +1,6 @@
+#ifndef SAMEBITS_PORTABLE_REDUCE_KERNEL_H
+#define SAMEBITS_PORTABLE_REDUCE_KERNEL_H
+
 #include "reduce.h"
 
 #undef SBP_VECTOR
@@ -40,3 +43,5 @@ const sbp_reduce_table SBP(reduce) = {
     {SBP(chunk_rows_f32), SBP(chunk_columns_f32), SBP(chunk_tree_f32)},
     {SBP(chunk_rows_f64), SBP(chunk_columns_f64), SBP(chunk_tree_f64)},
 };
+
+#endif

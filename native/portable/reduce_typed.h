@@ -266,6 +266,7 @@ SBR_INLINE SBR_T SBR(total)(const int kind, const SBR_T *a, const SBR_T *b, SBR_
     enum { NODE = 16 * SBP_CHUNK };
     SBR_T sums[16], nodes[48];
     int64_t depth = 0, made = 0;
+    nodes[0] = kind == SBP_PRODUCT;
     for (int64_t from = 0; from < n; from += NODE) {
         const int64_t take = n - from < NODE ? n - from : NODE, full = take / SBP_CHUNK, rest = take % SBP_CHUNK;
         sbp_chunks c = {kind, a + from, b + from, &m, SBP_CHUNK, SBP_CHUNK, 0, full, SBP_CHUNK, NULL, NULL, sums};

@@ -9,16 +9,27 @@ import torch
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
+    activations,
+    arithmetic,
+    attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    roots,
+    softmax,
+    sums,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -28,16 +39,27 @@ if TYPE_CHECKING:
 
 _FAMILIES = (
     accumulation,
+    activations,
+    arithmetic,
+    attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    roots,
+    softmax,
+    sums,
 )
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 

@@ -67,7 +67,7 @@ SINGLE = _names(
     _prelu_kernel _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs
     adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide fmod frac hardtanh_backward
     heaviside leaky_relu leaky_relu_backward max_pool2d_with_indices max_pool3d_with_indices mul
-    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sqrt sub threshold
+    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sub threshold
     threshold_backward trunc upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """
 )
