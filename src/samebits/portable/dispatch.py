@@ -21,6 +21,7 @@ from samebits.portable.ops import (
     pooling,
     random,
     ranges,
+    scans,
     softmax,
     sums,
 )
@@ -44,6 +45,7 @@ _FAMILIES = (
     pooling,
     random,
     ranges,
+    scans,
     softmax,
     sums,
 )
