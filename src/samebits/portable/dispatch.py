@@ -28,6 +28,7 @@ from samebits.portable.ops import (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -58,6 +59,7 @@ _FAMILIES = (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
