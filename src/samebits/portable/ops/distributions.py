@@ -135,9 +135,8 @@ def _race(rows: Tensor, count: int, generator: Any) -> Tensor:
     """The indices that an exponential clock of rate `weight` each rings first, in order."""
     waits = torch.empty(rows.shape, dtype=rows.dtype)
     kernels.exponential_into(waits, next_key(generator), 1.0)
-    # A clock of rate 0 never rings: it has inf, which comes last. Bits of positive numbers are in their order.
-    times = (waits / rows).view(torch.int64 if rows.dtype == torch.float64 else torch.int32)
-    return times.argsort(dim=-1, stable=True)[:, :count].contiguous()
+    # A clock of rate 0 never rings: it has inf, which comes last.
+    return kernels.order(waits / rows)[:, :count].contiguous()
 
 
 def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:

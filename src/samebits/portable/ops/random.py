@@ -184,9 +184,7 @@ def randperm(n: int, *, generator: Any = None, **options: Any) -> Tensor:
         raise RuntimeError(f"n is too large for result tensor type: {n} for {out.dtype}")
     if not is_real(out):
         return out
-    # As unsigned numbers: their upper bit is turned over for a comparison of signed ones.
-    drawn = kernels.words64(next_key(generator), n).bitwise_xor_(torch.tensor(-(2**63)))
-    return out.copy_(drawn.argsort(stable=True))
+    return out.copy_(kernels.permutation(next_key(generator), n))
 
 
 def _int64(options: dict[str, Any]) -> dict[str, Any]:
