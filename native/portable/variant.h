@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "accumulate_kernel.h"
+#include "attention_kernel.h"
 #include "conv_kernel.h"
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
