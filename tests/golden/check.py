@@ -13,16 +13,17 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 GOLDEN = HERE / "portable.json"
 EXAMPLES = {
-    "example_line_fit": ("line_fit.py", "--seed", "3", "--steps", "200"),
+    "example_line_fit": ("line_fit.py", "--seed", "3"),
     "example_digits": ("digits.py", "--seed", "3", "--epochs", "1"),
-    "example_cifar10": ("cifar10.py", "--seed", "3", "--steps", "5"),
-    "example_char_gpt": ("char_gpt.py", "--seed", "3", "--steps", "5"),
+    "example_cifar10": ("cifar10.py", "--seed", "3", "--images", "80", "--augment"),
+    "example_char_gpt": ("char_gpt.py", "--seed", "3", "--steps", "4"),
 }
 
 
@@ -65,7 +66,24 @@ def digests_under(setting: dict[str, str]) -> dict[str, str]:
     if printed.returncode:
         raise SystemExit(f"{_words(setting)}: {printed.stderr.strip()[-600:]}")
     found: dict[str, str] = json.loads(printed.stdout)["digests"]
-    return found
+    return found | {name: _example(words, environment) for name, words in EXAMPLES.items()}
+
+
+def _example(words: tuple[str, ...], environment: dict[str, str]) -> str:
+    """The digest of the weights that an example, run by the command line, leaves."""
+    import torch
+
+    from samebits import digest
+
+    script = str(HERE.parents[1] / "examples" / words[0])
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-m", "samebits", "run", "--portable", script, *words[1:], "--save", "w.pt"]
+        run = subprocess.run(
+            command, env=environment, cwd=folder, capture_output=True, text=True, check=False
+        )
+        if run.returncode:
+            raise SystemExit(f"{words[0]}: {run.stderr.strip()[-600:]}")
+        return str(digest(torch.load(Path(folder) / "w.pt")))
 
 
 def _words(setting: dict[str, str]) -> str:

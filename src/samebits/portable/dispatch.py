@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
@@ -14,10 +16,14 @@ from samebits.portable.ops import (
     convolutions,
     embedding,
     index_put,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    softmax,
+    sums,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -34,11 +40,17 @@ _FAMILIES = (
     convolutions,
     embedding,
     index_put,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
+    softmax,
+    sums,
 )
+
+_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -77,7 +89,9 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
+        if types and not _PLAIN.issuperset(
+            types
+        ):  # a class with a dispatch of its own says what it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
