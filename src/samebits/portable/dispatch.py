@@ -9,19 +9,25 @@ import torch
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
+    activations,
+    arithmetic,
     attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     normalization,
     optimizers,
     ordering,
     pooling,
     random,
     ranges,
+    roots,
     softmax,
     sums,
 )
@@ -33,24 +39,35 @@ if TYPE_CHECKING:
 
 _FAMILIES = (
     accumulation,
+    activations,
+    arithmetic,
     attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     normalization,
     optimizers,
     ordering,
     pooling,
     random,
     ranges,
+    roots,
     softmax,
     sums,
 )
 
 _PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+
+
+def families() -> tuple[Any, ...]:
+    """The modules of handlers, each with a `table()`."""
+    return _FAMILIES
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
