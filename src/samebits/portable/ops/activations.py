@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from samebits.portable.registry import Handler, Table
 
 
+_NOISE_LEAST = 1e-6
+
+
 def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
     """`aten::gelu`."""
     return pointwise(_gelu_kind(approximate), self)
@@ -122,6 +125,22 @@ def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> 
     )
 
 
+def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
+    grad_output: Tensor,
+    self: Tensor,
+    noise: Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    self_is_result: bool,
+) -> Tensor:
+    """`aten::rrelu_with_noise_backward`: the noise is the slopes that were drawn."""
+    if training and upper - lower > _NOISE_LEAST:
+        return torch.mul(noise, grad_output)
+    slope = (lower + upper) / 2
+    return torch.ops.aten.leaky_relu_backward(grad_output, self, slope, self_is_result)
+
+
 def _of_input(name: str) -> Handler:
     def forward(self: Tensor) -> Tensor:
         return pointwise(name, self)
@@ -158,4 +177,5 @@ def table() -> Table:
         "glu": glu,
         "glu_backward": glu_backward,
         "_prelu_kernel_backward": prelu_kernel_backward,
+        "rrelu_with_noise_backward": rrelu_with_noise_backward,
     }
