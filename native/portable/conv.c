@@ -140,12 +140,17 @@ static int64_t samples_together(const sbp_conv *c, int64_t pixels, int64_t most,
     return is_even && run * c->depth * c->channel_step * size <= CACHED ? run : 0;
 }
 
+/* The image can be read as it is. */
+static int is_whole(const sbp_conv *c) {
+    int same = c->is_direct && c->stride[2] == 1;
+    for (int dim = 0; dim < 3; dim++)
+        same &= c->before[dim] == 0 && c->padded[dim] == c->size[dim];
+    return same;
+}
+
 static int64_t run_padded(sbp_conv *c, const sbp_conv_steps *steps, int64_t size, int64_t work) {
     const int64_t channels = c->groups * c->depth, all = c->samples * channels * c->channel_step;
-    int is_whole = c->is_direct && c->stride[2] == 1;
-    for (int dim = 0; dim < 3; dim++)
-        is_whole &= c->before[dim] == 0 && c->padded[dim] == c->size[dim];
-    if (is_whole) {
+    if (is_whole(c)) {
         c->pixels = (char *)c->image;
     } else {
         c->pixels = malloc((size_t)((all + 2 * steps->lanes) * size));
@@ -169,7 +174,7 @@ static int64_t run_conv(sbp_conv *c, const sbp_conv_steps *steps, int64_t size) 
         c->is_direct &= c->class_[i].count[2] % steps->lanes == 0;
     }
     c->panels = up(c->rows, steps->most_rows);
-    c->run = samples_together(c, pixels, most, size);
+    c->run = is_whole(c) ? 0 : samples_together(c, pixels, most, size);
     c->blocks = up((c->run ? c->run : c->samples) * pixels, most);
     sbp_share_out(c->classes * c->groups * c->panels, least_parts(terms * steps->most_rows), steps->pack, c);
     if (c->run)
