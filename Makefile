@@ -2,6 +2,7 @@
 # make test      ruff, mypy and all tests (what CI runs)
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
+# make test-portable  golden digests of portable mode under every instruction set, 1 and 2 threads, other pins
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (half an hour on a quiet machine)
@@ -20,7 +21,7 @@ SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cos
 	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints)
 SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test test-slow lint bench twins bench-planted bench-resume test-gpu clean
+.PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -61,6 +62,9 @@ bench-resume: $(VENV)/.dev
 	$(PIP_INSTALL) --group grain
 	$(BIN)/python bench/resume.py
 	$(BIN)/python bench/kills.py
+
+test-portable: $(VENV)/.dev
+	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
 test-gpu: $(VENV)/.dev

@@ -1,40 +1,278 @@
 #include "gemm.h"
 
+#include <string.h>
+
 #include "isa.h"
 #include "portable.h"
+#include "scratch.h"
 #include "threads.h"
 
 SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 
-/* words: is_f64, a, b, c, m, n, k, a_row, a_column, b_row, b_column, c_row, batch, a_batch, b_batch, c_batch */
-typedef struct {
-    const int64_t *words;
-} gemm_job;
+/* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
+#define A_BYTES (256 << 10)
+#define B_BYTES (1 << 20)
+#define SLACK 64 /* elements that packing may write beyond its panels */
 
-static void gemm_share(void *context, int64_t from, int64_t to) {
-    const int64_t *w = ((gemm_job *)context)->words, rows = w[4], size = w[0] ? 8 : 4;
+static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* A part of one matrix of the batch, with what all its tiles have in common. */
+typedef struct {
+    const sbp_product *p;
+    const sbp_gemm_kernels *kernels;
+    sbp_operand a, b;
+    sbp_pack pack_a, pack_b;
+    const void *context_a, *context_b;
+    int64_t batch, m_from, m_to, n_from, n_to;
+    int64_t width_a, width_b; /* of panels */
+    char *packed_a, *packed_b;
+    int keeps_b, reads_b; /* packed columns serve several blocks of rows; columns are read where they are */
+} work;
+
+static const sbp_gemm_kernels *kernels_of(const sbp_product *p) { return p->is_f64 ? gemm_now()->f64 : gemm_now()->f32; }
+
+static char *c_at(const work *w, int64_t i, int64_t j) {
+    const sbp_product *p = w->p;
+    return (char *)p->c + w->kernels->size * (w->batch * p->c_batch + i * p->c_row + j * p->c_column);
+}
+
+static void copy_tile(int64_t size, int64_t rows, int64_t columns, char *to, int64_t to_row, int64_t to_column,
+                      const char *from, int64_t from_row, int64_t from_column) {
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t j = 0; j < columns; j++)
+            memcpy(to + size * (i * to_row + j * to_column), from + size * (i * from_row + j * from_column), 4),
+                size == 8 ? memcpy(to + 8 * (i * to_row + j * to_column) + 4,
+                                   from + 8 * (i * from_row + j * from_column) + 4, 4)
+                          : NULL;
+}
+
+static void do_chains(const work *w, sbp_tile tile, int64_t k, const char *a, const char *b, int64_t b_row, char *c,
+                      int64_t c_row, int first) {
+    const int64_t size = w->kernels->size;
+    for (; k > 0; k -= SBP_K_BLOCK, first = 0) {
+        tile(least(k, SBP_K_BLOCK), a, w->width_a, b, b_row, c, c_row, first);
+        a += size * SBP_K_BLOCK * w->width_a;
+        b += size * SBP_K_BLOCK * b_row;
+    }
+}
+
+/* Tiles at c's right edge, and all if its columns are not next to each other, are made beside it. */
+static void do_tile(const work *w, int64_t k, const char *a, const char *b, int64_t b_row, int64_t i, int64_t rows,
+                    int64_t j, int64_t columns, int first) {
+    const sbp_gemm_kernels *g = w->kernels;
+    const int64_t vectors = up(columns, g->lanes), row = vectors * g->lanes, c_row = w->p->c_row, c_column = w->p->c_column;
+    const sbp_tile tile = g->tiles[rows - 1][vectors - 1];
+    char *c = c_at(w, i, j);
+    if (row == columns && c_column == 1) {
+        do_chains(w, tile, k, a, b, b_row, c, c_row, first);
+        return;
+    }
+    char aside[SBP_MOST_ROWS * 32 * 8] __attribute__((aligned(64)));
+    if (!first)
+        copy_tile(g->size, rows, columns, aside, row, 1, c, c_row, c_column);
+    do_chains(w, tile, k, a, b, b_row, aside, row, first);
+    copy_tile(g->size, rows, columns, c, c_row, c_column, aside, row, 1);
+}
+
+/* One block of packed rows by the columns of one panel. */
+static void do_panel(const work *w, int64_t k, const char *b, int64_t b_row, int64_t m_from, int64_t m_to, int64_t j,
+                     int64_t columns, int first) {
+    const int64_t panel = w->kernels->size * w->width_a * k;
+    const char *a = w->packed_a;
+    for (int64_t i = m_from; i < m_to; i += w->width_a, a += panel)
+        do_tile(w, k, a, b, b_row, i, least(w->width_a, m_to - i), j, columns, first);
+}
+
+static void do_block(const work *w, int64_t k_from, int64_t k_to, int64_t m_from, int64_t m_to, int64_t n_from,
+                     int64_t n_to) {
+    const sbp_gemm_kernels *g = w->kernels;
+    const int64_t k = k_to - k_from;
+    w->pack_a(w->context_a, w->batch, k_from, k_to, m_from, m_to, w->width_a, w->packed_a);
+    char *b = w->packed_b;
+    for (int64_t j = n_from; j < n_to; j += w->width_b) {
+        const int64_t columns = least(w->width_b, n_to - j);
+        if (w->reads_b && columns % g->lanes == 0) {
+            const char *data =
+                (const char *)w->b.data + g->size * (w->batch * w->b.batch + k_from * w->b.k + j * w->b.line);
+            do_panel(w, k, data, w->b.k, m_from, m_to, j, columns, !k_from);
+            continue;
+        }
+        if (m_from == w->m_from) /* just before its first use: it is in the cache then */
+            w->pack_b(w->context_b, w->batch, k_from, k_to, j, j + columns, w->width_b, b);
+        do_panel(w, k, b, w->width_b, m_from, m_to, j, columns, !k_from);
+        if (w->keeps_b)
+            b += g->size * w->width_b * k;
+    }
+}
+
+static void zero(const work *w) {
+    for (int64_t i = w->m_from; i < w->m_to; i++)
+        for (int64_t j = w->n_from; j < w->n_to; j++)
+            memset(c_at(w, i, j), 0, (size_t)w->kernels->size);
+}
+
+static int has_epilogue(const sbp_product *p) { return p->epilogue.self || p->epilogue.alpha != 1; }
+
+static void do_work(const work *w, int64_t m_block, int64_t n_block) {
+    const sbp_product *p = w->p;
+    for (int64_t n = w->n_from; n < w->n_to; n += n_block) {
+        const int64_t n_to = least(n + n_block, w->n_to);
+        for (int64_t k = 0; k < p->k; k += SBP_K_PANEL)
+            for (int64_t m = w->m_from; m < w->m_to; m += m_block)
+                do_block(w, k, least(k + SBP_K_PANEL, p->k), m, least(m + m_block, w->m_to), n, n_to);
+    }
+    if (!p->k)
+        zero(w);
+    if (has_epilogue(p))
+        w->kernels->finish(p, w->batch, w->m_from, w->m_to, w->n_from, w->n_to);
+}
+
+int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64_t m_to, int64_t n_from, int64_t n_to) {
+    const sbp_gemm_kernels *g = kernels_of(p);
+    const int64_t m = m_to - m_from, n = n_to - n_from, k = least(p->k, SBP_K_PANEL);
+    if (m <= 0 || n <= 0)
+        return 0;
+    work w = {p, g, p->a, p->b, p->a.pack, p->b.pack, p->a.context, p->b.context, batch, m_from, m_to, n_from, n_to};
+    if (!w.pack_a)
+        w.pack_a = g->pack, w.context_a = &w.a;
+    if (!w.pack_b)
+        w.pack_b = g->pack, w.context_b = &w.b, w.reads_b = p->b.line == 1 && m <= 2 * g->rows;
+    w.width_a = up(m, up(m, g->rows)); /* tiles of about the same height */
+    w.width_b = g->lanes * least(g->vectors, up(n, g->lanes));
+    const int64_t row_bytes = w.width_a * k * g->size;
+    const int64_t m_block = w.width_a * (row_bytes ? 1 + A_BYTES / row_bytes : up(m, w.width_a));
+    w.keeps_b = m > m_block;
+    const int64_t n_block = w.keeps_b ? w.width_b * (1 + B_BYTES / (w.width_b * k * g->size)) : n;
+    const int64_t kept_b = w.keeps_b ? w.width_b * up(least(n, n_block), w.width_b) : w.width_b;
+    w.packed_a = sbp_scratch(SBP_SCRATCH_A, (size_t)(g->size * (w.width_a * up(least(m, m_block), w.width_a) * k + SLACK)));
+    w.packed_b = sbp_scratch(SBP_SCRATCH_B, (size_t)(g->size * (kept_b * k + SLACK)));
+    if (!w.packed_a || !w.packed_b)
+        return SBP_NO_MEMORY;
+    do_work(&w, m_block, n_block);
+    return 0;
+}
+
+/* ---- On several threads ---- */
+
+#define WORTH_A_THREAD 200000 /* multiplications */
+
+typedef struct {
+    const sbp_product *p;
+    int64_t m_parts, n_parts;
+    int failed;
+} shares;
+
+/* Bounds of part i of `parts` of n, at multiples of `step`. */
+static int64_t bound(int64_t i, int64_t parts, int64_t n, int64_t step) { return least(up(n, step) * i / parts * step, n); }
+
+static void do_shares(void *context, int64_t from, int64_t to) {
+    shares *s = context;
+    const sbp_product *p = s->p;
+    const sbp_gemm_kernels *g = kernels_of(p);
+    const int64_t columns = g->lanes * g->vectors;
+    for (; from < to; from++) {
+        const int64_t n = from % s->n_parts, m = from / s->n_parts % s->m_parts;
+        if (sbp_multiply_part(p, from / s->n_parts / s->m_parts, bound(m, s->m_parts, p->m, g->rows),
+                              bound(m + 1, s->m_parts, p->m, g->rows), bound(n, s->n_parts, p->n, columns),
+                              bound(n + 1, s->n_parts, p->n, columns)))
+            __atomic_store_n(&s->failed, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Cuts each matrix so that every thread has one, with as little packing as possible: each part packs its own. */
+static void cut(shares *s, int64_t pieces) {
+    const sbp_gemm_kernels *g = kernels_of(s->p);
+    const int64_t rows = up(s->p->m, g->rows), columns = up(s->p->n, g->lanes * g->vectors);
+    int64_t best = INT64_MAX;
+    for (int64_t m = 1; m <= pieces; m++) {
+        const int64_t n = up(pieces, m);
+        if (m > rows || n > columns)
+            continue;
+        const int64_t longest = up(rows, m) * up(columns, n) * 16, packing = up(rows, m) + 2 * up(columns, n);
+        if (longest + packing < best) {
+            best = longest + packing;
+            s->m_parts = m;
+            s->n_parts = n;
+        }
+    }
+}
+
+static int multiply_tiles(const sbp_product *p) {
+    const int64_t threads = sbp_threads(), work = p->batches * p->m * p->n * (p->k + 1);
+    shares s = {p, 1, 1, 0};
+    if (threads > 1 && work >= 2 * WORTH_A_THREAD && p->batches % threads)
+        cut(&s, up(least(threads, work / WORTH_A_THREAD), p->batches));
+    const int64_t parts = p->batches * s.m_parts * s.n_parts;
+    sbp_share_out(parts, 1 + parts * WORTH_A_THREAD / (work + 1), do_shares, &s);
+    return s.failed ? SBP_NO_MEMORY : 0;
+}
+
+/* ---- A matrix by a vector ---- */
+
+typedef struct {
+    const sbp_product *p;
+    sbp_operand matrix, vector;
+    int64_t count, out;
+    int by_rows, failed;
+} gemv_work;
+
+static void do_vector(gemv_work *w, int64_t batch, int64_t from, int64_t to) {
+    const sbp_product *p = w->p;
+    const sbp_gemm_kernels *g = kernels_of(p);
+    const char *x = (const char *)w->vector.data + g->size * batch * w->vector.batch;
+    if (w->vector.k != 1 && p->k > 1) {
+        char *packed = sbp_scratch(SBP_SCRATCH_VECTOR, (size_t)(p->k * g->size));
+        if (!packed) {
+            __atomic_store_n(&w->failed, 1, __ATOMIC_RELAXED);
+            return;
+        }
+        copy_tile(g->size, 1, p->k, packed, 0, 1, x, 0, w->vector.k);
+        x = packed;
+    }
+    g->gemv(to - from, p->k, (const char *)w->matrix.data + g->size * (batch * w->matrix.batch + from * w->matrix.line),
+            w->matrix.line, w->matrix.k, x, (char *)p->c + g->size * (batch * p->c_batch + from * w->out), w->out);
+    if (has_epilogue(p))
+        w->by_rows ? g->finish(p, batch, from, to, 0, 1) : g->finish(p, batch, 0, 1, from, to);
+}
+
+static void do_vectors(void *context, int64_t from, int64_t to) {
+    gemv_work *w = context;
     while (from < to) {
-        const int64_t batch = from / rows, row = from % rows;
-        const int64_t end = (batch + 1) * rows < to ? (batch + 1) * rows : to;
-        const sbp_gemm g = {(const char *)w[1] + size * (batch * w[13] + row * w[7]),
-                            (const char *)w[2] + size * batch * w[14],
-                            (char *)w[3] + size * (batch * w[15] + row * w[11]),
-                            end - from,
-                            w[5],
-                            w[6],
-                            w[7],
-                            w[8],
-                            w[9],
-                            w[10],
-                            w[11]};
-        (w[0] ? gemm_now()->f64 : gemm_now()->f32)(&g);
+        const int64_t batch = from / w->count, end = least((batch + 1) * w->count, to);
+        do_vector(w, batch, from - batch * w->count, end - batch * w->count);
         from = end;
     }
 }
 
-SBP_API int64_t samebits_portable_gemm(const int64_t *words, const double *scalars) {
-    gemm_job job = {words};
-    (void)scalars;
-    sbp_share_out(words[4] * words[12], 1 + 65536 / (1 + words[5] * words[6]), gemm_share, &job);
-    return 0;
+static int multiply_vector(const sbp_product *p, int by_rows) {
+    gemv_work w = {p, by_rows ? p->a : p->b, by_rows ? p->b : p->a, by_rows ? p->m : p->n,
+                   by_rows ? p->c_row : p->c_column, by_rows, 0};
+    sbp_share_out(p->batches * w.count, 16 + WORTH_A_THREAD / (p->k + 1), do_vectors, &w);
+    return w.failed ? SBP_NO_MEMORY : 0;
+}
+
+static int is_matrix(const sbp_operand *o) { return !o->pack && (o->line == 1 || o->k == 1); }
+
+int sbp_multiply(const sbp_product *p) {
+    if (p->batches <= 0 || p->m <= 0 || p->n <= 0)
+        return 0;
+    if (p->n == 1 && is_matrix(&p->a) && !p->b.pack)
+        return multiply_vector(p, 1);
+    if (p->m == 1 && is_matrix(&p->b) && !p->a.pack)
+        return multiply_vector(p, 0);
+    return multiply_tiles(p);
+}
+
+/* words: is_f64, batches, m, n, k; a, its strides of row, column, batch; b, its strides; c, its strides; self or 0, its
+ * strides. scalars: alpha, beta. */
+SBP_API int64_t samebits_portable_gemm(const int64_t *w, const double *scalars) {
+    const sbp_product p = {
+        .is_f64 = w[0], .batches = w[1], .m = w[2], .n = w[3], .k = w[4],
+        .a = {.data = (const void *)w[5], .line = w[6], .k = w[7], .batch = w[8]},
+        .b = {.data = (const void *)w[9], .k = w[10], .line = w[11], .batch = w[12]},
+        .c = (void *)w[13], .c_row = w[14], .c_column = w[15], .c_batch = w[16],
+        .epilogue = {scalars[0], scalars[1], (const void *)w[17], w[18], w[19], w[20]},
+    };
+    return sbp_multiply(&p);
 }

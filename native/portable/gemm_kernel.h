@@ -1,23 +1,32 @@
 #include "gemm.h"
+#include "simd.h"
 
-#define SBP_NAIVE_GEMM(name, type, fma_of)                                                                            \
-    static void SBP(name)(const sbp_gemm *g) {                                                                        \
-        const type *a = g->a, *b = g->b;                                                                              \
-        for (int64_t i = 0; i < g->m; i++)                                                                            \
-            for (int64_t j = 0; j < g->n; j++) {                                                                      \
-                type total = 0;                                                                                       \
-                for (int64_t from = 0; from < g->k; from += SBP_K_BLOCK) {                                            \
-                    const int64_t to = from + SBP_K_BLOCK < g->k ? from + SBP_K_BLOCK : g->k;                         \
-                    type chain = 0;                                                                                   \
-                    for (int64_t k = from; k < to; k++)                                                               \
-                        chain = fma_of(a[i * g->a_row + k * g->a_column], b[k * g->b_row + j * g->b_column], chain);  \
-                    total += chain;                                                                                   \
-                }                                                                                                     \
-                ((type *)g->c)[i * g->c_row + j] = total;                                                             \
-            }                                                                                                         \
-    }
+#if defined(SBP_IS_AVX512)
+#define ROWS 14
+#define VECTORS 2
+#elif defined(SBP_IS_AVX2)
+#define ROWS 6
+#define VECTORS 2
+#elif defined(SBP_IS_NEON)
+#define ROWS 8
+#define VECTORS 3
+#else
+#define ROWS 4
+#define VECTORS 3
+#endif
 
-SBP_NAIVE_GEMM(gemm_f32, float, fmaf)
-SBP_NAIVE_GEMM(gemm_f64, double, fma)
+#define T float
+#define V vf32
+#include "gemm_micro.h"
+static const sbp_gemm_kernels gemm_of_float = GEMM_KERNELS;
+#undef T
+#undef V
 
-const sbp_gemm_table SBP(gemm) = {SBP(gemm_f32), SBP(gemm_f64)};
+#define T double
+#define V vf64
+#include "gemm_micro.h"
+static const sbp_gemm_kernels gemm_of_double = GEMM_KERNELS;
+#undef T
+#undef V
+
+const sbp_gemm_table SBP(gemm) = {&gemm_of_float, &gemm_of_double};

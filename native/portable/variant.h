@@ -4,5 +4,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "accumulate_kernel.h"
+#include "activation_kernel.h"
 #include "conv_kernel.h"
+#include "elementwise_kernel.h"
 #include "gemm_kernel.h"
+#include "norm_kernel.h"
+#include "optimizer_kernel.h"
+#include "random_kernel.h"
+#include "reduce_kernel.h"
+#include "root_kernel.h"
+#include "softmax_kernel.h"
+#include "window_kernel.h"

@@ -2,6 +2,7 @@
 
 Proof: `digest`, `record`, `compare`. Control: `deterministic`, `seed_all`, `stream`, `isolated`, `reseeded`,
 `register_generator`, `save_rng_states`, `restore_rng_states`. Resuming: `DataLoader`, `data`, `checkpoint`.
+The same bits on any machine: `portable`.
 Errors: `SamebitsError`, `SamebitsWarning`.
 `import samebits` is light: torch is imported by the first of them that needs it.
 """
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
-    from samebits import checkpoint, data
+    from samebits import checkpoint, data, portable
     from samebits.comparison import compare_records as compare
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
@@ -50,6 +51,7 @@ __all__ = [
     "deterministic",
     "digest",
     "isolated",
+    "portable",
     "record",
     "register_generator",
     "reseeded",
@@ -62,7 +64,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used."""
-    if name in ("checkpoint", "data", "digest"):  # packages; the last can be called
+    if name in ("checkpoint", "data", "digest", "portable"):  # packages; the last two can be called
         return import_module(f"samebits.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -68,6 +68,11 @@ def n_yielded(iterator: Any) -> int:
     return count
 
 
+def worker_processes(iterator: Any) -> frozenset[int]:
+    """Numbers of the processes of an iterator's workers; none without the attribute."""
+    return frozenset(worker.pid for worker in getattr(iterator, "_workers", ()))
+
+
 LOADER_FETCH = "fetch"
 
 

@@ -12,7 +12,7 @@ from cli_support import samebits, write
 from samebits.recording.store import RecordReader
 
 SCRIPT = """
-    import os, sys
+    import os, sys, time
     import numpy as np
     import torch
     import torch.utils.data as data
@@ -23,6 +23,7 @@ SCRIPT = """
 
         def __getitem__(self, index):
             np.random.rand()
+            time.sleep(SLEEP if index == 0 else 0)  # the batch of the other worker arrives first
             return index, int.from_bytes(os.urandom(3), "little")  # drawn
 
     class Stream(data.IterableDataset):
@@ -58,15 +59,10 @@ def digest(number):
     return hashlib.blake2b(number.to_bytes(3, "little"), digest_size=16).digest()
 
 
-@pytest.mark.parametrize("name", LOADERS)
-def test_draws_of_workers_come_before_the_batch_that_they_went_into(tmp_path, name):
-    kind, options, left = LOADERS[name]
-    write(tmp_path, "train.py", SCRIPT, KIND=kind, OPTIONS=options, LEFT=left)
-    result = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
-    assert result.returncode == 0, result.stderr
-    printed = [[digest(int(word)) for word in line.split()] for line in result.stdout.splitlines()]
+def drawn_before_each_batch(path):
+    """The digests of what workers drew, by the batch that follows."""
     found, waiting = [], []
-    with RecordReader(tmp_path / "a.sbr") as record:
+    with RecordReader(path) as record:
         for event in record.events(("batch", "draw")):
             if event.kind == "batch":
                 found.append(waiting)
@@ -75,17 +71,47 @@ def test_draws_of_workers_come_before_the_batch_that_they_went_into(tmp_path, na
                 assert event.thread.startswith("worker ")
                 assert event.site.function.endswith(("__getitem__", "__iter__"))
                 waiting += event.digests
-    assert found == printed
     assert not waiting
+    return found
+
+
+@pytest.mark.parametrize("name", LOADERS)
+def test_draws_of_workers_come_before_the_batch_that_they_went_into(tmp_path, name):
+    kind, options, left = LOADERS[name]
+    write(tmp_path, "train.py", SCRIPT, KIND=kind, OPTIONS=options, LEFT=left, SLEEP=0)
+    result = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    printed = [[digest(int(word)) for word in line.split()] for line in result.stdout.splitlines()]
+    assert drawn_before_each_batch(tmp_path / "a.sbr") == printed
     assert len(printed) == (6 if left else 8)
 
 
 def test_a_recording_that_ends_while_workers_go_on_leaves_plain_batches(tmp_path):
     script = SCRIPT.replace("for epoch in range(2):", ENDED).replace("if LEFT and epoch == 0", "if True")
     write(tmp_path, "train.py", script.replace("break", "context.__exit__(None, None, None)"),
-          KIND="Rows", OPTIONS="prefetch_factor=2")  # fmt: skip
+          KIND="Rows", OPTIONS="prefetch_factor=2", SLEEP=0)  # fmt: skip
     result = subprocess.run(
         [sys.executable, "train.py"], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stderr
     assert [len(line.split()) for line in result.stdout.splitlines()] == [2, 2, 2, 2]
+
+
+def test_two_loaders_that_share_a_seed_are_told_apart(tmp_path):
+    script = (
+        SCRIPT.partition("        loader =")[0]
+        + """
+        def loader():
+            seeded = torch.Generator().manual_seed(1)
+            return data.DataLoader(rows, batch_size=2, num_workers=2, generator=seeded)
+        for one, two in zip(loader(), loader()):
+            print(*one[1].tolist(), flush=True)
+            print(*two[1].tolist(), flush=True)
+"""
+    )
+    write(tmp_path, "train.py", script, KIND="Rows", SLEEP=1)
+    result = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    printed = [[digest(int(word)) for word in line.split()] for line in result.stdout.splitlines()]
+    assert len(printed) == 8
+    assert drawn_before_each_batch(tmp_path / "a.sbr") == printed

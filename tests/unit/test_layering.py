@@ -15,6 +15,7 @@ import pytest
 SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = (
     "errors",
+    "late",
     "torch_private",
     "torch_private_state",
     "torch_schema",
@@ -25,6 +26,7 @@ ROOMS = (
     "determinism",
     "data",
     "checkpoint",
+    "portable",
     "recording",
     "comparison",
     "diagnosis",

@@ -5,8 +5,9 @@ Importing the package does not import torch; its names do, when they are first u
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from samebits.late import late_names
 
 if TYPE_CHECKING:
     from samebits.checkpoint.folder import CheckpointFolder
@@ -24,10 +25,4 @@ _HOMES = {
     "save_sharded": "sharded",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = late_names(__name__, _HOMES)

@@ -108,12 +108,9 @@ def meta_misfit(target: Any, where: str) -> str:
 
     Torch leaves them so, with a warning. A class with a `load_state_dict` of its own may do otherwise.
     """
-    own = (
-        type(target).load_state_dict is torch.nn.Module.load_state_dict
-        if kind_of(target) == "module"
-        else False
-    )
-    held = target.state_dict() if own else {}
+    is_module = kind_of(target) == "module"
+    loads_as_torch = is_module and type(target).load_state_dict is torch.nn.Module.load_state_dict
+    held = target.state_dict() if loads_as_torch else {}
     empty = [
         f"{where}.{name}" for name, value in held.items() if isinstance(value, torch.Tensor) and value.is_meta
     ]

@@ -16,6 +16,9 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from samebits.cli.script_parser import ScriptParser
 
+# The script seeds itself, and no switch is touched.
+_ONLY_PORTABLE = Control(all_switches=False, on_drift="ignore", workers=False, portable=True)
+
 
 def add_control_options(parser: ScriptParser) -> None:
     """`--seed` and what belongs to it."""
@@ -28,6 +31,11 @@ def add_control_options(parser: ScriptParser) -> None:
     )
     group.add_argument(
         "--deterministic", action="store_true", help="set the switches only; the script seeds itself"
+    )
+    group.add_argument(
+        "--portable",
+        action="store_true",
+        help="the same bits on any thread count, instruction set and torch release (CPU; docs/portable.md)",
     )
     group.add_argument(
         "--set",
@@ -79,7 +87,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
         if idle:
             message = f"{idle[0]} was given without control; give --seed N or --deterministic too"
             raise SamebitsError(message, slug="usage")
-        return None
+        return _ONLY_PORTABLE if options.portable else None
     _refuse_contradictions(options)
     seeding = {
         "--per-rank-seeds": options.per_rank_seeds,
@@ -96,6 +104,7 @@ def control_of(options: argparse.Namespace) -> Control | None:
         on_drift=options.on_drift or "warn",
         reseed=options.reseed,
         keyed_samples=options.keyed_samples,
+        portable=options.portable,
     )
 
 

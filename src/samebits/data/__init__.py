@@ -5,8 +5,9 @@ Importing the package imports neither torch nor numpy; its names do, when they a
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from samebits.late import late_names
 
 if TYPE_CHECKING:
     from samebits.data.lengths import BatchByLength
@@ -27,10 +28,4 @@ _HOMES = {
     "Weighted": "weighted",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Import a public name when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    return globals()[name]
+__getattr__ = late_names(__name__, _HOMES)

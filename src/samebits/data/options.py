@@ -213,7 +213,7 @@ def _no_order(name: str, value: Any, reason: str = "its order may depend on earl
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     message = (
         f"the {name} is of type {kind}: {reason}; expected an order that follows from (seed, epoch, "
-        "position): one of samebits.data.samplers, indices, or shuffle=True"
+        "position): one of samebits.data, indices, or shuffle=True"
     )
     return SamebitsError(message, slug="sampler")
 

@@ -27,6 +27,7 @@ class Control:
             libraries; None is all. For pins (docs/pins.md), with `workers=False`.
         pins: names of pins that replace something inside the process (`determinism.pins`).
         keyed_samples: what is drawn while a sample is loaded follows from the sample, not from the worker.
+        portable: every op has its portable values (`samebits.portable`); who runs the script sees to that.
     """
 
     seed: int | None = None
@@ -40,6 +41,7 @@ class Control:
     sources: tuple[str, ...] | None = None
     pins: tuple[str, ...] = ()
     keyed_samples: bool = False
+    portable: bool = False
 
     def seeds(self, source: str) -> bool:
         """Whether the RNG source of that name is to be seeded, if there is a seed."""

@@ -6,10 +6,9 @@ Importing it does not import torch; its names do, when they are first used.
 
 from __future__ import annotations
 
-import importlib
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from samebits.late import late_names, make_callable
 
 if TYPE_CHECKING:
     from samebits.digest.plan import DigestPlan
@@ -47,22 +46,5 @@ _HOMES = {
     "storage_addresses": "tensors",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    globals()[name] = value  # the next look-up finds it without this function
-    return value
-
-
-class _CallablePackage(ModuleType):
-    """`samebits.digest` is both this package and the function of that name."""
-
-    def __call__(self, obj: Any) -> Digest:
-        """The digest of a value: see `samebits.digest.values.digest`."""
-        digest_value: Digest = self.digest(obj)
-        return digest_value
-
-
-sys.modules[__name__].__class__ = _CallablePackage
+__getattr__ = late_names(__name__, _HOMES)
+make_callable(__name__, "digest")  # `samebits.digest` is both this package and the function of that name

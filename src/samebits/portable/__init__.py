@@ -1,1 +1,29 @@
-"""Portable mode: the same bits on any thread count, instruction set and torch release."""
+"""Portable mode: the same bits on any thread count, instruction set and torch release (docs/portable.md).
+
+The package can be called: `with samebits.portable():` is `with samebits.portable.portable():`.
+Importing it does not import torch; its names do, when they are first used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.late import late_names, make_callable
+
+if TYPE_CHECKING:
+    from samebits.portable.context import portable
+    from samebits.portable.coverage import Coverage, covered_ops, is_covered
+    from samebits.portable.version import NUMERICS_VERSION
+
+__all__ = ["NUMERICS_VERSION", "Coverage", "covered_ops", "is_covered", "portable"]
+
+_HOMES = {
+    "Coverage": "coverage",
+    "NUMERICS_VERSION": "version",
+    "covered_ops": "coverage",
+    "is_covered": "coverage",
+    "portable": "context",
+}
+
+__getattr__ = late_names(__name__, _HOMES)
+make_callable(__name__, "portable")  # `samebits.portable` is both this package and the function of that name

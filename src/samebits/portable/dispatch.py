@@ -1,76 +1,112 @@
-"""The dispatch mode: every op below autograd goes to a portable kernel, to torch if proven exact, or is refused."""
+"""The dispatch mode: every op goes to a portable kernel, to torch if proven exact, or is refused."""
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from samebits.portable.audit import AuditMode, audit_asked
+from samebits.portable.ops import (
+    accumulation,
+    activations,
+    arithmetic,
+    attention,
+    choices,
+    class_losses,
+    contractions,
+    conversions,
+    convolutions,
+    distributions,
+    embedding,
+    index_put,
+    losses,
+    normalization,
+    optimizers,
+    ordering,
+    pooling,
+    random,
+    ranges,
+    roots,
+    softmax,
+    sums,
+)
+from samebits.portable.plans import plan_of
+from samebits.torch_private import dispatch_mode_class
 
-from samebits.errors import SamebitsError
-from samebits.portable.exact import EXACT, MOVES
-from samebits.portable.ops import contractions, convolutions
-from samebits.portable.registry import LOW_PRECISION, Handler, merge, resolve
+if TYPE_CHECKING:
+    from samebits.portable.plans import Plan
 
-_FAMILIES = (contractions, convolutions)
+_FAMILIES = (
+    accumulation,
+    activations,
+    arithmetic,
+    attention,
+    choices,
+    class_losses,
+    contractions,
+    conversions,
+    convolutions,
+    distributions,
+    embedding,
+    index_put,
+    losses,
+    normalization,
+    optimizers,
+    ordering,
+    pooling,
+    random,
+    ranges,
+    roots,
+    softmax,
+    sums,
+)
 
 
-@functools.cache
-def _handlers() -> dict[Any, Handler]:
-    """What stands for each op; made at the first use, when torch is there."""
-    return {op: _with_upcast(handler) for op, handler in resolve(merge(f.table() for f in _FAMILIES)).items()}
+def families() -> tuple[Any, ...]:
+    """The modules of handlers, each with a `table()`."""
+    return _FAMILIES
 
 
-class PortableMode(TorchDispatchMode):
+class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
+
+    supports_higher_order_operators = True  # to be refused by name
+
+    def __init__(self) -> None:
+        super().__init__()
+        # By id, because the hash of an OpOverload is Python code; the ops are kept with their plans.
+        self._plans: dict[int, tuple[Plan, Any]] = {}
+        self._audits: list[AuditMode | None] = []
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True wraps each call to keep the compiler out, which costs time; nothing compiles here.
+        return False
+
+    def __enter__(self) -> PortableMode:  # noqa: PYI034 - typing.Self is new in Python 3.11
+        """Enter; with the audit outside where the environment asks for it."""
+        audit = AuditMode() if not self._audits and audit_asked() else None
+        if audit is not None:
+            audit.__enter__()
+        self._audits.append(audit)
+        super().__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        """Leave."""
+        super().__exit__(*error)
+        audit = self._audits.pop()
+        if audit is not None:
+            audit.__exit__(*error)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        kwargs = kwargs or {}
-        handler = _handlers().get(func)
-        if handler is not None:
-            return handler(*args, **kwargs)
-        name = func._schema.name.partition("::")[2]
-        if name in MOVES or name in EXACT:
-            return func(*args, **kwargs)
-        if func._can_decompose():
-            with self:
-                return func.decompose(*args, **kwargs)
-        raise SamebitsError(
-            f"{func} has no portable kernel and is not known to be exact: "
-            "use another op there, or run without portable mode",
-            slug="portable-op",
-        )
-
-
-def _with_upcast(handler: Handler) -> Handler:
-    """float16 and bfloat16 inputs are computed in float32 and rounded once."""
-
-    @functools.wraps(handler)
-    def handle(*args: Any, **kwargs: Any) -> Any:
-        low = _lowest(args)
-        if low is None:
-            return handler(*args, **kwargs)
-        up = _mapped(args, lambda tensor: tensor.float() if tensor.dtype in LOW_PRECISION else tensor)
-        return _mapped(handler(*up, **kwargs), lambda out: out.to(low) if out.dtype == torch.float32 else out)
-
-    return handle
-
-
-def _lowest(args: tuple[Any, ...]) -> torch.dtype | None:
-    for value in args:
-        if isinstance(value, torch.Tensor) and value.dtype in LOW_PRECISION:
-            return value.dtype
-    return None
-
-
-def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
-    if isinstance(value, torch.Tensor):
-        return change(value)
-    if isinstance(value, tuple | list):
-        return type(value)(_mapped(item, change) for item in value)
-    return value
+        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
+            return NotImplemented
+        try:
+            plan = self._plans[id(func)][0]
+        except KeyError:
+            plan = plan_of(func, self, _FAMILIES)
+            self._plans[id(func)] = plan, func
+        return plan(args, kwargs or {})

@@ -1,8 +1,8 @@
 """Which function stands for which op of torch.
 
-A family of ops gives a table: name of the op (`mm`, or `mm.dtype` for an overload that is not the default) to a
-function with the parameters of its schema. Made from that here: the in-place op (`mm_`), the one with `out`,
-and what happens to float16 and bfloat16.
+A family of ops gives a table: name of the op (`mm`, or `mm.dtype` for an overload that is not the default)
+to a function with the parameters of its schema. Made from that here: the in-place op (`mm_`), the one with
+`out`, and what happens to float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -16,6 +16,18 @@ import torch
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+_OWN_ROUNDING = "samebits_own_rounding"
+
+
+def rounds_itself(handler: Handler) -> Handler:
+    """Mark a handler that takes float16 and bfloat16 as they are, and rounds its results itself."""
+    setattr(handler, _OWN_ROUNDING, True)
+    return handler
+
+
+def is_rounding_itself(handler: Handler) -> bool:
+    """Whether `rounds_itself` marks it."""
+    return getattr(handler, _OWN_ROUNDING, False)
 
 
 def resolve(table: Table) -> dict[Any, Handler]:
@@ -33,6 +45,17 @@ def resolve(table: Table) -> dict[Any, Handler]:
         for op, derived in _variants(name, handler):
             found.setdefault(op, derived)
     return found
+
+
+def keeps_dtypes(handler: Handler) -> Handler:
+    """Mark a handler that sees float16 and bfloat16 tensors as they are, and rounds to them by itself."""
+
+    @functools.wraps(handler)
+    def handle(*args: Any, **kwargs: Any) -> Any:
+        return handler(*args, **kwargs)
+
+    handle.keeps_dtypes = True  # type: ignore[attr-defined]
+    return handle
 
 
 def merge(tables: Iterable[Table]) -> Table:

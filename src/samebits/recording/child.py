@@ -8,8 +8,10 @@ import contextlib
 import os
 import sys
 import time
+from typing import Any
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.portable.run import PortableRun
 from samebits.recording.clock import StepClock
 from samebits.recording.controlled import ControlledRun
 from samebits.recording.overlay import Overlay
@@ -42,7 +44,7 @@ def main(arguments: list[str]) -> int:
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
-    controlled = _begin(session, settings)
+    controlled, portable = _begin(session, settings)
     overlay = Overlay(settings.overlay)
     overlay.install()
     results: list[RunResult] = []
@@ -52,7 +54,10 @@ def main(arguments: list[str]) -> int:
     def close() -> None:
         if os.getpid() == process and not closed:  # not in a child that the script forked
             closed.append(True)
-            session.finish(_ending(results), controlled.facts() if controlled else None)
+            facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
+            session.finish(_ending(results), facts)
+            if portable is not None:
+                portable.stop()
             if controlled is not None:
                 controlled.stop()
 
@@ -75,7 +80,9 @@ def main(arguments: list[str]) -> int:
     return results[0].exit_status
 
 
-def _begin(session: RecordingSession | StepClock, settings: RecordingSettings) -> ControlledRun | None:
+def _begin(
+    session: RecordingSession | StepClock, settings: RecordingSettings
+) -> tuple[ControlledRun | None, PortableRun | None]:
     """Put recording and control in place, in the order in which they are to be called."""
     session.start()
     control = settings.control
@@ -88,7 +95,14 @@ def _begin(session: RecordingSession | StepClock, settings: RecordingSettings) -
         controlled.start()  # after the session: of two watchers of an import the later one is called first
     if isinstance(session, RecordingSession):
         session.watch_draws()  # after what pins replaced, so that what they give is what is recorded
-    return controlled
+    portable = PortableRun() if control is not None and control.portable else None
+    if portable is not None:
+        portable.start()  # last, so that the recorder's modes are entered later and see the script's ops
+    return controlled, portable
+
+
+def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
+    return {} if portable is None else {"portable_run": portable.facts()}
 
 
 def _end_after_grace(status: int) -> None:

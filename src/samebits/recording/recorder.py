@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-import os
 import struct
 import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.hooks.forks import at_fork
 from samebits.recording.events import DRAWN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
@@ -95,7 +95,7 @@ class Recorder:
     def start(self) -> None:
         """Begin to record in this process, and only in this one."""
         self.active = True
-        os.register_at_fork(after_in_child=self._forked)
+        at_fork(in_child=self._forked)
 
     def stop(self, *, early: bool = False) -> None:
         """Record nothing from now on.

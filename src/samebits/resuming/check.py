@@ -96,9 +96,8 @@ def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
         late = [after for after in request.kill_after if after >= steps]
         if late:
             message = (
-                f"--kill-at {late[0]}: the whole run made {steps} optimizer steps; expected 1 to"
-                f" {steps - 1}, so"
-                " that there is a step after the kill"
+                f"--kill-at {late[0]}: the whole run made {steps} optimizer steps; expected 1 to "
+                f"{steps - 1}, so that there is a step after the kill"
             )
             raise SamebitsError(message, slug="resume-kill-late")
         return tuple(sorted(set(request.kill_after)))

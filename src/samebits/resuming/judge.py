@@ -154,9 +154,8 @@ def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None
     if theirs >= ours:
         return None
     text = (
-        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, where the"
-        " whole run made"
-        f" {ours}: the gradients accumulated before are lost"
+        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, "
+        f"where the whole run made {ours}: the gradients accumulated before are lost"
     )
     return Omission("gradients", text)
 
@@ -198,10 +197,9 @@ def _nowhere(kill: Kill, first: Before) -> Kill:
 
 def _too_far(kill: Kill, step: int) -> Kill:
     reason = (
-        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a"
-        " checkpoint of"
-        " another run, outside the working folder; give the script a place in `{run}` (see"
-        " docs/resume-check.md)"
+        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint "
+        "of another run, outside the working folder; give the script a place in `{run}` "
+        "(see docs/resume-check.md)"
     )
     return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
 

@@ -2,12 +2,14 @@
 
 import multiprocessing
 import os
+import random
 import resource
 import signal
 import subprocess
 import sys
 import threading
 
+import numpy as np
 import pytest
 import torch
 
@@ -44,7 +46,9 @@ def test_the_file_is_flushed_before_it_is_renamed(tmp_path, monkeypatch):
 
 def test_nothing_is_drawn_for_its_name(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "urandom", None)
+    before = random.getstate(), np.random.get_state()[2], torch.get_rng_state().tolist()
     save(tmp_path / "c", value=1)
+    assert (random.getstate(), np.random.get_state()[2], torch.get_rng_state().tolist()) == before
 
 
 def test_permissions_follow_the_umask(tmp_path):

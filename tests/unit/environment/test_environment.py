@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from samebits.environment import Environment, bit_relevant_differences, collect, collect_at_start
-from samebits.environment.software import SourceFacts, collect_source
+from samebits.environment.software import SourceFacts, collect_packages, collect_source
 from samebits.environment.torch_facts import GpuFacts, collect_torch
 
 if TYPE_CHECKING:
@@ -147,6 +147,19 @@ needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not i
 
 
 @needs_git
+def test_a_package_is_left_out_when_asking_for_its_version_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script's own `types.py` or the like may stand for a standard module that `metadata` needs."""
+    package = ModuleType("package_without_version")
+    package.__spec__ = SimpleNamespace()  # type: ignore[assignment]
+    monkeypatch.setitem(sys.modules, package.__name__, package)
+
+    def fails(name: str) -> str:
+        raise AttributeError(name)
+
+    monkeypatch.setattr("importlib.metadata.version", fails)
+    assert package.__name__ not in collect_packages()
+
+
 def test_the_commit_of_the_script(tmp_path: Path) -> None:
     """Commit and uncommitted changes; an untracked file is no change; the index is left alone."""
     assert collect_source(tmp_path) is None

@@ -44,7 +44,12 @@ def compare(op: Any, sample: Any, dtype: torch.dtype) -> None:
         ours = _run(op, sample)
     for one, other in zip(plain, ours, strict=True):
         torch.testing.assert_close(
-            other, one, rtol=TOLERANCES[dtype], atol=TOLERANCES[dtype], equal_nan=True, msg=lambda m: f"{sample}\n{m}"
+            other,
+            one,
+            rtol=TOLERANCES[dtype],
+            atol=TOLERANCES[dtype],
+            equal_nan=True,
+            msg=lambda m: f"{sample}\n{m}",
         )
 
 
@@ -63,7 +68,9 @@ def _run(op: Any, sample: Any) -> list[torch.Tensor]:
 
 
 def _fresh(leaf: Any) -> Any:
-    return leaf.detach().clone().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
+    return (
+        leaf.detach().clone().requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
+    )
 
 
 def _seed(source: torch.Tensor) -> torch.Tensor:

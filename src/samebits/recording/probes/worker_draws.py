@@ -14,10 +14,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.forks import at_fork
 from samebits.hooks.patching import Patches
 from samebits.recording.guard import Failures
 from samebits.recording.sites import SiteFinder
-from samebits.torch_loaders import LOADER_FETCH, base_seed, loader_fetchers, n_yielded
+from samebits.torch_loaders import LOADER_FETCH, base_seed, loader_fetchers, n_yielded, worker_processes
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -49,13 +50,13 @@ class Parcel:
         epoch: of the worker: how many times it has been told to begin.
         number: of the batch among those of the worker in the epoch.
         worker: its number.
-        base_seed: of the iterator.
+        process: of the worker: two loaders may well have the same seed.
     """
 
     epoch: int
     number: int
     worker: int
-    base_seed: int
+    process: int
 
 
 class WorkerSink:
@@ -109,7 +110,7 @@ class WorkerDraws:
         """Follow the workers that are started from now on."""
         self._installed = True
         self._recorder.before_batch.append(self.hand_over)
-        os.register_at_fork(before=self._before_fork, after_in_child=self._in_child)
+        at_fork(before=self._before_fork, in_child=self._in_child)
         for kind in loader_fetchers():
             self._patches.set(kind, LOADER_FETCH, self._fetching(vars(kind)[LOADER_FETCH]))
 
@@ -136,7 +137,8 @@ class WorkerDraws:
         seed = base_seed(iterator)
         if seed is None:
             return
-        mine = sorted(parcel for parcel in list(self._waiting) if parcel.base_seed == seed)
+        workers = worker_processes(iterator)
+        mine = sorted(parcel for parcel in list(self._waiting) if parcel.process in workers)
         if n_yielded(iterator) == 1:
             self._record_seed(seed, frame)
             newest = mine[-1].epoch if mine else 0
@@ -173,7 +175,7 @@ class WorkerDraws:
                 return batch
             self._count(fetcher)
             self._log.flush(sink.step)
-            parcel = Parcel(self._epoch, self._number, info.id, info.seed - info.id)
+            parcel = Parcel(self._epoch, self._number, info.id, os.getpid())
             return _Sent(batch, parcel, sink.take())
 
         setattr(fetch, _HOME, self)

@@ -1,0 +1,37 @@
+/* Normalisation layers. See "Normalisation" in docs/portable-numerics.md. */
+#ifndef SAMEBITS_PORTABLE_NORM_H
+#define SAMEBITS_PORTABLE_NORM_H
+
+#include <stdint.h>
+
+#define SBN_COLUMNS 128 /* of the gradients of weights, at a time */
+
+/* Rows of n values next to each other. Pointers to weights may be NULL: 1, and +0 for `bias`. */
+typedef struct {
+    const void *x, *gradient, *weight, *bias;
+    void *out, *mean, *rstd;
+    int64_t n;
+    double eps;
+} sbp_layer;
+
+/* (outer, channels, inner) values next to each other; each of m, k, w, t, r has one value for each channel. */
+typedef struct {
+    const void *x, *gradient, *m, *k, *w, *t, *r;
+    void *out;
+    int64_t channels, inner;
+} sbp_channels;
+
+typedef struct {
+    void (*layer)(const sbp_layer *l, int64_t from, int64_t to);
+    void (*layer_gradient)(const sbp_layer *l, int64_t from, int64_t to);
+    void (*layer_weights)(const sbp_layer *l, int64_t from, int64_t to, int64_t column, int64_t count, void *of_weight,
+                          void *of_bias);
+    void (*scale)(const sbp_channels *c, int64_t from, int64_t to);    /* parts are rows of `inner` values, or, */
+    void (*gradient)(const sbp_channels *c, int64_t from, int64_t to); /* if that is 1, of `channels` */
+} sbp_norm_of;
+
+typedef struct {
+    sbp_norm_of f32, f64;
+} sbp_norm_table;
+
+#endif

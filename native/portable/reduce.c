@@ -1,0 +1,332 @@
+#include "reduce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "isa.h"
+#include "portable.h"
+#include "threads.h"
+
+SBP_DECLARE_TABLES(sbp_reduce_table, reduce)
+
+#define MOST_AXES 64
+#define SUMS_ON_STACK 1024
+
+/* Strides in elements; `out` is that of the output, and of m. */
+typedef struct {
+    int64_t size, a, b, out;
+} axis;
+
+typedef struct {
+    int kind, kept, reduced, failed;
+    int64_t size, outputs, n, chunks;
+    const char *a, *b, *m;
+    char *out, *partials;
+    axis keep[MOST_AXES], over[MOST_AXES];
+    const sbp_reduce_of *kernels;
+    axis columns; /* the columns kernels: the kept axis that is the columns, taken out of `keep` */
+    int64_t outer, blocks;
+} job;
+
+/* Adds an axis inside the last one, as part of it where memory allows. */
+static int add_axis(axis *axes, int count, axis next) {
+    if (next.size == 1)
+        return count;
+    if (count) {
+        axis *last = &axes[count - 1];
+        if (last->a == next.a * next.size && last->b == next.b * next.size && last->out == next.out * next.size) {
+            next.size *= last->size;
+            *last = next;
+            return count;
+        }
+    }
+    axes[count] = next;
+    return count + 1;
+}
+
+/* words: kind, is_f64, a, b, m, out, axes, bits of the reduced axes; sizes; strides of a; strides of b. `out` and `m`
+ * are contiguous over the kept axes. Nothing is empty. */
+static void read_job(job *j, const int64_t *w) {
+    const int64_t axes = w[6], *sizes = w + 8;
+    int64_t out[MOST_AXES], inner = 1;
+    memset(j, 0, offsetof(job, keep));
+    j->kind = (int)w[0];
+    j->size = w[1] ? 8 : 4;
+    j->a = (const char *)w[2];
+    j->b = (const char *)w[3];
+    j->m = (const char *)w[4];
+    j->out = (char *)w[5];
+    j->kernels = w[1] ? &reduce_now()->f64 : &reduce_now()->f32;
+    j->n = 1;
+    for (int64_t d = axes - 1; d >= 0; d--) {
+        out[d] = w[7] >> d & 1 ? 0 : inner;
+        *(w[7] >> d & 1 ? &j->n : &inner) *= sizes[d];
+    }
+    for (int64_t d = 0; d < axes; d++) {
+        const axis next = {sizes[d], sizes[axes + d], j->b ? sizes[2 * axes + d] : 0, out[d]};
+        if (w[7] >> d & 1)
+            j->reduced = add_axis(j->over, j->reduced, next);
+        else
+            j->kept = add_axis(j->keep, j->kept, next);
+    }
+    j->outputs = inner;
+    j->chunks = (j->n + SBP_CHUNK - 1) / SBP_CHUNK;
+}
+
+static int64_t chunk_length(const job *j, int64_t chunk) {
+    const int64_t left = j->n - chunk * SBP_CHUNK;
+    return left < SBP_CHUNK ? left : SBP_CHUNK;
+}
+
+static int64_t stride_of(const axis *x, int of_b) { return of_b ? x->b : x->a; }
+
+/* Where an output's values start (in elements): in a, b and out. */
+static axis locate(const axis *axes, int count, int64_t index) {
+    axis at = {0, 0, 0, 0};
+    for (int d = count - 1; d >= 0; d--) {
+        const int64_t i = index % axes[d].size;
+        index /= axes[d].size;
+        at.a += i * axes[d].a;
+        at.b += i * axes[d].b;
+        at.out += i * axes[d].out;
+    }
+    return at;
+}
+
+static void copy_run(char *to, const char *from, int64_t n, int64_t stride, int64_t size) {
+    if (stride == 1)
+        memcpy(to, from, (size_t)(n * size));
+    else if (size == 4)
+        for (int64_t i = 0; i < n; i++)
+            ((float *)to)[i] = ((const float *)from)[i * stride];
+    else
+        for (int64_t i = 0; i < n; i++)
+            ((double *)to)[i] = ((const double *)from)[i * stride];
+}
+
+/* A chunk's values next to each other: in place, or copied to `buffer`. */
+static const char *chunk_at(const job *j, const char *base, int of_b, int64_t chunk, char *buffer) {
+    const int64_t n = chunk_length(j, chunk);
+    if (!base || !j->reduced)
+        return base;
+    const axis *inner = &j->over[j->reduced - 1];
+    int64_t run = chunk * SBP_CHUNK / inner->size, at = chunk * SBP_CHUNK % inner->size;
+    for (int64_t done = 0; done < n; run++, at = 0) {
+        const axis start = locate(j->over, j->reduced - 1, run);
+        const char *from = base + j->size * ((of_b ? start.b : start.a) + at * stride_of(inner, of_b));
+        const int64_t take = inner->size - at < n - done ? inner->size - at : n - done;
+        if (take == n && stride_of(inner, of_b) == 1)
+            return from;
+        copy_run(buffer + j->size * done, from, take, stride_of(inner, of_b), j->size);
+        done += take;
+    }
+    return buffer;
+}
+
+static void sum_chunk(const job *j, axis at, int64_t chunk, char *to) {
+    double a_buffer[SBP_CHUNK], b_buffer[SBP_CHUNK];
+    const char *a = chunk_at(j, j->a + j->size * at.a, 0, chunk, (char *)a_buffer);
+    const char *b = chunk_at(j, j->b ? j->b + j->size * at.b : NULL, 1, chunk, (char *)b_buffer);
+    const sbp_chunks c = {j->kind, a, b, j->m + j->size * at.out, 0, 0, 0, 1, chunk_length(j, chunk), NULL, NULL, to};
+    j->kernels->rows(&c);
+}
+
+/* Whether the reduced values of an output lie next to each other. */
+static int is_direct(const job *j) {
+    return !j->reduced || (j->reduced == 1 && j->over[0].a == 1 && (!j->b || j->over[0].b == 1));
+}
+
+static void sum_chunks(const job *j, axis at, int64_t from, int64_t to, char *sums) {
+    const int64_t full = is_direct(j) ? (j->n / SBP_CHUNK < to ? j->n / SBP_CHUNK : to) : from;
+    if (full > from) {
+        const int64_t start = from * SBP_CHUNK * j->size;
+        const sbp_chunks c = {j->kind,
+                              j->a + j->size * at.a + start,
+                              j->b ? j->b + j->size * at.b + start : NULL,
+                              j->m + j->size * at.out,
+                              SBP_CHUNK,
+                              SBP_CHUNK,
+                              0,
+                              full - from,
+                              SBP_CHUNK,
+                              NULL,
+                              NULL,
+                              sums};
+        j->kernels->rows(&c);
+    }
+    for (int64_t chunk = full > from ? full : from; chunk < to; chunk++)
+        sum_chunk(j, at, chunk, sums + j->size * (chunk - from));
+}
+
+static void share_outputs(void *context, int64_t from, int64_t to) {
+    job *j = context;
+    double on_stack[SUMS_ON_STACK];
+    char *sums = j->chunks > SUMS_ON_STACK ? malloc((size_t)(j->chunks * j->size)) : (char *)on_stack;
+    if (!sums) {
+        j->failed = 1;
+        return;
+    }
+    for (int64_t output = from; output < to; output++) {
+        const axis at = locate(j->keep, j->kept, output);
+        sum_chunks(j, at, 0, j->chunks, sums);
+        j->kernels->tree(j->kind, sums, j->chunks, 1);
+        memcpy(j->out + j->size * at.out, sums, (size_t)j->size);
+    }
+    if (sums != (char *)on_stack)
+        free(sums);
+}
+
+/* Outputs of one chunk that lies in one piece: many at a time. */
+static void share_short_rows(void *context, int64_t from, int64_t to) {
+    const job *j = context;
+    const axis one = {1, 0, 0, 1}, *inner = j->kept ? &j->keep[j->kept - 1] : &one;
+    while (from < to) {
+        const int64_t left = inner->size - from % inner->size, count = left < to - from ? left : to - from;
+        const axis at = locate(j->keep, j->kept, from);
+        const sbp_chunks c = {j->kind,
+                              j->a + j->size * at.a,
+                              j->b ? j->b + j->size * at.b : NULL,
+                              j->m + j->size * at.out,
+                              inner->a,
+                              inner->b,
+                              1,
+                              count,
+                              j->n,
+                              NULL,
+                              NULL,
+                              j->out + j->size * at.out};
+        j->kernels->rows(&c);
+        from += count;
+    }
+}
+
+static void share_chunks(void *context, int64_t from, int64_t to) {
+    const job *j = context;
+    while (from < to) {
+        const int64_t output = from / j->chunks, chunk = from % j->chunks;
+        const int64_t count = j->chunks - chunk < to - from ? j->chunks - chunk : to - from;
+        sum_chunks(j, locate(j->keep, j->kept, output), chunk, chunk + count, j->partials + j->size * from);
+        from += count;
+    }
+}
+
+static int64_t reduce_rows(job *j) {
+    const int64_t least = 1 + 16384 / j->n;
+    if (j->chunks == 1 && is_direct(j)) {
+        sbp_share_out(j->outputs, least, share_short_rows, j);
+        return 0;
+    }
+    if (j->chunks == 1 || j->outputs >= 4 * sbp_threads()) {
+        sbp_share_out(j->outputs, least, share_outputs, j);
+        return j->failed ? SBP_NO_MEMORY : 0;
+    }
+    j->partials = malloc((size_t)(j->outputs * j->chunks * j->size));
+    if (!j->partials)
+        return SBP_NO_MEMORY;
+    sbp_share_out(j->outputs * j->chunks, 64, share_chunks, j);
+    for (int64_t output = 0; output < j->outputs; output++) {
+        char *sums = j->partials + j->size * output * j->chunks;
+        j->kernels->tree(j->kind, sums, j->chunks, 1);
+        memcpy(j->out + j->size * locate(j->keep, j->kept, output).out, sums, (size_t)j->size);
+    }
+    free(j->partials);
+    return 0;
+}
+
+static int64_t block_width(const job *j, int64_t block) {
+    const int64_t left = j->columns.size - block * SBP_COLUMNS;
+    return left < SBP_COLUMNS ? left : SBP_COLUMNS;
+}
+
+static char *block_sums(const job *j, int64_t group, int64_t chunk) {
+    return j->partials +
+           j->size * (group * j->chunks * SBP_COLUMNS + chunk * block_width(j, group % j->blocks));
+}
+
+static void put_block(const job *j, int64_t group, const char *values) {
+    const int64_t block = group % j->blocks, width = block_width(j, block);
+    char *to = j->out + j->size * (locate(j->keep, j->kept, group / j->blocks).out + block * SBP_COLUMNS * j->columns.out);
+    for (int64_t i = 0; i < width; i++)
+        memcpy(to + j->size * i * j->columns.out, values + j->size * i, (size_t)j->size);
+}
+
+/* Parts are chunk by chunk, all blocks of columns (`groups`) of each, so that a thread walks through memory in order. */
+static void share_columns(void *context, int64_t from, int64_t to) {
+    const job *j = context;
+    const int64_t groups = j->outer * j->blocks;
+    int64_t a_offsets[SBP_CHUNK], b_offsets[SBP_CHUNK], known = -1;
+    double one_block[SBP_COLUMNS];
+    const int many = j->reduced > 1;
+    for (; from < to; from++) {
+        const int64_t chunk = from / groups, group = from % groups, block = group % j->blocks;
+        const axis at = locate(j->keep, j->kept, group / j->blocks), row = locate(j->over, j->reduced, chunk * SBP_CHUNK);
+        if (many && chunk != known) {
+            for (int64_t i = 0; i < chunk_length(j, chunk); i++) {
+                const axis r = locate(j->over, j->reduced, chunk * SBP_CHUNK + i);
+                a_offsets[i] = r.a - row.a;
+                b_offsets[i] = r.b - row.b;
+            }
+            known = chunk;
+        }
+        const int64_t column = block * SBP_COLUMNS;
+        char *to_block = j->partials ? block_sums(j, group, chunk) : (char *)one_block;
+        const sbp_chunks c = {j->kind,
+                              j->a + j->size * (at.a + row.a + column),
+                              j->b ? j->b + j->size * (at.b + row.b + column) : NULL,
+                              j->m + j->size * (at.out + column * j->columns.out),
+                              j->reduced ? j->over[0].a : 0,
+                              j->reduced ? j->over[0].b : 0,
+                              j->columns.out,
+                              block_width(j, block),
+                              chunk_length(j, chunk),
+                              many ? a_offsets : NULL,
+                              many ? b_offsets : NULL,
+                              to_block};
+        j->kernels->columns(&c);
+        if (!j->partials)
+            put_block(j, group, to_block);
+    }
+}
+
+static void share_trees(void *context, int64_t from, int64_t to) {
+    const job *j = context;
+    for (; from < to; from++) {
+        char *sums = block_sums(j, from, 0);
+        j->kernels->tree(j->kind, sums, j->chunks, block_width(j, from % j->blocks));
+        put_block(j, from, sums);
+    }
+}
+
+static int64_t reduce_columns(job *j, int which) {
+    j->columns = j->keep[which];
+    memmove(j->keep + which, j->keep + which + 1, (size_t)(--j->kept - which) * sizeof(axis));
+    j->blocks = (j->columns.size + SBP_COLUMNS - 1) / SBP_COLUMNS;
+    j->outer = j->outputs / j->columns.size;
+    const int64_t groups = j->outer * j->blocks, each = (j->n < SBP_CHUNK ? j->n : SBP_CHUNK) * SBP_COLUMNS;
+    if (j->chunks > 1 && !(j->partials = malloc((size_t)(groups * j->chunks * SBP_COLUMNS * j->size))))
+        return SBP_NO_MEMORY;
+    sbp_share_out(groups * j->chunks, 1 + 32768 / each, share_columns, j);
+    if (j->partials)
+        sbp_share_out(groups, 1 + 16384 / (j->chunks * SBP_COLUMNS), share_trees, j);
+    free(j->partials);
+    return 0;
+}
+
+/* The kept axis to work on side by side, -1 to go along the reduced ones. */
+static int find_columns(const job *j) {
+    const axis *inner = j->reduced ? &j->over[j->reduced - 1] : NULL;
+    if (!inner || (inner->a == 1 && (!j->b || inner->b == 1)))
+        return -1;
+    for (int d = j->kept - 1; d >= 0; d--)
+        if (j->keep[d].size >= 4 && j->keep[d].a == 1 && (!j->b || j->keep[d].b == 1))
+            return d;
+    return -1;
+}
+
+SBP_API int64_t samebits_portable_reduce(const int64_t *words, const double *scalars) {
+    job j;
+    (void)scalars;
+    read_job(&j, words);
+    const int columns = find_columns(&j);
+    return columns < 0 ? reduce_rows(&j) : reduce_columns(&j, columns);
+}

@@ -1,0 +1,37 @@
+/* Sums and the like. See "Reductions" in docs/portable-numerics.md. */
+#ifndef SAMEBITS_PORTABLE_REDUCE_H
+#define SAMEBITS_PORTABLE_REDUCE_H
+
+#include <stdint.h>
+
+#define SBP_CHUNK 256
+#define SBP_LANES 16
+#define SBP_COLUMNS 256 /* how many columns the columns kernels do at a time */
+
+/* What a lane takes in: a; a a; a b; (a - m)^2; b (a - m); |a|; and, multiplied instead of added, a. */
+enum { SBP_SUM, SBP_SQUARES, SBP_PRODUCTS, SBP_DEVIATIONS, SBP_CROSS, SBP_MAGNITUDES, SBP_PRODUCT, SBP_KINDS };
+
+#define SBP_USES_B(kind) ((kind) == SBP_PRODUCTS || (kind) == SBP_CROSS)
+#define SBP_USES_M(kind) ((kind) == SBP_DEVIATIONS || (kind) == SBP_CROSS)
+
+/* Chunks of at most SBP_CHUNK values. `rows`: `count` of them, each of `n` values next to each other; the next one is
+ * `step` values further on. `columns`: `n` rows of `count` <= SBP_COLUMNS columns, rows at `offsets`, b's at `b_offsets`. */
+typedef struct {
+    int kind;
+    const void *a, *b, *m;
+    int64_t a_step, b_step, m_step, count, n;
+    const int64_t *offsets, *b_offsets;
+    void *out;
+} sbp_chunks;
+
+typedef struct {
+    void (*rows)(const sbp_chunks *c);
+    void (*columns)(const sbp_chunks *c);
+    void (*tree)(int kind, void *values, int64_t n, int64_t width); /* n rows of `width` values, into the first row */
+} sbp_reduce_of;
+
+typedef struct {
+    sbp_reduce_of f32, f64;
+} sbp_reduce_table;
+
+#endif

@@ -1,0 +1,21 @@
+/* Sums over windows. See "Pooling" in docs/portable-numerics.md. */
+#ifndef SAMEBITS_PORTABLE_WINDOW_H
+#define SAMEBITS_PORTABLE_WINDOW_H
+
+#include <stdint.h>
+
+/* For each of three dimensions: the sizes of a plane and of its output, and for each output position the first input
+ * position, the one after the last, and the factor of the divisor; `divisor` is used alone if it is not 0. */
+typedef struct {
+    int64_t size[3], outputs[3];
+    const int64_t *first[3], *end[3], *count[3];
+    int64_t divisor;
+} sbp_window;
+
+/* One plane. `narrow` is the smaller side: the output of forward, the gradient of it in backward. */
+typedef struct {
+    void (*f32[2])(const sbp_window *w, void *wide, void *narrow);
+    void (*f64[2])(const sbp_window *w, void *wide, void *narrow);
+} sbp_window_table;
+
+#endif

@@ -1,0 +1,108 @@
+"""For tests: handlers may call nothing of torch but exact ops."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+
+from samebits.portable.exact.names import CHOICES
+from samebits.portable.exact.standing import base_name, standing_of
+from samebits.torch_private import dispatch_mode_class
+
+AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
+
+# Exact for the values that a handler knows to be there: it sees to zeros, NaNs, ranges and duplicates itself.
+_EXACT_WITH_CARE = CHOICES | {
+    "_index_put_impl",
+    "_to_copy",
+    "_unique2",
+    "amax",
+    "amin",
+    "aminmax",
+    "argmax",
+    "argmin",
+    "copy",
+    "copysign",
+    "cummax",
+    "cummin",
+    "frexp",
+    "index_copy",
+    "index_put",
+    "max",
+    "min",
+    "signbit",
+    "sort",
+    "unique_consecutive",
+    "unique_dim",
+}
+
+
+class InexactOpError(AssertionError):
+    """A handler called an op of torch whose bits are not the same everywhere."""
+
+
+class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
+    """Raises for an op of torch that is not exact.
+
+    Enter it before (outside) `PortableMode`: it then sees what handlers call, and what is passed to torch.
+    """
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each op."""
+        kwargs = kwargs or {}
+        if _is_known(func, args, kwargs):
+            return func(*args, **kwargs)
+        if func._can_decompose():
+            with self:
+                return func.decompose(*args, **kwargs)
+        raise InexactOpError(
+            f"a portable handler calls {func}, which is not exact ({_described(args)}): "
+            "use an exact op or a kernel of samebits.portable"
+        )
+
+
+def audit_asked() -> bool:
+    """Whether the environment variable `SAMEBITS_PORTABLE_AUDIT` asks for the audit."""
+    return os.environ.get(AUDIT_VARIABLE, "") not in {"", "0"}
+
+
+def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if func.namespace in {"profiler", "prim"}:
+        return True
+    if base_name(func) in _EXACT_WITH_CARE or func._overloadname == "dtype":
+        return not _accumulates(func, args, kwargs)
+    standing = standing_of(func)
+    if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
+        return True
+    return standing.integers and not _has_floats((*args, *kwargs.values()))
+
+
+def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether an `index_put` adds."""
+    if "index_put" not in func._schema.name or not _has_floats(args):
+        return False
+    return bool(args[3] if len(args) > 3 else kwargs.get("accumulate", False))
+
+
+def _has_floats(values: Any) -> bool:
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.dtype.is_floating_point or value.dtype.is_complex:
+                return True
+        elif isinstance(value, tuple | list):
+            if _has_floats(value):
+                return True
+        elif isinstance(value, torch.dtype):
+            if value.is_floating_point or value.is_complex:
+                return True
+        elif isinstance(value, float):
+            return True
+    return False
+
+
+def _described(args: tuple[Any, ...]) -> str:
+    return ", ".join(str(value.dtype) for value in args if isinstance(value, torch.Tensor)) or "no tensors"

@@ -1,0 +1,158 @@
+"""Random values ("Random numbers" in docs/portable-numerics.md), from a key of 64 bits each time."""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.native import load
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.reference.fma import Array
+
+
+class Kind(IntEnum):
+    """What is made of the words: as in native/portable/random.h."""
+
+    WORDS = 0
+    UNIFORM_F32 = 1
+    UNIFORM_F64 = 2
+    BERNOULLI_F32 = 3
+    BERNOULLI_U8 = 4
+    BERNOULLI_P_F32 = 5
+    BERNOULLI_P_F64 = 6
+    RANGE = 7
+    NORMAL_F32 = 8
+    NORMAL_F64 = 9
+    EXPONENTIAL_F32 = 10
+    EXPONENTIAL_F64 = 11
+
+
+_UNIFORM_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
+
+
+def words64(key: int, count: int) -> Tensor:
+    """The first `count` pairs of words, as int64."""
+    out = torch.empty(count, dtype=torch.int64)
+    if _fill(Kind.WORDS, out, key, count=2 * count):
+        return out
+    from samebits.portable.reference.random import words64 as reference
+
+    return torch.from_numpy(reference(key, count).view("int64"))
+
+
+def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torch.dtype) -> None:
+    """Values in [low, high).
+
+    Args:
+        out: contiguous, float32 or float64.
+        key: of the op.
+        low, high: the bounds.
+        precision: the dtype whose number of bits the values in [0, 1) have.
+    """
+    bits = _UNIFORM_BITS.get(precision, 53)
+    if out.dtype == torch.float64:
+        if not _fill(Kind.UNIFORM_F64, out, key, a=low, b=high):
+            from samebits.portable.reference.random import uniform_f64
+
+            _copy(out, uniform_f64(key, out.numel(), low, high))
+    elif not _fill(Kind.UNIFORM_F32, out, key, bits=bits, a=low, b=high):
+        from samebits.portable.reference.random import uniform_f32
+
+        _copy(out, uniform_f32(key, out.numel(), bits, low, high))
+
+
+def bernoulli_into(out: Tensor, key: int, p: float) -> None:
+    """1 with probability p, else 0; `out` is contiguous, float32 or uint8."""
+    kind = Kind.BERNOULLI_F32 if out.dtype == torch.float32 else Kind.BERNOULLI_U8
+    if not _fill(kind, out, key, bits=math.ceil(p * 2.0**32)):
+        from samebits.portable.reference.random import bernoulli
+
+        _copy(out, bernoulli(key, out.numel(), p))  # type: ignore[arg-type]
+
+
+def bernoulli_each(p: Tensor, key: int) -> Tensor:
+    """1 with the probability of each element, else 0, uint8.
+
+    Args:
+        p: float32 or float64.
+        key: of the op.
+    """
+    p = p.contiguous()
+    out = torch.empty(p.shape, dtype=torch.uint8)
+    kind = Kind.BERNOULLI_P_F32 if p.dtype == torch.float32 else Kind.BERNOULLI_P_F64
+    if not _fill(kind, out, key, source=p):
+        from samebits.portable.reference.random import bernoulli
+
+        _copy(out, bernoulli(key, out.numel(), p.double().numpy().ravel()))
+    return out
+
+
+def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
+    """Values in low … low + size - 1; `out` is contiguous, int64; size is at most 2^64."""
+    if not _fill(Kind.RANGE, out, key, bits=_signed(size), low=low):
+        from samebits.portable.reference.random import integers
+
+        _copy(out, integers(key, out.numel(), low, size))
+
+
+def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
+    """Normal values; `out` is contiguous, float32 or float64."""
+    kind = Kind.NORMAL_F32 if out.dtype == torch.float32 else Kind.NORMAL_F64
+    if not _fill(kind, out, key, a=mean, b=deviation):
+        from samebits.portable.reference.random import normal
+
+        _copy(out, normal(key, out.numel(), out.dtype == torch.float64, mean, deviation))
+
+
+def exponential_into(out: Tensor, key: int, rate: float) -> None:
+    """Exponential values; `out` is contiguous, float32 or float64."""
+    kind = Kind.EXPONENTIAL_F32 if out.dtype == torch.float32 else Kind.EXPONENTIAL_F64
+    if not _fill(kind, out, key, a=rate):
+        from samebits.portable.reference.random import exponential
+
+        _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
+
+
+def cumulated(rows: Tensor) -> Tensor:
+    """Sums of each row up to each element, one addition after the other, float64."""
+    import numpy as np
+
+    return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
+
+
+def _signed(word: int) -> int:
+    return (word + 2**63) % 2**64 - 2**63
+
+
+def _fill(  # noqa: PLR0913
+    kind: Kind,
+    out: Tensor,
+    key: int,
+    *,
+    count: int | None = None,
+    bits: int = 0,
+    low: int = 0,
+    source: Tensor | None = None,
+    a: float = 0.0,
+    b: float = 0.0,
+) -> bool:
+    """Fill with the C kernel; False if there is none."""
+    kernels = load()
+    if kernels is None:
+        return False
+    count = out.numel() if count is None else count
+    address = 0 if source is None else source.data_ptr()
+    words = (kind, out.data_ptr(), count, _signed(key), 0, 0, 0, bits, low, address)
+    if count:
+        kernels.call("random", words, (a, b))
+    return True
+
+
+def _copy(out: Tensor, values: Array) -> None:
+    out.copy_(torch.from_numpy(values).view(out.shape))

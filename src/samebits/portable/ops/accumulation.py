@@ -1,0 +1,173 @@
+"""Additions and other reductions into elements that an index names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.ops.checks import is_real, refuse
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+Number = float
+_KINDS = {
+    "add": "add",
+    "sum": "add",
+    "mean": "add",
+    "multiply": "multiply",
+    "prod": "multiply",
+    "amax": "largest",
+    "amin": "smallest",
+}
+_IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -float("inf"), "amin": float("inf")}
+
+
+def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
+    """`aten::index_add`: alpha · source, rounded, is added."""
+    if not is_real(self, "index_add"):
+        return torch.index_add(self, dim, index, source, alpha=alpha)
+    scaled = source if alpha == 1 else source * alpha
+    return _indexed(self, dim, index, scaled, "add")
+
+
+def _indexed(self: Tensor, dim: int, index: Tensor, source: Tensor, kind: str) -> Tensor:
+    # The same as a scatter whose index is shared by all other dimensions.
+    if self.dim() == 0:
+        return scattered(self, 0, index.reshape(-1), source.reshape(-1), kind)
+    shape = [1] * self.dim()
+    shape[dim] = -1
+    source = source if source.dim() else source.reshape(1)
+    return scattered(self, dim, index.reshape(shape).expand(source.shape), source, kind)
+
+
+def scattered(self: Tensor, dim: int, index: Tensor, src: Tensor, kind: str) -> Tensor:
+    """`self` with each `src` taken in at its index along `dim`, in ascending order.
+
+    Args:
+        self: float32 or float64.
+        dim: which dimension the index is for.
+        index: int64, at most as large as `src`, and as `self` in the other dimensions.
+        src: the dtype of `self`.
+        kind: as `accumulate_` has them.
+    """
+    if self.dim() == 0 or index.dim() == 0 or src.dim() == 0:
+        flat = scattered(self.reshape(-1), 0, index.reshape(-1), src.reshape(-1), kind)
+        return flat.reshape(self.shape)
+    out = self.clone(memory_format=torch.contiguous_format)
+    if not index.numel():
+        return out
+    dim, index = dim % out.dim(), index.to(torch.int64)
+    part = out
+    for d in range(out.dim()):
+        part = part if d == dim else part.narrow(d, 0, index.shape[d])
+        src = src.narrow(d, 0, index.shape[d])
+    target = part.contiguous()
+    accumulate_(_rows(target, dim), _rows(index, dim), _rows(src, dim), kind)
+    if target.data_ptr() != out.data_ptr():
+        part.copy_(target)
+    return out
+
+
+def _rows(tensor: Tensor, dim: int) -> Tensor:
+    before, after = tensor.shape[:dim].numel(), tensor.shape[dim + 1 :].numel()
+    return tensor.reshape(before, tensor.shape[dim], after)
+
+
+def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
+    """`aten::scatter_add`."""
+    if not is_real(self, "scatter_add"):
+        return torch.scatter_add(self, dim, index, src)
+    return scattered(self, dim, index, src, "add")
+
+
+def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
+    """`aten::scatter.reduce`: reduce is add or multiply."""
+    if not is_real(self, "scatter"):
+        return torch.scatter(self, dim, index, src, reduce=reduce)
+    return scattered(self, dim, index, src, _KINDS[reduce])
+
+
+def scatter_value_with(self: Tensor, dim: int, index: Tensor, value: Number, *, reduce: str) -> Tensor:
+    """`aten::scatter.value_reduce`."""
+    src = torch.full_like(index, value, dtype=self.dtype)
+    return scatter_with(self, dim, index, src, reduce=reduce)
+
+
+def scatter_reduce(
+    self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`aten::scatter_reduce.two`."""
+    if not is_real(self, "scatter_reduce"):
+        return torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
+    if reduce not in _IDENTITIES:
+        refuse("scatter_reduce", f"with reduce={reduce!r}")
+    start = self if include_self else self.scatter(dim, index, _IDENTITIES[reduce])
+    out = scattered(start, dim, index, src, _KINDS[reduce])
+    if reduce != "mean":
+        return out
+    counts = torch.full_like(self, float(include_self))
+    counts = scattered(counts, dim, index, torch.ones_like(index, dtype=self.dtype), "add")
+    return out / torch.where(counts == 0, 1.0, counts)
+
+
+def index_reduce(
+    self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
+) -> Tensor:
+    """`aten::index_reduce`."""
+    if not is_real(self, "index_reduce"):
+        return torch.index_reduce(self, dim, index, source, reduce, include_self=include_self)
+    if self.dim() == 0:
+        index, source = index.reshape(()), source.reshape(())
+    else:
+        shape = [1] * self.dim()
+        shape[dim] = -1
+        index = index.reshape(shape).expand(source.shape)
+    return scatter_reduce(self, dim, index, source, reduce, include_self=include_self)
+
+
+def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
+    """`aten::put`: of several values for one element the last stays."""
+    if not is_real(self, "put"):
+        return torch.put(self, index, source, accumulate)
+    flat_index = torch.where(index < 0, index + self.numel(), index).reshape(-1)
+    kind = "add" if accumulate else "set"
+    return scattered(self.reshape(-1), 0, flat_index, source.reshape(-1), kind).reshape(self.shape)
+
+
+def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
+    """`aten::bincount`: weights that are not float32 are counted in float64."""
+    if weights is None or not self.numel():
+        return torch.bincount(self, weights, minlength)
+    size = max(int(self.max()) + 1, minlength)
+    weights = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
+    return scattered(weights.new_zeros(size), 0, self.to(torch.int64), weights, "add")
+
+
+def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int, step: int) -> Tensor:
+    """`aten::unfold_backward`: windows in ascending order, positions of one window in ascending order."""
+    if not input_sizes:
+        return grad_in.reshape(-1)[:1].reshape(())
+    dim %= len(input_sizes)
+    windows = grad_in.movedim(-1, dim + 1).flatten(dim, dim + 1)
+    positions = torch.arange(grad_in.shape[dim])[:, None] * step + torch.arange(size)
+    return index_add(grad_in.new_zeros(input_sizes), dim, positions.reshape(-1), windows)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "index_add": index_add,
+        "scatter_add": scatter_add,
+        "scatter.reduce": scatter_with,
+        "scatter.value_reduce": scatter_value_with,
+        "scatter_reduce.two": scatter_reduce,
+        "index_reduce": index_reduce,
+        "put": put,
+        "bincount": bincount,
+        "unfold_backward": unfold_backward,
+    }

@@ -1,0 +1,150 @@
+"""Floats to integers, and the bits of floats ("Conversions and choices" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.portable.registry import rounds_itself
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+_TWO_63 = float(1 << 63)
+_TWO_64 = float(1 << 64)
+_INT64 = torch.iinfo(torch.int64)
+
+
+def to_copy(self: Tensor, **wanted: Any) -> Tensor:
+    """`aten::_to_copy` of floats to an integer dtype."""
+    dtype = wanted.pop("dtype")
+    copied: Tensor = torch.ops.aten._to_copy.default(to_integers(self, dtype), **wanted)
+    return copied
+
+
+def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+    """`aten::copy` of floats into integers."""
+    copied: Tensor = torch.ops.aten.copy.default(self, to_integers(src, self.dtype), non_blocking)
+    return copied
+
+
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+    """`aten::copy_` of floats into integers."""
+    return self.copy_(to_integers(src, self.dtype), non_blocking)
+
+
+def to_integers(values: Tensor, dtype: torch.dtype) -> Tensor:
+    """Floats as integers: toward zero, NaN as 0, to the nearest int64, and of that the low bits.
+
+    Args:
+        values: any float dtype.
+        dtype: an integer dtype.
+    """
+    inside = (values >= -_TWO_63) & (values < _TWO_63)
+    whole = torch.where(inside, values, 0).to(torch.int64)
+    whole = torch.where(values < -_TWO_63, _INT64.min, whole)
+    if dtype is not torch.uint64:
+        return torch.where(values >= _TWO_63, _INT64.max, whole).to(dtype)
+    upper = (values >= _TWO_63) & (values < _TWO_64)
+    high = torch.where(upper, values - _TWO_63, 0).to(torch.int64) ^ _INT64.min
+    whole = torch.where(upper, high, whole)
+    return torch.where(values >= _TWO_64, -1, whole).to(dtype)
+
+
+def view_dtype(self: Tensor, dtype: torch.dtype) -> Tensor:
+    """`aten::view.dtype`: every NaN in the memory becomes the one NaN before its bits are seen."""
+    if dtype != self.dtype:
+        unify_nans(self)
+    seen: Tensor = torch.ops.aten.view.dtype(self, dtype)
+    return seen
+
+
+def unify_nans(tensor: Tensor) -> None:
+    """Give every NaN the same bits, in place: it stays the value that it is.
+
+    Args:
+        tensor: any dtype; read only unless there is a NaN.
+    """
+    if not tensor.is_floating_point():
+        return
+    for dim, stride in enumerate(tensor.stride()):
+        if stride == 0 and tensor.shape[dim] > 1:  # elements that share memory
+            tensor = tensor.narrow(dim, 0, 1)
+    missing = tensor.isnan()
+    if missing.any():
+        tensor.masked_fill_(missing, float("nan"))
+
+
+def signbit(self: Tensor) -> Tensor:
+    """`aten::signbit`: that of NaN is not set."""
+    return torch.signbit(self) & ~torch.isnan(self)
+
+
+def copysign(self: Tensor, other: Tensor | float) -> Tensor:
+    """`aten::copysign`: NaN is positive."""
+    if isinstance(other, torch.Tensor):
+        return torch.copysign(self, torch.where(torch.isnan(other), 0, other))
+    return torch.copysign(self, 0.0 if math.isnan(other) else other)
+
+
+def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
+    """`aten::frexp.Tensor`: the exponent of inf and NaN is 0."""
+    mantissa, exponent = torch.frexp(self)
+    return mantissa, torch.where(torch.isfinite(self), exponent, 0)
+
+
+def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
+    """`aten::index_copy`: of positions given twice the last one stays."""
+    out = self.clone()
+    if self.dim() == 0:
+        return out.copy_(source.reshape(()))
+    shape = [1] * self.dim()
+    shape[dim] = -1
+    return out.scatter_(dim, index.reshape(shape).expand_as(source), source)
+
+
+def unique2(
+    self: Tensor,
+    sorted: bool = True,  # noqa: A002, FBT001, FBT002 - of the schema
+    return_inverse: bool = False,  # noqa: FBT001, FBT002
+    return_counts: bool = False,  # noqa: FBT001, FBT002
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::_unique2`: of equal zeros +0 stays."""
+    values, inverse, counts = torch.ops.aten._unique2.default(self, sorted, return_inverse, return_counts)
+    return values.add_(0), inverse, counts
+
+
+def unique_dim(
+    self: Tensor,
+    dim: int,
+    sorted: bool = True,  # noqa: A002, FBT001, FBT002
+    return_inverse: bool = False,  # noqa: FBT001, FBT002
+    return_counts: bool = False,  # noqa: FBT001, FBT002
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::unique_dim`: zeros are +0."""
+    values, inverse, counts = torch.ops.aten.unique_dim.default(
+        self, dim, sorted, return_inverse, return_counts
+    )
+    return values.add(0), inverse, counts
+
+
+def table() -> Table:
+    """The ops of this module."""
+    handlers: dict[str, Handler] = {
+        "_to_copy": to_copy,
+        "copy": copy,
+        "copy_": copy_,
+        "view.dtype": view_dtype,
+        "signbit": signbit,
+        "copysign.Tensor": copysign,
+        "copysign.Scalar": copysign,
+        "frexp.Tensor": frexp,
+        "index_copy": index_copy,
+        "_unique2": unique2,
+        "unique_dim": unique_dim,
+    }
+    return {name: rounds_itself(handler) for name, handler in handlers.items()}

@@ -1,0 +1,182 @@
+"""Embeddings: gradients of tables, and bags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.kernels.gemm import gemm
+from samebits.portable.ops.checks import refuse
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+    Bags = tuple[Tensor, Tensor, Tensor, Tensor]
+
+_SUM, _MEAN, _MAX = 0, 1, 2
+
+
+def embedding_dense_backward(
+    grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> Tensor:
+    """`aten::embedding_dense_backward`: with scale_grad_by_freq each gradient is divided by its row's count first."""
+    flat = indices.reshape(-1).to(torch.int64)
+    grad = grad_output.reshape(flat.numel(), grad_output.shape[-1])
+    if scale_grad_by_freq and flat.numel():
+        grad = grad / torch.bincount(flat)[flat].to(grad.dtype)[:, None]
+    return _table_of(grad, flat, num_weights, padding_idx)
+
+
+def _table_of(grad: Tensor, index: Tensor, rows: int, left_out: int) -> Tensor:
+    out = torch.zeros((1, rows, grad.shape[1]), dtype=grad.dtype)
+    if left_out >= 0:
+        index = torch.where(index == left_out, -1, index)
+    accumulate_(out, index[None, :, None].expand(1, *grad.shape), grad[None], skip=True)
+    return out[0]
+
+
+def embedding_bag(
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> Bags:
+    """`aten::_embedding_bag`: a bag's rows are added in the order of `indices`; per-sample weights multiply first."""
+    del scale_grad_by_freq
+    if sparse:
+        refuse("_embedding_bag", "with sparse=True")
+    indices, offsets = indices.to(torch.int64), offsets.to(torch.int64)
+    starts = offsets[:-1] if include_last_offset else offsets
+    bags = starts.numel()
+    bag_of = torch.searchsorted(starts, torch.arange(indices.numel()), right=True) - 1
+    used = indices != padding_idx
+    target = torch.where(used, bag_of, -1)
+    sizes = torch.bincount(bag_of[used], minlength=bags) if indices.numel() else torch.zeros_like(starts)
+    rows = weight.index_select(0, indices)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    if mode == _MAX:
+        out, chosen = _largest(rows, indices, target, bags)
+    else:
+        out = _into_bags(rows.new_zeros(1, bags, rows.shape[1]), target, rows, "add")
+        chosen = sizes.clone()
+    if mode == _MEAN:
+        out = out / torch.where(sizes == 0, 1, sizes).to(out.dtype)[:, None]
+    return out, bag_of, sizes, chosen
+
+
+def _into_bags(out: Tensor, target: Tensor, rows: Tensor, kind: str) -> Tensor:
+    return accumulate_(out, target[None, :, None].expand(1, *rows.shape), rows[None], kind, skip=True)[0]
+
+
+def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[Tensor, Tensor]:
+    """The largest of each bag, 0 for an empty one, and which row of the table it is: the first of equals, else -1."""
+    columns = rows.shape[1]
+    best = _into_bags(torch.full((1, bags, columns), -torch.inf, dtype=rows.dtype), target, rows, "largest")
+    at = torch.where(target < 0, 0, target)
+    hit = (rows == best[at]) & (target >= 0)[:, None]
+    first = torch.full((1, bags, columns), torch.inf, dtype=torch.float64)
+    order = torch.arange(indices.numel()).to(torch.float64)[:, None].expand(hit.shape)
+    order = torch.where(hit, order, torch.inf)
+    first = _into_bags(first, target, order, "smallest")
+    found = first != torch.inf
+    position = torch.where(found, first, 0.0).to(torch.int64)
+    chosen = torch.where(found, indices[position], -1) if indices.numel() else torch.full_like(position, -1)
+    filled = torch.where(best == -torch.inf, torch.where(found, best, 0.0), best)
+    return filled, chosen
+
+
+def embedding_bag_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    offset2bag: Tensor,
+    bag_size: Tensor,
+    maximum_indices: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    per_sample_weights: Tensor | None,
+    padding_idx: int = -1,
+) -> Tensor:
+    """`aten::_embedding_bag_backward`: gradients are added to a row in the order of `indices`."""
+    del offsets
+    if sparse:
+        refuse("_embedding_bag_backward", "with sparse=True")
+    return embedding_bag_dense_backward(
+        grad,
+        indices,
+        offset2bag,
+        bag_size,
+        maximum_indices,
+        num_weights,
+        scale_grad_by_freq,
+        mode,
+        per_sample_weights,
+        padding_idx,
+    )
+
+
+def embedding_bag_dense_backward(
+    grad: Tensor,
+    indices: Tensor,
+    offset2bag: Tensor,
+    bag_size: Tensor,
+    maximum_indices: Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: Tensor | None,
+    padding_idx: int = -1,
+) -> Tensor:
+    """`aten::_embedding_bag_dense_backward`."""
+    if mode == _MAX:
+        out = torch.zeros((1, num_weights, grad.shape[1]), dtype=grad.dtype)
+        return accumulate_(out, maximum_indices[None].to(torch.int64), grad[None], skip=True)[0]
+    if mode == _MEAN:
+        grad = grad / torch.where(bag_size == 0, 1, bag_size).to(grad.dtype)[:, None]
+    rows = grad.index_select(0, offset2bag)
+    flat = indices.to(torch.int64)
+    if scale_grad_by_freq and flat.numel():
+        rows = rows / torch.bincount(flat)[flat].to(grad.dtype)[:, None]
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    return _table_of(rows, flat, num_weights, padding_idx)
+
+
+def embedding_bag_per_sample_weights_backward(
+    grad: Tensor,
+    weight: Tensor,
+    indices: Tensor,
+    offsets: Tensor,
+    offset2bag: Tensor,
+    mode: int,
+    padding_idx: int = -1,
+) -> Tensor:
+    """`aten::_embedding_bag_per_sample_weights_backward`: contractions over the columns."""
+    del offsets, mode
+    rows = weight.index_select(0, indices.to(torch.int64))
+    out = gemm(grad.index_select(0, offset2bag)[:, None, :], rows[:, :, None]).reshape(-1)
+    return torch.where(indices == padding_idx, 0.0, out)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "embedding_dense_backward": embedding_dense_backward,
+        "_embedding_bag": embedding_bag,
+        "_embedding_bag_forward_only": embedding_bag,
+        "_embedding_bag_backward": embedding_bag_backward,
+        "_embedding_bag_dense_backward": embedding_bag_dense_backward,
+        "_embedding_bag_per_sample_weights_backward": embedding_bag_per_sample_weights_backward,
+    }

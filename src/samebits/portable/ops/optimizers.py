@@ -1,0 +1,134 @@
+"""The fused steps of optimizers: the same operations, in the same order, as torch's loop over single ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.portable.kernels import optimizer as kernels
+from samebits.portable.kernels.root import sqrt
+from samebits.portable.registry import LOW_PRECISION, keeps_dtypes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+Lists = "Sequence[Sequence[Tensor]]"
+
+
+def fused_adam(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
+    """`aten::_fused_adam_`: weight decay is added to the gradient."""
+    _adam(lists, float(lr), decay=options["weight_decay"], shrink=1.0, options=options)
+
+
+def fused_adamw(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
+    """`aten::_fused_adamw_`: weight decay shrinks the parameter."""
+    _adam(lists, float(lr), decay=0.0, shrink=1 - float(lr) * options["weight_decay"], options=options)
+
+
+def _adam(
+    lists: tuple[Sequence[Tensor], ...], lr: float, *, decay: float, shrink: float, options: dict[str, Any]
+) -> None:
+    params, grads, firsts, seconds, highest, steps = lists
+    if not _goes_on(grads, options):
+        return
+    beta1, beta2 = options["beta1"], options["beta2"]
+    rule = kernels.AdamRule(
+        shrink=shrink,
+        decay=decay,
+        weight=1 - beta1,
+        keep=beta2,
+        gain=1 - beta2,
+        eps=options["eps"],
+        amsgrad=options["amsgrad"],
+        maximize=options["maximize"],
+    )
+    columns = (params, grads, firsts, seconds, *([highest] if rule.amsgrad else []))
+    scales = [_bias(lr, beta1, beta2, float(step)) for step in steps]
+    _by_dtype(list(zip(*columns, strict=True)), scales, lambda *given: kernels.adam(rule, *given))
+
+
+def _bias(lr: float, beta1: float, beta2: float, step: float) -> tuple[float, float]:
+    return -(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5
+
+
+def fused_sgd(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
+    """`aten::_fused_sgd_`."""
+    params, grads, buffers = lists
+    if not _goes_on(grads, options):
+        return
+    rule = kernels.SgdRule(
+        lr=float(lr),
+        decay=options["weight_decay"],
+        momentum=options["momentum"],
+        gain=1 - options["dampening"],
+        nesterov=options["nesterov"],
+        maximize=options["maximize"],
+        first_step=options["is_first_step"],
+    )
+    columns = (params, grads, *([buffers] if rule.momentum else []))
+    groups = list(zip(*columns, strict=True))
+    _by_dtype(groups, [()] * len(groups), lambda given, _: kernels.sgd(rule, given))
+
+
+def fused_adagrad(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
+    """`aten::_fused_adagrad_`."""
+    params, grads, sums, steps = lists
+    if not _goes_on(grads, options):
+        return
+    for param, grad, total, step in zip(params, grads, sums, steps, strict=True):
+        rate = float(lr) / (1 + (float(step) - 1) * options["lr_decay"])
+        _adagrad(param, grad, total, rate, options)
+
+
+def _adagrad(param: Tensor, grad: Tensor, total: Tensor, rate: float, options: dict[str, Any]) -> None:
+    work = [tensor.float() if tensor.dtype in LOW_PRECISION else tensor for tensor in (param, grad, total)]
+    p, g, t = work
+    g = -g if options["maximize"] else g
+    if options["weight_decay"] != 0:
+        g = g + p * options["weight_decay"]
+    t = t + g * g
+    total.copy_(t)
+    param.copy_(p + (g * -rate) / (sqrt(t) + options["eps"]))
+
+
+def _goes_on(grads: Sequence[Tensor], options: dict[str, Any]) -> bool:
+    """False if a gradient scaler found inf; the gradients are unscaled."""
+    found, scale = options.get("found_inf"), options.get("grad_scale")
+    if found is not None and float(found) == 1:
+        return False
+    if scale is not None:
+        for grad in grads:
+            grad.div_(scale)
+    return True
+
+
+def _by_dtype(
+    groups: list[tuple[Tensor, ...]], scales: Sequence[Any], step: Callable[[list[tuple[Tensor, ...]], Any], None]
+) -> None:
+    """One call of `step` for each dtype; float16 and bfloat16 are computed in float32, each result rounded once."""
+    for dtype in dict.fromkeys(group[0].dtype for group in groups):
+        chosen = [i for i, group in enumerate(groups) if group[0].dtype == dtype]
+        compute = torch.float32 if dtype in LOW_PRECISION else dtype
+        work = [tuple(tensor.to(compute) for tensor in groups[i]) for i in chosen]
+        step(work, [scales[i] for i in chosen])
+        for i, done in zip(chosen, work, strict=True):
+            for position, (tensor, result) in enumerate(zip(groups[i], done, strict=True)):
+                if tensor is not result and position != 1:
+                    tensor.copy_(result)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    ops = {
+        "_fused_adam_": fused_adam,
+        "_fused_adamw_": fused_adamw,
+        "_fused_sgd_": fused_sgd,
+        "_fused_adagrad_": fused_adagrad,
+    }
+    kept = {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    return {**kept, **{f"{name}.tensor_lr": handler for name, handler in kept.items()}}

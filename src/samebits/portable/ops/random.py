@@ -1,0 +1,280 @@
+"""Random values by filling: uniform, Bernoulli, integers; and the factories made of them."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.errors import SamebitsError
+from samebits.portable.kernels import random as kernels
+from samebits.portable.random_keys import next_key
+from samebits.portable.registry import keeps_dtypes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+Filling = "Callable[..., Tensor]"
+_COMPUTE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+@functools.cache
+def judge() -> torch.Generator:
+    """A generator for torch's own checks of arguments, on tensors without elements."""
+    return torch.Generator()
+
+
+def is_real(out: Tensor) -> bool:
+    """Whether `out` needs values: on the CPU and not empty.
+
+    Raises:
+        SamebitsError: if it is of a kind that has no portable random values.
+    """
+    if out.device.type == "meta":
+        return False
+    if out.device.type != "cpu" or out.is_complex() or out.layout != torch.strided:
+        raise SamebitsError(
+            f"portable mode has no random values for a {out.layout} tensor of {out.dtype} on {out.device}: "
+            "draw them on the CPU as floats, or run without portable mode",
+            slug="portable-op",
+        )
+    return out.numel() > 0
+
+
+def work_like(out: Tensor, dtype: torch.dtype) -> Tensor:
+    """`out` itself where a kernel can fill it, else a tensor that `store` copies from."""
+    if out.dtype == dtype and out.is_contiguous() and not out.is_neg():
+        return out
+    return torch.empty(out.shape, dtype=dtype)
+
+
+def store(out: Tensor, values: Tensor) -> Tensor:
+    """Values to their place, rounded once."""
+    return out if values is out else out.copy_(values)
+
+
+def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
+    """`aten::uniform_`."""
+    torch.empty(0, dtype=self.dtype).uniform_(from_, to, generator=judge())
+    if not is_real(self):
+        return self
+    compute = _COMPUTE.get(self.dtype, self.dtype)
+    work = work_like(self, compute)
+    kernels.uniform_into(work, next_key(generator), from_, to, self.dtype)
+    if work.dtype == self.dtype:
+        return store(self, work)
+    rounded, low, high = work.to(self.dtype), *torch.tensor([from_, to], dtype=torch.float32).to(self.dtype)
+    return self.copy_(torch.where(rounded >= high, low, rounded))
+
+
+def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
+    """`aten::bernoulli_.float`."""
+    if not 0 <= p <= 1:
+        raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
+    if not is_real(self):
+        return self
+    work = work_like(self, torch.float32 if self.dtype == torch.float32 else torch.uint8)
+    kernels.bernoulli_into(work, next_key(generator), p)
+    return store(self, work)
+
+
+def bernoulli_tensor_(self: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
+    """`aten::bernoulli_.Tensor`."""
+    if not is_real(self):
+        return self
+    if not p.is_floating_point():
+        raise RuntimeError(f"expected probabilities tensor to have floating type, got {p.dtype}")
+    given = (p if p.dtype == torch.float64 else p.float()).expand(self.shape)
+    if not bool(((given >= 0) & (given <= 1)).all()):
+        raise RuntimeError("Expected p_in >= 0 && p_in <= 1 to be true, but got false.")
+    return self.copy_(kernels.bernoulli_each(given, next_key(generator)))
+
+
+def bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
+    """`aten::bernoulli`: `self` holds the probabilities."""
+    return bernoulli_tensor_(torch.empty_like(self), self, generator=generator)
+
+
+def bernoulli_p(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """`aten::bernoulli.p`."""
+    return bernoulli_(torch.empty_like(self), p, generator=generator)
+
+
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:  # noqa: A002, FBT001
+    """`aten::native_dropout`."""
+    mask = torch.empty_like(input, dtype=torch.bool)
+    if train is False:
+        return input.clone(), mask.fill_(True)
+    bernoulli_(mask, 1 - p)
+    scale = 0.0 if p == 1 else 1 / (1 - p)
+    return (input * mask).mul_(scale), mask
+
+
+def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
+    """`aten::native_dropout_backward`."""
+    return (grad_output * mask).mul_(scale)
+
+
+def random_(self: Tensor, *, generator: Any = None) -> Tensor:
+    """`aten::random_`: all values from 0 on that the dtype counts without gaps."""
+    if self.dtype == torch.bool:
+        size = 2
+    elif self.dtype.is_floating_point:
+        size = round(2 / torch.finfo(self.dtype).eps) + 1
+    else:
+        size = torch.iinfo(self.dtype).max + 1
+    return _integers(self, 0, size, generator)
+
+
+def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
+    """`aten::random_.to`."""
+    return random_from_(self, 0, to, generator=generator)
+
+
+def random_from_(self: Tensor, from_: int, to: int | None, *, generator: Any = None) -> Tensor:
+    """`aten::random_.from`."""
+    torch.empty(0, dtype=self.dtype).random_(from_, to, generator=judge())
+    if to is not None:
+        return _integers(self, from_, to - from_, generator)
+    if self.dtype.is_floating_point:
+        last = round(2 / torch.finfo(self.dtype).eps)
+    else:
+        last = 1 if self.dtype == torch.bool else torch.iinfo(self.dtype).max
+    return _integers(self, from_, last - from_ + 1, generator)
+
+
+def _integers(out: Tensor, low: int, size: int, generator: Any) -> Tensor:
+    if not is_real(out):
+        return out
+    work = work_like(out, torch.int64)
+    kernels.integers_into(work, next_key(generator), low, size)
+    return store(out, work)
+
+
+def randint(high: int, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randint`."""
+    return randint_low(0, high, size, generator=generator, **options)
+
+
+def randint_low(low: int, high: int, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randint.low`."""
+    return random_from_(torch.empty(size, **_int64(options)), low, high, generator=generator)
+
+
+def randint_like(self: Tensor, high: int, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randint_like`."""
+    return randint_like_low(self, 0, high, generator=generator, **options)
+
+
+def randint_like_tensor(self: Tensor, high: Tensor, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randint_like.Tensor`."""
+    return randint_like_low(self, 0, int(high), generator=generator, **options)
+
+
+def randint_like_low(self: Tensor, low: int, high: int, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randint_like.low_dtype`."""
+    return random_from_(torch.empty_like(self, **options), low, high, generator=generator)
+
+
+def randperm(n: int, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::randperm`: the order of one number of 64 bits for each index, equal ones in order of index."""
+    out = torch.empty(n, **_int64(options))
+    torch.randperm(0, dtype=out.dtype)
+    if not is_real(out):
+        return out
+    # As unsigned numbers: their upper bit is turned over for a comparison of signed ones.
+    drawn = kernels.words64(next_key(generator), n).bitwise_xor_(torch.tensor(-(2**63)))
+    return out.copy_(drawn.argsort(stable=True))
+
+
+def _int64(options: dict[str, Any]) -> dict[str, Any]:
+    return {**options, "dtype": options.get("dtype") or torch.int64}
+
+
+def made_by(filling: Handler, into: Callable[..., Tensor] = torch.empty) -> Handler:
+    """A factory of filled tensors: `filling` in place, without parameters of its own."""
+
+    def make(shape: Any, *, generator: Any = None, **options: Any) -> Tensor:
+        return filling(into(shape, **options), generator=generator)
+
+    return make
+
+
+def functional(filling: Handler) -> Handler:
+    """The op that gives a new tensor in place of filling one."""
+
+    def fill_new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        return filling(torch.empty_like(self), *args, **kwargs)
+
+    return fill_new
+
+
+def into_out(handler: Handler) -> Handler:
+    """The op with `out`, for one whose other parameters are dtype and device of the result."""
+
+    def fill_out(*args: Any, out: Tensor, generator: Any = None, **_: Any) -> Tensor:
+        value = handler(*args, generator=generator, dtype=out.dtype, device=out.device)
+        return out.resize_(value.shape).copy_(value)
+
+    return fill_out
+
+
+def with_overloads(name: str, handler: Handler, overloads: tuple[str, str, str, str]) -> Table:
+    """A factory under all its names: plain, with a generator, and both of them with `out`.
+
+    Args:
+        name: of the op.
+        handler: the factory.
+        overloads: the four overloads ("" for the default one).
+    """
+    names = [f"{name}.{overload}" if overload else name for overload in overloads]
+    into = into_out(handler)
+    return dict(zip(names, (handler, handler, into, into), strict=True))
+
+
+_PLAIN = ("", "generator", "out", "generator_out")
+
+
+def _factories() -> Table:
+    return {
+        **with_overloads("rand", made_by(uniform_), _PLAIN),
+        **with_overloads("rand_like", made_by(uniform_, torch.empty_like), _PLAIN),
+        **with_overloads("randint", randint, _PLAIN),
+        **with_overloads("randint", randint_low, ("low", "low_generator", "low_out", "low_generator_out")),
+        **with_overloads("randint_like", randint_like, _PLAIN),
+        **with_overloads(
+            "randint_like", randint_like_tensor, ("Tensor", "Tensor_generator", "Tensor_out", "Tensor_generator_out")
+        ),
+        **with_overloads(
+            "randint_like",
+            randint_like_low,
+            ("low_dtype", "low_generator_dtype", "low_dtype_out", "low_generator_dtype_out"),
+        ),
+        **with_overloads("randperm", randperm, _PLAIN),
+    }
+
+
+def table() -> Table:
+    """The ops of this module."""
+    ops = {
+        **_factories(),
+        "uniform_": uniform_,
+        "uniform": functional(uniform_),
+        "bernoulli_.float": bernoulli_,
+        "bernoulli_.Tensor": bernoulli_tensor_,
+        "bernoulli": bernoulli,
+        "bernoulli.p": bernoulli_p,
+        "random_": random_,
+        "random_.to": random_to_,
+        "random_.from": random_from_,
+        "random": functional(random_),
+        "random.to": functional(random_to_),
+        "random.from": functional(random_from_),
+    }
+    kept: Table = {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    return {**kept, "native_dropout": native_dropout, "native_dropout_backward": native_dropout_backward}

@@ -1,0 +1,153 @@
+"""What is done with each op: made once for each op, so that a call costs one lookup."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from samebits.portable.exact.standing import Condition, standing_of
+from samebits.portable.foreach import for_each, single_op
+from samebits.portable.refusals import refuse_op, refuse_tensor
+from samebits.portable.registry import Handler, merge, resolve
+from samebits.portable.rounding import rounding_once
+from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named
+
+Plan = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+
+Families = tuple[Any, ...]
+_PASSING_NAMESPACES = frozenset({"profiler"})
+
+
+@functools.cache
+def handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op in float32 and float64; made at the first use, when torch is there.
+
+    Args:
+        families: modules of handlers, with a `table()` each.
+    """
+    return resolve(merge(family.table() for family in families))
+
+
+@functools.cache
+def low_handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op when float16 or bfloat16 is among its dtypes.
+
+    Args:
+        families: modules of handlers.
+    """
+    table = merge(family.table() for family in families)
+    return resolve({name: _low(handler) for name, handler in table.items()})
+
+
+def _low(handler: Handler) -> Handler:
+    return handler if getattr(handler, "keeps_dtypes", False) else rounding_once(handler)
+
+
+def plan_of(op: Any, mode: Any, families: Families) -> Plan:
+    """What is done when this op is called.
+
+    Args:
+        op: an `OpOverload`, or a higher-order op.
+        mode: is entered around what composite ops consist of.
+        families: modules of handlers.
+    """
+    namespace = getattr(op, "namespace", "")
+    if namespace in _PASSING_NAMESPACES:
+        return lambda args, kwargs: op(*args, **kwargs)
+    if namespace != "aten":
+        return _decomposed(op, mode) if _is_composite(op) else _refused(op)
+    standing = standing_of(op)
+    handler = handlers(families).get(op)
+    single = None if handler is not None else single_op(op)
+    if single is not None:
+        return _for_each(op, plan_of(single, mode, families))
+    if handler is None and standing.kind is not None and standing.condition is None:
+        return _passed(op)
+    if handler is not None:
+        rest = _handled(op, handler, low_handlers(families)[op])
+    else:
+        rest = _decomposed(op, mode) if _is_composite(op) else _refused(op)
+    if standing.integers:
+        rest = _integers_passed(op, rest)
+    if standing.kind is not None and standing.condition is not None:
+        rest = _passed_if(op, standing.condition, rest)
+    return rest
+
+
+def _for_each(op: Any, plan: Plan) -> Plan:
+    repeat = for_each(op, lambda *args, **kwargs: plan(args, kwargs))
+    return lambda args, kwargs: repeat(*args, **kwargs)
+
+
+def _is_composite(op: Any) -> bool:
+    return bool(getattr(op, "_can_decompose", bool)())
+
+
+def _passed(op: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            scan(args)
+            if kwargs:
+                scan_named(kwargs)
+        except UnfitError as unfit:
+            raise refuse_tensor(op, str(unfit)) from None
+        return op(*args, **kwargs)
+
+    return run
+
+
+def _passed_if(op: Any, condition: Condition, rest: Plan) -> Plan:
+    passed = _passed(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return passed(args, kwargs) if condition(args, kwargs) else rest(args, kwargs)
+
+    return run
+
+
+def _integers_passed(op: Any, rest: Plan) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _bits(op, args, kwargs) & FLOATS or _has_float_number(args, kwargs):
+            return rest(args, kwargs)
+        return op(*args, **kwargs)
+
+    return run
+
+
+def _has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return float in map(type, args) or float in map(type, kwargs.values())
+
+
+def _handled(op: Any, handler: Handler, low: Handler) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bits = _bits(op, args, kwargs)
+        if bits & VIRTUAL:
+            return op(*args, **kwargs)
+        return low(*args, **kwargs) if bits & LOW else handler(*args, **kwargs)
+
+    return run
+
+
+def _bits(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    try:
+        return scan(args) | scan_named(kwargs) if kwargs else scan(args)
+    except UnfitError as unfit:
+        raise refuse_tensor(op, str(unfit)) from None
+
+
+def _decomposed(op: Any, mode: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        with mode:
+            return op.decompose(*args, **kwargs)
+
+    return run
+
+
+def _refused(op: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if _bits(op, args, kwargs) & VIRTUAL:
+            return op(*args, **kwargs)
+        raise refuse_op(op)
+
+    return run

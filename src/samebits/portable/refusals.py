@@ -1,0 +1,63 @@
+"""What portable mode says of an op that it has no portable values for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from samebits.errors import SamebitsError
+from samebits.hooks.frames import FrameRanks, nearest_site
+
+DOC_PAGE = "docs/portable.md"
+
+
+def refuse_op(op: Any) -> SamebitsError:
+    """The error for an op that has no portable kernel and is not proven exact.
+
+    Args:
+        op: an `OpOverload`, or a higher-order op.
+    """
+    namespace = getattr(op, "namespace", "")
+    if namespace == "higher_order":
+        reason = "is a higher-order op (of compiled code, flex_attention, torch.cond)"
+    elif namespace == "c10d":
+        reason = "communicates between processes, which is not portable yet"
+    elif namespace not in {"aten", "prims"}:
+        reason = f"is an op of {namespace}, whose bits nobody has proven to be the same everywhere"
+    else:
+        reason = "has no portable kernel and is not proven exact"
+    return SamebitsError(
+        f"{op}{_place()} {reason}: use another op there, or run without portable mode ({DOC_PAGE})",
+        slug="portable-op",
+    )
+
+
+def refuse_tensor(op: Any, found: str) -> SamebitsError:
+    """The error for an argument that portable mode has no values for.
+
+    Args:
+        op: what got it.
+        found: what it is.
+    """
+    return SamebitsError(
+        f"{op}{_place()} got {found}: portable mode has strided tensors of float, integer and bool dtypes in "
+        f"CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
+        slug="portable-tensor",
+    )
+
+
+def refuse_compiled(name: str) -> SamebitsError:
+    """The error for code that a compiler of torch would run.
+
+    Args:
+        name: what was called.
+    """
+    return SamebitsError(
+        f"{name}{_place()} makes code of its own, whose bits are not the same everywhere: call the function "
+        f"without compiling it, or run without portable mode ({DOC_PAGE})",
+        slug="portable-compiled",
+    )
+
+
+def _place() -> str:
+    site = nearest_site(FrameRanks())
+    return f" at {site.file}:{site.line}" if site else ""

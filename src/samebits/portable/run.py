@@ -1,0 +1,94 @@
+"""Portable mode for a whole process, its threads and the processes that it starts."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import TYPE_CHECKING, Any
+
+import samebits
+from samebits.hooks.imports import PostImport
+from samebits.hooks.patching import Patches
+from samebits.portable.version import NUMERICS_VERSION
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+_ENTRY = "samebits_portable"
+# Runs in a spawned child while its preparations are unpickled, before it imports the script. The package is
+# loaded from where it is. What fails here ends the child: it would give other bits.
+_BEGIN = """
+import sys
+if "samebits" not in sys.modules:
+    from importlib.util import module_from_spec, spec_from_file_location
+    spec = spec_from_file_location("samebits", folder + "/__init__.py", submodule_search_locations=[folder])
+    sys.modules["samebits"] = module_from_spec(spec)
+    spec.loader.exec_module(sys.modules["samebits"])
+from samebits.portable.run import begin_in_child
+begin_in_child()
+"""
+_BEGUN: list[PortableRun] = []  # as long as this process lives
+
+
+class PortableRun:
+    """Enters portable mode when torch is imported.
+
+    A forked process inherits it with the thread that forks. One that is started afresh through
+    `multiprocessing` (spawn, forkserver) enters it before it imports the script.
+    """
+
+    def __init__(self) -> None:
+        self._imports = PostImport()
+        self._patches = Patches()
+        self._activation: Any = None
+
+    def start(self) -> None:
+        """Wait for torch, and follow new processes. Imports nothing heavy."""
+        self._imports.on_torch(self._enter)
+        self._imports.on_import("multiprocessing.spawn", self._follow_spawn)
+        self._imports.install()
+
+    def stop(self) -> None:
+        """Leave portable mode. Does nothing when it was not entered."""
+        self._imports.remove()
+        self._patches.restore()
+        if self._activation is not None:
+            self._activation.stop()
+            self._activation = None
+
+    def facts(self) -> dict[str, Any]:
+        """What a record keeps of it: the version of the numerics, and the kernels that gave them."""
+        from samebits.portable.native import load
+
+        kernels = load()
+        return {"numerics": NUMERICS_VERSION, "kernels": "reference" if kernels is None else kernels.isa}
+
+    def _enter(self, _torch: ModuleType) -> None:
+        from samebits.portable.activation import Activation
+
+        self._activation = Activation()
+        self._activation.start()
+
+    def _follow_spawn(self, spawn: ModuleType) -> None:
+        original = spawn.get_preparation_data
+
+        @functools.wraps(original)
+        def get_preparation_data(name: str) -> dict[str, Any]:
+            return {_ENTRY: _Begin(), **original(name)}
+
+        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+
+
+class _Begin:
+    """Becomes None when it is unpickled, and begins portable mode while it is."""
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exec, (_BEGIN, {"folder": os.path.dirname(os.path.abspath(samebits.__file__))})
+
+
+def begin_in_child() -> None:
+    """Enter portable mode in a process that was started afresh."""
+    run = PortableRun()
+    run.start()
+    _BEGUN.append(run)
+

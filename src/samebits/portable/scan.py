@@ -1,0 +1,99 @@
+"""What the arguments of an op are: tensors in CPU memory, or something without portable values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.portable.registry import LOW_PRECISION
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+FLOATS = 1
+LOW = 2
+VIRTUAL = 4
+"""Bits that `scan` gives: floats among the tensors, float16 or bfloat16 there, tensors without contents."""
+
+_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+_BITS: dict[torch.dtype, int] = {
+    torch.float32: FLOATS,
+    torch.float64: FLOATS,
+    **dict.fromkeys(LOW_PRECISION, FLOATS | LOW),
+    **{getattr(torch, name): 0 for name in _INTEGERS if hasattr(torch, name)},
+}
+_TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
+
+
+class UnfitError(Exception):
+    """An argument that portable mode has no values for; the message says what it is."""
+
+
+def scan(values: Iterable[Any]) -> int:
+    """What tensors are among these arguments, lists included: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
+
+    Raises:
+        UnfitError: for a complex, quantized, sparse or nested tensor, and one on a device.
+    """
+    bits = 0
+    for value in values:
+        kind = type(value)
+        if kind is _TENSOR or kind is _PARAMETER:
+            try:
+                bits |= _BITS[value.dtype]
+            except KeyError:
+                raise UnfitError(_unfit(value)) from None
+            if not value.is_cpu or value.layout is not _STRIDED or value.is_nested:
+                bits |= _unusual(value)
+        elif kind is list or kind is tuple:
+            if value and type(value[0]) is not int:
+                bits |= scan(value)
+        elif isinstance(value, _TENSOR):
+            bits |= _BITS.get(value.dtype, 0) | _unusual(value)
+    return bits
+
+
+def scan_named(arguments: Mapping[str, Any]) -> int:
+    """The same of keyword arguments, among which are dtypes, layouts and devices of what is to be made."""
+    bits = scan(arguments.values())
+    dtype = arguments.get("dtype")
+    if dtype is not None:
+        if dtype not in _BITS:
+            raise UnfitError(f"dtype={dtype}")
+        bits |= _BITS[dtype]
+    if arguments.get("layout") not in {None, _STRIDED}:
+        raise UnfitError(f"layout={arguments['layout']}")
+    device = arguments.get("device")
+    if device is not None and device.type != "cpu":
+        if device.type != "meta":
+            raise UnfitError(f"device={device}")
+        bits |= VIRTUAL
+    return bits
+
+
+def _unusual(tensor: torch.Tensor) -> int:
+    """Tensors on the meta device have no values to be the same; others that are unusual do."""
+    if tensor.layout is not _STRIDED or tensor.is_nested or tensor.dtype not in _BITS:
+        raise UnfitError(_unfit(tensor))
+    if tensor.is_meta or _is_fake(tensor):
+        return VIRTUAL
+    if tensor.device.type != "cpu":
+        raise UnfitError(_unfit(tensor))
+    return 0
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return type(tensor).__name__ in {"FakeTensor", "FunctionalTensor"}
+
+
+def _unfit(tensor: torch.Tensor) -> str:
+    if tensor.is_nested:
+        return "a nested tensor"
+    if tensor.layout is not _STRIDED:
+        return f"a tensor of layout {tensor.layout}"
+    if tensor.is_quantized:
+        return f"a quantized tensor ({tensor.dtype})"
+    if tensor.dtype not in _BITS:
+        return f"a tensor of dtype {tensor.dtype}"
+    return f"a tensor on {tensor.device}"

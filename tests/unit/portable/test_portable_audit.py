@@ -1,0 +1,56 @@
+"""The audit: a handler that calls an inexact op of torch fails."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from samebits.portable import plans
+from samebits.portable.audit import AUDIT_VARIABLE, InexactOpError
+from samebits.portable.dispatch import PortableMode
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Gives `aten::mm` a handler that calls what it should not."""
+
+    def plant(handler):
+        table = {torch.ops.aten.mm.default: handler}
+        monkeypatch.setattr(plans, "handlers", lambda _: table)
+        monkeypatch.setattr(plans, "low_handlers", lambda _: table)
+
+    return plant
+
+
+@pytest.mark.parametrize(
+    "handler",
+    [
+        lambda a, b: (a * b).sum(),
+        lambda a, b: torch.exp(a) + b,
+        lambda a, b: torch.add(a, b, alpha=2),
+        torch.nn.functional.linear,
+    ],
+)
+def test_a_handler_that_calls_an_inexact_op_fails(planted, handler):
+    """Ops that only hold for integers, ops on no list, conditions, composite ops."""
+    planted(handler)
+
+    with PortableMode(), pytest.raises(InexactOpError):
+        torch.mm(torch.ones(2, 2), torch.ones(2, 2))
+
+
+def test_exact_ops_and_kernels_pass(planted):
+    """What handlers are made of is not stopped."""
+    planted(lambda a, b: torch.where(a > b, a * b, (-a + b).float().reshape(2, 2)) + a.long().sum())
+
+    with PortableMode():
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_without_the_variable_nothing_is_audited(planted, monkeypatch):
+    """It costs nothing where it is not asked for."""
+    monkeypatch.delenv(AUDIT_VARIABLE)
+    planted(lambda a, b: (a * b).sum())
+
+    with PortableMode():
+        assert torch.mm(torch.ones(2, 2), torch.ones(2, 2)).item() == 4
