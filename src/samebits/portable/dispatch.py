@@ -9,6 +9,7 @@ from samebits.portable.ops import (
     accumulation,
     activations,
     arithmetic,
+    attention,
     choices,
     class_losses,
     contractions,
@@ -18,11 +19,15 @@ from samebits.portable.ops import (
     embedding,
     index_put,
     losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
     roots,
+    softmax,
+    sums,
 )
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
@@ -34,6 +39,7 @@ _FAMILIES = (
     accumulation,
     activations,
     arithmetic,
+    attention,
     choices,
     class_losses,
     contractions,
@@ -43,11 +49,15 @@ _FAMILIES = (
     embedding,
     index_put,
     losses,
+    normalization,
     optimizers,
+    ordering,
     pooling,
     random,
     ranges,
     roots,
+    softmax,
+    sums,
 )
 
 

@@ -181,21 +181,6 @@ def rrelu_with_noise_functional(*args: Any, **kwargs: Any) -> tuple[Tensor, Tens
     return rrelu_with_noise(self, filled, *rest, **kwargs), filled
 
 
-def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917
-    grad_output: Tensor,
-    self: Tensor,
-    noise: Tensor,
-    lower: float,
-    upper: float,
-    training: bool,  # noqa: FBT001
-    self_is_result: bool,  # noqa: ARG001, FBT001
-) -> Tensor:
-    """`aten::rrelu_with_noise_backward`."""
-    if training and upper - lower > 1e-6:  # as torch says it
-        return grad_output * noise
-    return torch.where(self > 0, grad_output, grad_output * ((lower + upper) / 2))
-
-
 def _normals() -> Table:
     named = {"Tensor_Tensor": normal_of, "Tensor_float": normal_of, "float_Tensor": normal_of}
     with_out: dict[str, Handler] = {f"normal.{name}_out": _copied(handler) for name, handler in named.items()}
@@ -239,4 +224,4 @@ def table() -> Table:
         "rrelu_with_noise_functional": rrelu_with_noise_functional,
     }
     kept: Table = {name: keeps_dtypes(handler) for name, handler in ops.items()}
-    return {**kept, "rrelu_with_noise_backward": rrelu_with_noise_backward}
+    return kept

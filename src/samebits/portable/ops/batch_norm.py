@@ -1,0 +1,259 @@
+"""Batch normalisation, in the forms that releases of torch have had ("Normalisation")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels import norms
+from samebits.portable.registry import LOW_PRECISION
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler
+
+    Mask = Sequence[bool]
+    Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
+    Three = tuple[Tensor, Tensor, Tensor]
+
+
+def native_batch_norm(
+    input: Tensor,  # noqa: A002 - names of the schema
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Three:
+    """`aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
+    x, restore = _by_channels(input)
+    if not training:
+        assert running_mean is not None
+        assert running_var is not None
+        rstd = norms.reciprocal_deviation(_raised(running_var), eps)
+        out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
+        return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
+    mean, total = norms.statistics(x, [0, 2])
+    count = x.shape[0] * x.shape[2]
+    rstd = norms.reciprocal_deviation(total / count, eps)
+    _update(running_mean, mean, momentum)
+    _update(running_var, total / (count - 1), momentum)
+    dtype = _statistics_dtype(input, weight, running_mean)
+    return restore(_scaled(x, mean, rstd, weight, bias)).to(input.dtype), mean.to(dtype), rstd.to(dtype)
+
+
+def no_stats(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> Three:
+    """`aten::_native_batch_norm_legit.no_stats`."""
+    return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
+
+
+def no_training(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> Three:
+    """`aten::_native_batch_norm_legit_no_training`."""
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)  # noqa: FBT003
+
+
+def functional(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    training: bool,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """`aten::_native_batch_norm_legit_functional`: the updated statistics come last."""
+    mean, variance = running_mean.clone(), running_var.clone()
+    return (*native_batch_norm(input, weight, bias, mean, variance, training, momentum, eps), mean, variance)
+
+
+def with_update(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """`aten::_batch_norm_with_update`."""
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)  # noqa: FBT003
+    return (*results, torch.empty(0, dtype=torch.uint8))
+
+
+def without_update(
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    bias: Tensor | None,
+    running_mean: Tensor,
+    running_var: Tensor,
+    momentum: float,
+    eps: float,
+) -> tuple[Tensor, ...]:
+    """`aten::_batch_norm_no_update`."""
+    return (
+        *no_training(input, weight, bias, running_mean, running_var, momentum, eps),
+        torch.empty(0, dtype=torch.uint8),
+    )
+
+
+def native_batch_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    train: bool,
+    eps: float,
+    output_mask: Mask,
+) -> Gradients:
+    """`aten::native_batch_norm_backward`."""
+    x, restore = _by_channels(input)
+    gradient = _like(grad_out, input)
+    mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
+    if not train and not (output_mask[1] or output_mask[2]):
+        sums = crosses = mean.new_zeros(())
+    else:
+        sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
+    of_input = None
+    if output_mask[0]:
+        factor = rstd if weight is None else rstd * _raised(weight)
+        count = x.shape[0] * x.shape[2]
+        slope = (crosses / count) * rstd * rstd if train else torch.zeros_like(rstd)
+        shift = sums / count if train else torch.zeros_like(rstd)
+        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, torch.ones_like(rstd), shift, factor)))
+        of_input = of_input.to(input.dtype)
+    dtype = input.dtype if weight is None else weight.dtype
+    return (
+        of_input,
+        (crosses * rstd).to(dtype) if output_mask[1] else None,
+        sums.to(dtype) if output_mask[2] else None,
+    )
+
+
+def batch_norm_backward(
+    grad_out: Tensor,
+    input: Tensor,  # noqa: A002
+    weight: Tensor | None,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_var: Tensor | None,
+    update: bool,
+    eps: float,
+    output_mask: Mask,
+    reserve: Tensor,  # noqa: ARG001
+) -> Gradients:
+    """`aten::batch_norm_backward`."""
+    return native_batch_norm_backward(
+        grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
+    )
+
+
+class _Restore:
+    """Gives a result of shape (outer, channels, inner) the shape and the order in memory of the input."""
+
+    def __init__(self, shape: torch.Size, order: tuple[int, ...] | None) -> None:
+        self._shape, self._order = shape, order
+
+    def __call__(self, out: Tensor) -> Tensor:
+        if self._order is None:
+            return out.view(self._shape)
+        moved = out.view([self._shape[0], *self._shape[2:], self._shape[1]])
+        return moved.permute(self._order)
+
+
+def _by_channels(x: Tensor) -> tuple[Tensor, _Restore]:
+    """The input as (outer, channels, inner), contiguous; with inner 1 if its channels are last in memory."""
+    plain = _raised(x)
+    if plain.dim() > 2 and not plain.is_contiguous() and plain.movedim(1, -1).is_contiguous():
+        order = (0, x.dim() - 1, *range(1, x.dim() - 1))
+        return plain.movedim(1, -1).reshape(-1, x.shape[1], 1), _Restore(x.shape, order)
+    inner = plain.numel() // max(x.shape[0] * x.shape[1], 1)
+    return plain.contiguous().view(x.shape[0], x.shape[1], inner), _Restore(x.shape, None)
+
+
+def _like(gradient: Tensor, x: Tensor) -> Tensor:
+    """The gradient laid out as `_by_channels` lays out x."""
+    plain = _raised(gradient)
+    if x.dim() > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous():
+        return plain.movedim(1, -1).contiguous().view(-1, x.shape[1], 1)
+    return plain.contiguous().view(x.shape[0], x.shape[1], -1)
+
+
+def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
+    scale = rstd if weight is None else rstd * _raised(weight)
+    shift = torch.zeros_like(rstd) if bias is None else _raised(bias).contiguous()
+    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), shift)
+
+
+def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
+    if running is not None:
+        running.copy_(value * momentum + _raised(running) * (1 - momentum))
+
+
+def _statistics(
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    save_mean: Tensor | None,
+    save_invstd: Tensor | None,
+    *,
+    train: bool,
+    eps: float,
+) -> tuple[Tensor, Tensor]:
+    if train:
+        assert save_mean is not None
+        assert save_invstd is not None
+        return _raised(save_mean).contiguous(), _raised(save_invstd).contiguous()
+    assert running_mean is not None
+    assert running_var is not None
+    return _raised(running_mean).contiguous(), norms.reciprocal_deviation(_raised(running_var), eps).contiguous()
+
+
+def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) -> torch.dtype:
+    for parameter in (weight, running):
+        if parameter is not None:
+            return parameter.dtype
+    return x.dtype
+
+
+def _raised(x: Tensor) -> Tensor:
+    return x.to(torch.float32) if x.dtype in LOW_PRECISION else x
+
+
+def table() -> dict[str, Handler]:
+    """The ops of this module."""
+    return {
+        "_batch_norm_no_update": without_update,
+        "_batch_norm_with_update": with_update,
+        "_native_batch_norm_legit": native_batch_norm,
+        "_native_batch_norm_legit.no_stats": no_stats,
+        "_native_batch_norm_legit_functional": functional,
+        "_native_batch_norm_legit_no_training": no_training,
+        "batch_norm_backward": batch_norm_backward,
+        "native_batch_norm": native_batch_norm,
+        "native_batch_norm_backward": native_batch_norm_backward,
+    }

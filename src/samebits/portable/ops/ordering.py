@@ -1,0 +1,231 @@
+"""Greatest, smallest, sorted, in the middle ("Order"): exact; among equals the first counts, a zero comes out as +0.
+
+The functions that choose among inputs by position give elements as they are.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.registry import rounds_itself
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+    Pair = tuple[Tensor, Tensor]
+
+
+def amax(self: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+    """`aten::amax`."""
+    return _positive(torch.amax(self, dim, keepdim))
+
+
+def amin(self: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+    """`aten::amin`."""
+    return _positive(torch.amin(self, dim, keepdim))
+
+
+def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
+    """`aten::aminmax`."""
+    least, most = torch.aminmax(self, dim=dim, keepdim=keepdim)
+    return _positive(least), _positive(most)
+
+
+def max_all(self: Tensor) -> Tensor:
+    """`aten::max`."""
+    return _positive(torch.max(self))
+
+
+def min_all(self: Tensor) -> Tensor:
+    """`aten::min`."""
+    return _positive(torch.min(self))
+
+
+def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    """`aten::max.dim`: the first NaN, otherwise the first of the greatest."""
+    values, indices = torch.max(self, dim, keepdim)
+    return values, indices
+
+
+def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    """`aten::min.dim`: the first NaN, otherwise the first of the smallest."""
+    values, indices = torch.min(self, dim, keepdim)
+    return values, indices
+
+
+def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """`aten::argmax`."""
+    return torch.argmax(self, dim, keepdim)
+
+
+def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
+    """`aten::argmin`."""
+    return torch.argmin(self, dim, keepdim)
+
+
+def cummax(self: Tensor, dim: int) -> Pair:
+    """`aten::cummax`: among equals the last counts."""
+    values, indices = torch.cummax(self, dim)
+    return values, indices
+
+
+def cummin(self: Tensor, dim: int) -> Pair:
+    """`aten::cummin`: among equals the last counts."""
+    values, indices = torch.cummin(self, dim)
+    return values, indices
+
+
+def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Pair:
+    """`aten::sort`: equals keep their order; NaN is above all."""
+    values, indices = torch.sort(self, stable=True, dim=dim, descending=descending)
+    return values, indices
+
+
+def sort_stable(self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Pair:  # noqa: ARG001
+    """`aten::sort.stable`."""
+    return sort(self, dim, descending)
+
+
+def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:  # noqa: A002, ARG001
+    """`aten::topk`: the first k of `sort`."""
+    size = self.shape[dim] if self.dim() else 1
+    if not 0 <= k <= size:
+        raise RuntimeError("selected index k out of range")
+    values, indices = sort(self, dim, largest)
+    if not self.dim():
+        return values, indices
+    return values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone()
+
+
+def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
+    """`aten::kthvalue`: the element k - 1 of `sort`."""
+    size = self.shape[dim] if self.dim() else 1
+    if not 1 <= k <= size:
+        raise RuntimeError("kthvalue(): selected number k out of range for dimension")
+    return _picked(self, dim, keepdim, lambda values: torch.full_like(values.narrow(dim, 0, 1), k - 1, dtype=torch.int64))
+
+
+def median(self: Tensor) -> Tensor:
+    """`aten::median`: the element (n - 1) // 2 of `sort`; NaN if there is one."""
+    return median_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
+
+
+def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    """`aten::median.dim`: the element (n - 1) // 2 of `sort`; the first NaN if there is one."""
+    return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=True))
+
+
+def nanmedian(self: Tensor) -> Tensor:
+    """`aten::nanmedian`."""
+    return nanmedian_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
+
+
+def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
+    """`aten::nanmedian.dim`: NaNs are left out; the first one if there is nothing else."""
+    return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=False))
+
+
+def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
+    """`aten::mode`: the smallest of the most frequent values, and where it is last."""
+    if not self.dim():
+        return self.clone(), torch.zeros((), dtype=torch.int64)
+    values, indices = sort(self, dim)
+    values, indices = values.movedim(dim, -1), indices.movedim(dim, -1)
+    position = torch.arange(values.shape[-1]).expand(values.shape)
+    fresh = torch.ones_like(values, dtype=torch.bool)
+    fresh[..., 1:] = values[..., 1:] != values[..., :-1]
+    starts = torch.cummax(torch.where(fresh, position, 0), -1)[0]
+    last = torch.argmax(position - starts, -1, keepdim=True)  # the first of the longest runs
+    found = values.gather(-1, last), indices.gather(-1, last)
+    value, index = (part.movedim(-1, dim) for part in found)
+    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
+
+
+def unique(
+    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False  # noqa: A002, ARG001
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::_unique2`: ascending, whatever is asked for."""
+    values, inverse, counts = torch.ops.aten._unique2(_positive(self), True, return_inverse, return_counts)  # noqa: FBT003
+    return values, inverse, counts
+
+
+def unique_dim(
+    self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False  # noqa: A002, ARG001
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::unique_dim`: ascending, whatever is asked for."""
+    values, inverse, counts = torch.ops.aten.unique_dim(_positive(self), dim, True, return_inverse, return_counts)  # noqa: FBT003
+    return values, inverse, counts
+
+
+def unique_consecutive(
+    self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::unique_consecutive`."""
+    values, inverse, counts = torch.ops.aten.unique_consecutive(self, return_inverse, return_counts, dim)
+    return values, inverse, counts
+
+
+def _picked(x: Tensor, dim: int, keepdim: bool, choose: Callable[[Tensor], Tensor]) -> Pair:
+    """The elements of the sorted input at the chosen positions, and where they were."""
+    if not x.dim():
+        return x.clone(), torch.zeros((), dtype=torch.int64)
+    values, indices = sort(x, dim)
+    chosen = choose(values)
+    value, index = values.gather(dim, chosen), indices.gather(dim, chosen)
+    return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
+
+
+def _middle(values: Tensor, dim: int, *, nan_counts: bool) -> Tensor:
+    size = values.shape[dim]
+    if not size:
+        raise IndexError("median(): Expected reduction dim to have non-zero size.")
+    if not values.is_floating_point():
+        return torch.full_like(values.narrow(dim, 0, 1), (size - 1) // 2, dtype=torch.int64)
+    numbers = size - values.isnan().sum(dim, keepdim=True)
+    middle = torch.clamp(numbers - 1, min=0) // 2
+    # NaNs are at the end of what is sorted, in their order: the first one follows the numbers.
+    return torch.where(numbers < size, numbers, middle) if nan_counts else middle
+
+
+def _nothing(x: Tensor) -> Tensor:
+    return torch.full((), float("nan") if x.is_floating_point() else torch.iinfo(x.dtype).min, dtype=x.dtype)
+
+
+def _positive(x: Tensor) -> Tensor:
+    return x + 0 if x.is_floating_point() else x
+
+
+def table() -> Table:
+    """The ops of this module."""
+    ops: dict[str, Handler] = {
+        "_unique2": unique,
+        "amax": amax,
+        "amin": amin,
+        "aminmax": aminmax,
+        "argmax": argmax,
+        "argmin": argmin,
+        "cummax": cummax,
+        "cummin": cummin,
+        "kthvalue": kthvalue,
+        "max": max_all,
+        "max.dim": max_dim,
+        "median": median,
+        "median.dim": median_dim,
+        "min": min_all,
+        "min.dim": min_dim,
+        "mode": mode,
+        "nanmedian": nanmedian,
+        "nanmedian.dim": nanmedian_dim,
+        "sort": sort,
+        "sort.stable": sort_stable,
+        "topk": topk,
+        "unique_consecutive": unique_consecutive,
+        "unique_dim": unique_dim,
+    }
+    return {name: rounds_itself(handler) for name, handler in ops.items()}

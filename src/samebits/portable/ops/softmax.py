@@ -1,0 +1,109 @@
+"""Softmax, its logarithm, log-sum-exp ("Softmax")."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.reductions import axes, sum_over
+from samebits.portable.kernels.softmax import softmax as softmax_kernel
+from samebits.portable.kernels.softmax import softmax_gradient
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`aten::_softmax`."""
+    _check_half(half_to_float)
+    return softmax_kernel(self, dim)
+
+
+def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
+    """`aten::_log_softmax`."""
+    _check_half(half_to_float)
+    return softmax_kernel(self, dim, log=True)
+
+
+def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:  # noqa: ARG001
+    """`aten::_softmax_backward_data`."""
+    return softmax_gradient(grad_output, output, dim)
+
+
+def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:  # noqa: ARG001
+    """`aten::_log_softmax_backward_data`."""
+    return softmax_gradient(grad_output, output, dim, log=True)
+
+
+def safe_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::_safe_softmax`: 0 where all inputs are -inf."""
+    self = self if dtype is None else self.to(dtype)
+    nothing = (self == -math.inf).all(dim, keepdim=True)
+    return torch.where(nothing, 0.0, softmax_kernel(self, dim))
+
+
+def masked_softmax(
+    self: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
+) -> Tensor:
+    """`aten::_masked_softmax`: as if the input were -inf where the mask is True; 0 where all of it is."""
+    mask = _full_mask(mask, self, mask_type)
+    dim = self.dim() - 1 if dim is None else dim
+    return torch.where(mask, 0.0, safe_softmax(torch.where(mask, -math.inf, self), dim))
+
+
+def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
+    """`aten::_masked_softmax_backward`: 0 where the mask is True."""
+    mask = mask.expand_as(output)
+    dim = output.dim() - 1 if dim is None else dim
+    gradient = torch.where(mask, 0.0, grad_output)
+    return torch.where(mask, 0.0, softmax_gradient(gradient, torch.where(mask, 0.0, output), dim))
+
+
+def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool = False) -> Tensor:
+    """`aten::logsumexp`: m + log(sum of exp(x - m)), m the greatest value, or +0 if that is infinite."""
+    if not self.is_floating_point():
+        self = self.to(torch.get_default_dtype())
+    dims = axes(self.dim(), dim)
+    if not self.numel():
+        return unary("log", sum_over(self, dims, keepdim))
+    most = torch.amax(self, dims, keepdim=True) + 0
+    most = torch.where(most.abs() == math.inf, 0.0, most)
+    total = sum_over(unary("exp", self - most), dims, keepdim)
+    if not keepdim:
+        most = most.view(total.shape)
+    return unary("log", total) + most
+
+
+def _check_half(half_to_float: bool) -> None:
+    if half_to_float:
+        raise RuntimeError("softmax with half to float conversion is not supported on CPU")
+
+
+def _full_mask(mask: Tensor, x: Tensor, mask_type: int | None) -> Tensor:
+    """The mask in the shape of x = (batch, heads, queries, keys), from one of (queries, keys) or (batch, keys)."""
+    if mask_type == 0 and mask.dim() == 2:
+        return mask.view(1, 1, *mask.shape).expand_as(x)
+    if mask_type == 1 and mask.dim() == 2 and x.dim() == 4:
+        return mask.view(x.shape[0], 1, 1, x.shape[-1]).expand_as(x)
+    return mask.expand_as(x)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "_log_softmax": log_softmax,
+        "_log_softmax_backward_data": log_softmax_backward,
+        "_masked_softmax": masked_softmax,
+        "_masked_softmax_backward": masked_softmax_backward,
+        "_safe_softmax": safe_softmax,
+        "_softmax": softmax,
+        "_softmax_backward_data": softmax_backward,
+        "logsumexp": logsumexp,
+    }

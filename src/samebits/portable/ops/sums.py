@@ -1,0 +1,221 @@
+"""Sums, means, variances, products and norms of vectors ("Reductions")."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels import elementwise
+from samebits.portable.kernels.reductions import (
+    axes,
+    count_over,
+    mean_over,
+    product_over,
+    sum_deviations_over,
+    sum_magnitudes_over,
+    sum_over,
+    sum_squares_over,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+    Dims = Sequence[int] | int | None
+
+
+def sum_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::sum`."""
+    return sum_dims(self, None, dtype=dtype)
+
+
+def sum_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::sum.dim_IntList`."""
+    self = _converted(self, dtype)
+    if not self.is_floating_point():
+        return torch.sum(self, axes(self.dim(), dim), keepdim, dtype=dtype)
+    return sum_over(self, dim, keepdim)
+
+
+def mean_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::mean`."""
+    return mean_dims(self, None, dtype=dtype)
+
+
+def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::mean.dim`."""
+    self = _converted(self, dtype)
+    if not self.is_floating_point():
+        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be a floating point one, got {self.dtype}")
+    return mean_over(self, dim, keepdim)
+
+
+def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::nansum`: NaNs count as +0."""
+    if self.is_floating_point():
+        self = torch.where(self.isnan(), 0, self)
+    return sum_dims(self, dim, keepdim, dtype=dtype)
+
+
+def prod_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::prod`."""
+    self = _converted(self, dtype)
+    return product_over(self, None) if self.is_floating_point() else torch.prod(self, dtype=dtype)
+
+
+def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::prod.dim_int`."""
+    self = _converted(self, dtype)
+    return product_over(self, dim, keepdim) if self.is_floating_point() else torch.prod(self, dim, keepdim, dtype=dtype)
+
+
+def var_mean(
+    self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """`aten::var_mean.correction`: squares of x - mean, summed, divided by n - correction (0 if negative)."""
+    if not self.is_floating_point():
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    mean = mean_over(self, dim, keepdim)
+    total = sum_deviations_over(self, mean, dim, keepdim)
+    degrees = count_over(self, dim) - (1 if correction is None else correction)
+    return total.div_(max(degrees, 0)), mean
+
+
+def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    """`aten::var.correction`."""
+    return var_mean(self, dim, correction=correction, keepdim=keepdim)[0]
+
+
+def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
+    """`aten::std.correction`."""
+    return var(self, dim, correction=correction, keepdim=keepdim).sqrt_()
+
+
+def std_mean(
+    self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
+) -> tuple[Tensor, Tensor]:
+    """`aten::std_mean.correction`."""
+    variance, mean = var_mean(self, dim, correction=correction, keepdim=keepdim)
+    return variance.sqrt_(), mean
+
+
+def vector_norm(
+    self: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None  # noqa: A002
+) -> Tensor:
+    """`aten::linalg_vector_norm`."""
+    self = _converted(self, dtype)
+    if not self.is_floating_point():
+        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype}")
+    special = _NORMS.get(ord)
+    if special is not None:
+        return special(self, dim, keepdim)
+    powers = sum_over(_power(self.abs(), ord), dim, keepdim)
+    return _power(powers, 1 / ord)
+
+
+def norm_all(self: Tensor, p: float = 2) -> Tensor:
+    """`aten::norm.Scalar`."""
+    return vector_norm(self, 2 if p is None else p)
+
+
+def norm_dtype(self: Tensor, p: float | None, *, dtype: torch.dtype) -> Tensor:
+    """`aten::norm.ScalarOpt_dtype`."""
+    return vector_norm(self, 2 if p is None else p, dtype=dtype)
+
+
+def norm_dims(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False) -> Tensor:
+    """`aten::norm.ScalarOpt_dim`."""
+    return vector_norm(self, 2 if p is None else p, dim, keepdim)
+
+
+def norm_dims_dtype(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype) -> Tensor:
+    """`aten::norm.ScalarOpt_dim_dtype`."""
+    return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
+
+
+def foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: torch.dtype | None = None) -> list[Tensor]:  # noqa: A002
+    """`aten::_foreach_norm.Scalar`."""
+    return [vector_norm(tensor, ord, dtype=dtype) for tensor in self]
+
+
+def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
+    """`aten::dist`: the norm of the difference."""
+    return vector_norm(self - other, p)
+
+
+def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
+    """`aten::renorm`: slices whose norm is above `maxnorm` times maxnorm / (norm + 1e-7)."""
+    others = [d for d in range(self.dim()) if d != dim % self.dim()]
+    norms = vector_norm(self, p, others, keepdim=True)
+    factor = (norms + 1e-7).reciprocal_().mul_(maxnorm)
+    return self * torch.where(norms > maxnorm, factor, 1.0)
+
+
+def trace(self: Tensor) -> Tensor:
+    """`aten::trace`."""
+    return sum_dims(self.diagonal(), None)
+
+
+def _converted(x: Tensor, dtype: torch.dtype | None) -> Tensor:
+    return x if dtype is None or dtype == x.dtype else x.to(dtype)
+
+
+def _power(x: Tensor, exponent: float) -> Tensor:
+    return elementwise.binary("pow", x, torch.full((), exponent, dtype=x.dtype).expand_as(x))
+
+
+def _euclidean(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    return sum_squares_over(x, dim, keepdim).sqrt_()
+
+
+def _largest(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    return torch.amax(x.abs(), axes(x.dim(), dim), keepdim) + 0
+
+
+def _smallest(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    return torch.amin(x.abs(), axes(x.dim(), dim), keepdim) + 0
+
+
+def _nonzeros(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
+    return torch.sum(x != 0, axes(x.dim(), dim), keepdim).to(x.dtype)
+
+
+_NORMS: dict[float, Callable[[Tensor, Dims, bool], Tensor]] = {
+    0: _nonzeros,
+    1: sum_magnitudes_over,
+    2: _euclidean,
+    math.inf: _largest,
+    -math.inf: _smallest,
+}
+
+
+def table() -> Table:
+    """The ops of this module."""
+    ops: dict[str, Handler] = {
+        "_foreach_norm.Scalar": foreach_norm,
+        "dist": dist,
+        "linalg_vector_norm": vector_norm,
+        "mean": mean_all,
+        "mean.dim": mean_dims,
+        "nansum": nansum,
+        "norm.Scalar": norm_all,
+        "norm.ScalarOpt_dim": norm_dims,
+        "norm.ScalarOpt_dim_dtype": norm_dims_dtype,
+        "norm.ScalarOpt_dtype": norm_dtype,
+        "prod": prod_all,
+        "prod.dim_int": prod_dim,
+        "renorm": renorm,
+        "std.correction": std,
+        "std_mean.correction": std_mean,
+        "sum": sum_all,
+        "sum.dim_IntList": sum_dims,
+        "trace": trace,
+        "var.correction": var,
+        "var_mean.correction": var_mean,
+    }
+    return ops
