@@ -27,7 +27,6 @@ OPS = (
     "__rmatmul__",
     "inner",
     "outer",
-    "ger",
     "einsum",
     "tensordot",
     "kron",
