@@ -22,14 +22,14 @@ LIMIT = 2.0**19
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """a + b = total + low."""
+    """A + b = total + low."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
 
 def reduce(x: Array) -> tuple[Array, Array, Array]:
-    """x = k pi/2 + r + r_low: r, r_low, k."""
+    """X = k pi/2 + r + r_low: r, r_low, k."""
     small = np.where(np.abs(x) <= LIMIT, x, 0)
     r, r_low, k = _reduce_small(np.where(np.isfinite(x), small, x * 0))
     for index in np.argwhere((np.abs(x) > LIMIT) & np.isfinite(x)):
@@ -89,7 +89,7 @@ def _two_by_pi() -> int:
 
 
 def of_pi(x: Array) -> tuple[Array, Array, Array]:
-    """pi x = quarters pi/2 + r + r_low: r, r_low, quarters."""
+    """Pi x = quarters pi/2 + r + r_low: r, r_low, quarters."""
     quarters = REAL.round(2 * x)
     rest = x - 0.5 * quarters
     pi = 2 * constant("HALF_PI_FULL")
@@ -128,16 +128,19 @@ def tan_turned(r: Array, r_low: Array, turns: Array) -> Array:
 
 
 def sin(x: Array) -> Array:
+    """`sin` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), where(x == 0, x, sin_turned(r, r_low, np.nan_to_num(k))), np.nan)
 
 
 def cos(x: Array) -> Array:
+    """`cos` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), sin_turned(r, r_low, np.nan_to_num(k) + 1), np.nan)
 
 
 def tan(x: Array) -> Array:
+    """`tan` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), where(x == 0, x, tan_turned(r, r_low, np.nan_to_num(k))), np.nan)
 
@@ -167,6 +170,7 @@ def _of_octants(octants: Array, sign: Array, v: Array, more: Array) -> Array:
 
 
 def atan(x: Array) -> Array:
+    """`atan` of every element."""
     a = np.abs(x)
     steep = a > 1
     v, more, octants = _angle(where(steep, 1.0, a), where(steep, a, 1.0))
@@ -175,6 +179,7 @@ def atan(x: Array) -> Array:
 
 
 def atan2(y: Array, x: Array) -> Array:
+    """`atan2` of every element."""
     a, b = np.abs(x), np.abs(y)
     steep, left = a < b, np.signbit(x)
     most, least = where(steep, b, a), where(steep, a, b)
@@ -193,6 +198,7 @@ def _asin_of_root(w: Array) -> tuple[Array, Array]:
 
 
 def asin(x: Array) -> Array:
+    """`asin` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("asin", z), x)
     root, s_low = _asin_of_root(0.5 * (1 - a))
@@ -204,6 +210,7 @@ def asin(x: Array) -> Array:
 
 
 def acos(x: Array) -> Array:
+    """`acos` of every element."""
     a, z = np.abs(x), x * x
     full, low_part = constant("HALF_PI_FULL"), constant("HALF_PI_REST")
     high = full - x

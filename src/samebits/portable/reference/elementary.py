@@ -1,4 +1,4 @@
-"""Elementary functions, as docs/portable-numerics.md has them: float32 and float64 arithmetic of NumPy, and fma."""
+"""Elementary functions, as docs/portable-numerics.md has them: arithmetic of NumPy, and fma."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ def binary(name: str, x: Array, y: Array) -> Array:
 
     Args:
         name: one of `samebits.portable.kernels.elementwise.BINARY`.
-        x, y: float32 or float64, both alike; shapes that broadcast.
+        x: float32 or float64.
+        y: the same dtype; a shape that broadcasts with that of x.
     """
     x, y = np.broadcast_arrays(x, y)
     with np.errstate(all="ignore"):
@@ -56,10 +57,13 @@ def binary(name: str, x: Array, y: Array) -> Array:
         function = wide.BINARY[name]
         if name == "pow":
             function = partial(function, narrow=x.dtype == np.float32)
-        return np.asarray(function(x.astype(np.float64), y.astype(np.float64)), dtype=np.float64).astype(x.dtype)
+        return np.asarray(function(x.astype(np.float64), y.astype(np.float64)), dtype=np.float64).astype(
+            x.dtype
+        )
 
 
 def exp(real: Real, x: Array) -> Array:
+    """`exp` of every element."""
     limits = real.limits
     r, more, k = exp_parts(real, x, real(0))
     result = np.ldexp(one_plus(real, r, more), k)
@@ -67,6 +71,7 @@ def exp(real: Real, x: Array) -> Array:
 
 
 def exp2(real: Real, x: Array) -> Array:
+    """`exp2` of every element."""
     k = real.round(x)
     y = x - k
     r = y * real.constant("LN2_FULL")
@@ -77,6 +82,7 @@ def exp2(real: Real, x: Array) -> Array:
 
 
 def expm1(real: Real, x: Array) -> Array:
+    """`expm1` of every element."""
     fma = real.fma
     k = real.times_rounded(x, real.constant("LOG2_E"))
     head = fma(-k, real.constant("LN2_HIGH"), x)
@@ -101,11 +107,13 @@ def expm1(real: Real, x: Array) -> Array:
 
 
 def log(real: Real, x: Array) -> Array:
+    """`log` of every element."""
     high, low = log_parts(real, x)
     return log_or_special(x, high + low)
 
 
 def log2(real: Real, x: Array) -> Array:
+    """`log2` of every element."""
     fma, full, rest = real.fma, real.constant("ONE_BY_LN2_FULL"), real.constant("ONE_BY_LN2_REST")
     mantissa, k = split(real, x)
     high, low = log_of_mantissa(real, mantissa - 1)
@@ -116,6 +124,7 @@ def log2(real: Real, x: Array) -> Array:
 
 
 def log10(real: Real, x: Array) -> Array:
+    """`log10` of every element."""
     fma, full, rest = real.fma, real.constant("ONE_BY_LN10_FULL"), real.constant("ONE_BY_LN10_REST")
     mantissa, k = split(real, x)
     high, low = log_of_mantissa(real, mantissa - 1)
@@ -127,6 +136,7 @@ def log10(real: Real, x: Array) -> Array:
 
 
 def log1p(real: Real, x: Array) -> Array:
+    """`log1p` of every element."""
     u = 1 + x
     back = u - 1
     lost = (1 - (u - back)) + (x - back)
@@ -135,6 +145,7 @@ def log1p(real: Real, x: Array) -> Array:
 
 
 def tanh(real: Real, x: Array) -> Array:
+    """`tanh` of every element."""
     a, z = np.abs(x), x * x
     near = real.fma(x * z, real.terms("tanh", z), x)
     r, more, k = exp_parts(real, 2 * a, real(0))
@@ -144,6 +155,7 @@ def tanh(real: Real, x: Array) -> Array:
 
 
 def sigmoid(real: Real, x: Array) -> Array:
+    """`sigmoid` of every element."""
     fma, a = real.fma, np.abs(x)
     m, m_low, k = exp_pair(real, -a, real(0))
     e = np.ldexp(m, k)
@@ -160,6 +172,7 @@ def sigmoid(real: Real, x: Array) -> Array:
 
 
 def erf(real: Real, x: Array) -> Array:
+    """`erf` of every element."""
     a = np.abs(x)
     near = real.fma(x, real.terms("erf", x * x), x)
     r, more, k = exp_parts(real, -real.terms("erf_far", a - 1), real(0))
@@ -168,6 +181,7 @@ def erf(real: Real, x: Array) -> Array:
 
 
 def rsqrt(real: Real, x: Array) -> Array:
+    """`rsqrt` of every element."""
     y = 1 / np.sqrt(x)
     xy = x * y
     xy_low = real.fma(x, y, -xy)
@@ -188,4 +202,3 @@ _BOTH: dict[str, Callable[[Real, Array], Array]] = {
     "erf": erf,
     "rsqrt": rsqrt,
 }
-

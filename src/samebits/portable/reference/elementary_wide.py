@@ -43,6 +43,7 @@ def erfc_parts(x: Array, x_low: Array) -> tuple[Array, Array, Array]:
 
 
 def erfc(x: Array) -> Array:
+    """`erfc` of every element."""
     a, start = np.abs(x), 1 - x
     near = start + (((1 - start) - x) - x * terms("erf", x * x))
     high, low, k = erfc_parts(where(a > 28, 28.0, a), np.float64(0))
@@ -51,6 +52,7 @@ def erfc(x: Array) -> Array:
 
 
 def ndtr(x: Array) -> Array:
+    """`ndtr` of every element."""
     root, root_rest = constant("ROOT_HALF_FULL"), constant("ROOT_HALF_REST")
     y = x * root
     rest = fma(x, root_rest, fma(x, root, -y))
@@ -71,6 +73,7 @@ def _exp_both(a: Array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def sinh(x: Array) -> Array:
+    """`sinh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("sinh", z), x)
     m, m_low, i, i_low, k = _exp_both(a)
@@ -81,6 +84,7 @@ def sinh(x: Array) -> Array:
 
 
 def cosh(x: Array) -> Array:
+    """`cosh` of every element."""
     a = np.abs(x)
     m, m_low, i, i_low, k = _exp_both(a)
     high = m + i
@@ -98,6 +102,7 @@ def log_of_sum(x: Array, x_low: Array, twice: Any) -> Array:
 
 
 def asinh(x: Array) -> Array:
+    """`asinh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("asinh", z), x)
     u = z + 1
@@ -112,6 +117,7 @@ def asinh(x: Array) -> Array:
 
 
 def acosh(x: Array) -> Array:
+    """`acosh` of every element."""
     t = x - 1
     square, twice = t * t, 2 * t
     p, p_low = circle.two_sum(twice, square)
@@ -126,6 +132,7 @@ def acosh(x: Array) -> Array:
 
 
 def atanh(x: Array) -> Array:
+    """`atanh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("atanh", z), x)
     n = 1 + a
@@ -133,11 +140,12 @@ def atanh(x: Array) -> Array:
     d = 1 - a
     q = n / d
     q_low = (fma(-q, d, n) + n_low) / d
-    far = log_or_special(q, 0.5 * log_of_sum(q, q_low, False))  # noqa: FBT003
+    far = log_or_special(q, 0.5 * log_of_sum(q, q_low, False))
     return where(a <= 0.5, near, np.copysign(where(a <= 1, far, np.nan), x))
 
 
 def sinc(x: Array) -> Array:
+    """`sinc` of every element."""
     a = np.abs(x)
     r, r_low, quarters = circle.of_pi(where(a < 2.0**50, a, 0.0))
     pi = 2 * constant("HALF_PI_FULL")
@@ -151,16 +159,18 @@ def sinc(x: Array) -> Array:
 
 
 def logit(x: Array) -> Array:
+    """`logit` of every element."""
     t = 2 * x - 1
     z = t * t
     near = 2 * fma(t * z, terms("atanh", z), t)
     d, d_low = circle.two_sum(np.float64(1), -x)
     q = x / d
     q_low = (fma(-q, d, x) - q * d_low) / d
-    return where(np.abs(t) <= 0.5, near, log_or_special(q, log_of_sum(q, q_low, False)))  # noqa: FBT003
+    return where(np.abs(t) <= 0.5, near, log_or_special(q, log_of_sum(q, q_low, False)))
 
 
 def log_ndtr(x: Array) -> Array:
+    """`log_ndtr` of every element."""
     from samebits.portable.reference.elementary import log, log1p
 
     root, root_rest = constant("ROOT_HALF_FULL"), constant("ROOT_HALF_REST")
@@ -180,6 +190,7 @@ def log_ndtr(x: Array) -> Array:
 
 
 def erfinv(y: Array) -> Array:
+    """`erfinv` of every element."""
     from samebits.portable.reference.elementary import exp, log1p
 
     a = np.abs(y)

@@ -78,6 +78,7 @@ def _times_pair(x: Array, high: Array, low: Array) -> Array:
 
 
 def xlogy(x: Array, y: Array) -> Array:
+    """`xlogy` of every element."""
     high, low = log_pair(REAL, y)
     value, special = _times_pair(x, high, low), x * log_or_special(y, high)
     found = where((y > 0) & (y < np.inf), value, special)
@@ -85,6 +86,7 @@ def xlogy(x: Array, y: Array) -> Array:
 
 
 def xlog1py(x: Array, y: Array) -> Array:
+    """`xlog1py` of every element."""
     u = 1 + y
     back = u - 1
     lost = (1 - (u - back)) + (y - back)
@@ -100,6 +102,7 @@ def xlog1py(x: Array, y: Array) -> Array:
 
 
 def hypot(x: Array, y: Array) -> Array:
+    """`hypot` of every element."""
     a, b = np.abs(x), np.abs(y)
     most, least = where(a > b, a, b), where(a > b, b, a)
     scale = where(most > 2.0**500, 2.0**-600, where(most < 2.0**-400, 2.0**600, 1.0))
@@ -135,8 +138,10 @@ def _log_add(a: Array, b: Array, unit: Array, unit_low: Array) -> Array:
 
 
 def logaddexp(a: Array, b: Array) -> Array:
+    """`logaddexp` of every element."""
     return _log_add(a, b, np.float64(1), np.float64(0))
 
 
 def logaddexp2(a: Array, b: Array) -> Array:
+    """`logaddexp2` of every element."""
     return _log_add(a, b, constant("LN2_FULL"), constant("LN2_REST"))

@@ -56,7 +56,7 @@ class Real:
         return self._type(CONSTANTS[f"{name}_{self._suffix}"])
 
     def fma(self, a: Array, b: Array, c: Array) -> Array:
-        """a b + c rounded once."""
+        """A b + c rounded once."""
         return any_fma(*(np.asarray(each, dtype=self._type) for each in (a, b, c)))
 
     def terms(self, name: str, x: Array) -> Array:
@@ -107,7 +107,7 @@ def exp_pair(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
 
 
 def split(real: Real, x: Array) -> tuple[Array, Array]:
-    """x = mantissa 2^k, mantissa from sqrt(1/2), rounded, on."""
+    """X = mantissa 2^k, mantissa from sqrt(1/2), rounded, on."""
     mantissa, exponent = np.frexp(np.asarray(where_normal(x)))
     edge = real(float.fromhex("0x1.6a09e8p-1" if real(0).dtype == np.float32 else "0x1.6a09e667f3bcdp-1"))
     small = mantissa < edge
