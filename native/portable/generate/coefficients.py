@@ -4,8 +4,8 @@
     python3 native/portable/generate/coefficients.py
 
 writes math_coefficients.h, src/samebits/portable/reference/coefficients.py, and the table in
-docs/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the numerics: another
-result is another version of them.
+docs/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the numerics:
+another result is another version of them.
 """
 
 from __future__ import annotations
@@ -138,7 +138,7 @@ def two_by_pi_digits() -> list[str]:
 LN2 = mp.log(2)
 ROOT_LOW, ROOT_HIGH = mp.sqrt(0.5) - 1, mp.sqrt(2) - 1
 EIGHTH = mp.mpf(1) / 4
-# name: (function, low, high, degree for float32 arithmetic, degree for float64 arithmetic; None: there is none)
+# name: (function, low, high, degree in float32 arithmetic, degree in float64 arithmetic or None)
 POLYNOMIALS: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "exp": (removed(mp.exp, 3), -LN2 / 2, LN2 / 2, 4, 10),
     "log": (removed(mp.log1p, 3), ROOT_LOW, ROOT_HIGH, 8, 20),

@@ -62,7 +62,7 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
         the shape of both together, the same dtype, new memory.
     """
     if x.shape != y.shape:
-        x, y = torch.broadcast_tensors(x, y)
+        x, y = torch.broadcast_tensors(x, y)  # type: ignore[no-untyped-call]
     x = x if x.is_contiguous() else _dense(x)
     y = y if y.stride() == x.stride() else torch.empty_like(x).copy_(y)
     out = torch.empty_like(x)

@@ -61,14 +61,15 @@ def _reduce_large(x: float) -> tuple[float, float, float]:
     shift = size.bit_length() - 53
     head = float(Fraction(size >> shift << shift, 2**190))
     tail = float(Fraction((size >> (shift - 53)) & (2**53 - 1), 2**190) * 2 ** (shift - 53))
-    full, low_part = float(constant("HALF_PI_FULL")), float(constant("HALF_PI_REST"))
-    y = head * full
-    y_low = float(fma(head, low_part, fma(tail, full, fma(head, full, -y))))
+    full, low_part = constant("HALF_PI_FULL"), constant("HALF_PI_REST")
+    y = np.float64(head) * full
+    one, two = np.asarray(head), np.asarray(tail)
+    y_low = fma(one, low_part, fma(two, full, fma(one, full, -y)))
     total = y + y_low
     total_low = (y - total) + y_low
     sign = -1.0 if (rest < 0) != (x < 0) else 1.0
     turns = float(quadrant & 3)
-    return sign * total, sign * total_low, -turns if x < 0 else turns
+    return float(sign * total), float(sign * total_low), -turns if x < 0 else turns
 
 
 @cache

@@ -48,7 +48,7 @@ def erfc(x: Array) -> Array:
     near = start + (((1 - start) - x) - x * terms("erf", x * x))
     high, low, k = erfc_parts(where(a > 28, 28.0, a), np.float64(0))
     tail = np.ldexp(high + low, k)
-    return where(a < 0.65, near, where(x < 0, 2 - tail, tail))
+    return np.asarray(where(a < 0.65, near, where(x < 0, 2 - tail, tail)))
 
 
 def ndtr(x: Array) -> Array:
@@ -61,7 +61,7 @@ def ndtr(x: Array) -> Array:
     low_of_a = where(a > 28, 0.0, where(y < 0, -rest, rest))
     high, low, k = erfc_parts(where(a > 28, 28.0, a), low_of_a)
     tail = np.ldexp(high + low, k - 1)
-    return where(a < 0.65, 0.5 * near, where(x < 0, tail, 1 - tail))
+    return np.asarray(where(a < 0.65, 0.5 * near, where(x < 0, tail, 1 - tail)))
 
 
 def _exp_both(a: Array) -> tuple[Array, Array, Array, Array, Array]:

@@ -69,15 +69,15 @@ class Real:
 
     def round(self, x: Array) -> Array:
         """The nearest integer, ties to even, for the small numbers that matter."""
-        return (x + self._rounder) - self._rounder
+        return np.asarray((x + self._rounder) - self._rounder)
 
     def times_rounded(self, x: Array, y: Array) -> Array:
         """The integer nearest to x y, ties to even."""
-        return self.fma(x, y, self._rounder) - self._rounder
+        return np.asarray(self.fma(x, y, self._rounder) - self._rounder)
 
     def whole(self, k: Array) -> Array:
         """An integral float as an integer; anything for one that is no integer, or too large to matter."""
-        return np.nan_to_num(np.clip(k, -5000, 5000)).astype(np.int32)
+        return np.asarray(np.nan_to_num(np.clip(k, -5000, 5000)), dtype=np.int32)
 
 
 def exp_parts(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
