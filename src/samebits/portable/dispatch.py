@@ -17,6 +17,8 @@ from samebits.portable.ops import (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -28,6 +30,7 @@ from samebits.portable.ops import (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -47,6 +50,8 @@ _FAMILIES = (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -58,6 +63,7 @@ _FAMILIES = (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
