@@ -25,3 +25,25 @@ SBP_API int64_t samebits_portable_elementwise_unary(const int64_t *words, const 
     sbp_share_out(words[4], 8192, unary_share, &job);
     return 0;
 }
+
+/* words: function, is_f64, x, y, out, count; out is other memory */
+typedef struct {
+    const int64_t *words;
+} binary_job;
+
+static void binary_share(void *context, int64_t from, int64_t to) {
+    const int64_t *w = ((binary_job *)context)->words;
+    if (w[1])
+        elementwise_now()->binary_f64[w[0]]((const double *)w[2] + from, (const double *)w[3] + from,
+                                            (double *)w[4] + from, to - from);
+    else
+        elementwise_now()->binary_f32[w[0]]((const float *)w[2] + from, (const float *)w[3] + from,
+                                            (float *)w[4] + from, to - from);
+}
+
+SBP_API int64_t samebits_portable_elementwise_binary(const int64_t *words, const double *scalars) {
+    binary_job job = {words};
+    (void)scalars;
+    sbp_share_out(words[5], 4096, binary_share, &job);
+    return 0;
+}

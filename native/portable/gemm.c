@@ -10,7 +10,7 @@
 SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 
 /* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
-#define A_BYTES (192 << 10)
+#define A_BYTES (256 << 10)
 #define B_BYTES (1 << 20)
 #define SLACK 64 /* elements that packing may write beyond its panels */
 
@@ -47,6 +47,16 @@ static void copy_tile(int64_t size, int64_t rows, int64_t columns, char *to, int
                           : NULL;
 }
 
+static void do_chains(const work *w, sbp_tile tile, int64_t k, const char *a, const char *b, int64_t b_row, char *c,
+                      int64_t c_row, int first) {
+    const int64_t size = w->kernels->size;
+    for (; k > 0; k -= SBP_K_BLOCK, first = 0) {
+        tile(least(k, SBP_K_BLOCK), a, w->width_a, b, b_row, c, c_row, first);
+        a += size * SBP_K_BLOCK * w->width_a;
+        b += size * SBP_K_BLOCK * b_row;
+    }
+}
+
 /* Tiles at c's right edge, and all if its columns are not next to each other, are made beside it. */
 static void do_tile(const work *w, int64_t k, const char *a, const char *b, int64_t b_row, int64_t i, int64_t rows,
                     int64_t j, int64_t columns, int first) {
@@ -55,13 +65,13 @@ static void do_tile(const work *w, int64_t k, const char *a, const char *b, int6
     const sbp_tile tile = g->tiles[rows - 1][vectors - 1];
     char *c = c_at(w, i, j);
     if (row == columns && c_column == 1) {
-        tile(k, a, w->width_a, b, b_row, c, c_row, first);
+        do_chains(w, tile, k, a, b, b_row, c, c_row, first);
         return;
     }
     char aside[SBP_MOST_ROWS * 32 * 8] __attribute__((aligned(64)));
     if (!first)
         copy_tile(g->size, rows, columns, aside, row, 1, c, c_row, c_column);
-    tile(k, a, w->width_a, b, b_row, aside, row, first);
+    do_chains(w, tile, k, a, b, b_row, aside, row, first);
     copy_tile(g->size, rows, columns, c, c_row, c_column, aside, row, 1);
 }
 

@@ -23,7 +23,7 @@
 typedef void (*sbp_pack)(const void *context, int64_t batch, int64_t k_from, int64_t k_to, int64_t from, int64_t to,
                          int64_t width, void *out);
 
-#define SBP_K_PANEL 256
+#define SBP_K_PANEL 512
 
 typedef struct {
     sbp_pack pack;       /* NULL: a matrix with the strides below */
@@ -58,7 +58,7 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
 
 /* ---- What a variant gives ---- */
 
-/* A tile of c: `rows` (1 .. table's rows) x `vectors` * lanes columns, from packed panels; b's rows are b_row elements
+/* One block of k, at most SBP_K_BLOCK, for a tile of c: `rows` (1 .. table's rows) x `vectors` * lanes columns, from packed panels; b's rows are b_row elements
  * apart. `first`: c is written, else added to. */
 typedef void (*sbp_tile)(int64_t k, const void *a, int64_t a_width, const void *b, int64_t b_row, void *c, int64_t c_row,
                          int first);

@@ -9,37 +9,30 @@
 
 SBP_INLINE void OF(tile)(int rows, int vectors, int64_t k, const T *a, int64_t a_width, const T *b, int64_t b_row, T *c,
                          int64_t c_row, int first) {
-    do {
-        const int64_t block = k < SBP_K_BLOCK ? k : SBP_K_BLOCK;
-        V chain[ROWS][VECTORS];
+    V chain[ROWS][VECTORS];
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++)
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++)
+            chain[i][j] = VT(_zero)();
+    for (; k; k--, a += a_width, b += b_row) {
+        V right[VECTORS];
+#pragma GCC unroll 4
+        for (int j = 0; j < vectors; j++)
+            right[j] = VT(_load)(b + j * LANES);
+#pragma GCC unroll 16
+        for (int i = 0; i < rows; i++) {
+            const V left = VT(_set)(a[i]);
 #pragma GCC unroll 4
             for (int j = 0; j < vectors; j++)
-                chain[i][j] = VT(_zero)();
-        for (int64_t t = 0; t < block; t++, a += a_width, b += b_row) {
-            V right[VECTORS];
-#pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++)
-                right[j] = VT(_load)(b + j * LANES);
-#pragma GCC unroll 16
-            for (int i = 0; i < rows; i++) {
-                const V left = VT(_set)(a[i]);
-#pragma GCC unroll 4
-                for (int j = 0; j < vectors; j++)
-                    chain[i][j] = VT(_fma)(left, right[j], chain[i][j]);
-            }
+                chain[i][j] = VT(_fma)(left, right[j], chain[i][j]);
         }
+    }
 #pragma GCC unroll 16
-        for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++, c += c_row)
 #pragma GCC unroll 4
-            for (int j = 0; j < vectors; j++) {
-                T *at = c + i * c_row + j * LANES;
-                VT(_store)(at, VT(_add)(first ? VT(_zero)() : VT(_load)(at), chain[i][j]));
-            }
-        k -= block;
-        first = 0;
-    } while (k > 0);
+        for (int j = 0; j < vectors; j++)
+            VT(_store)(c + j * LANES, VT(_add)(first ? VT(_zero)() : VT(_load)(c + j * LANES), chain[i][j]));
 }
 
 #define TILE(r, v)                                                                                                    \

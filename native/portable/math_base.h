@@ -98,6 +98,13 @@ SBP_FUNCTION double sbm_split_f64(double x, double *exponent) {
 SBP_FUNCTION float sbm_sqrt_f32(float x) { return sqrtf(x); }
 SBP_FUNCTION double sbm_sqrt_f64(double x) { return sqrt(x); }
 
+/* a + b = the result + low. */
+SBP_FUNCTION double sbm_two_sum_f64(double a, double b, double *low) {
+    const double sum = a + b, of_b = sum - a;
+    *low = (a - (sum - of_b)) + (b - of_b);
+    return sum;
+}
+
 #define SBM_INFINITY_f32 ((float)INFINITY)
 #define SBM_INFINITY_f64 ((double)INFINITY)
 #define SBM_NAN_f32 (sbm_from_bits_f32(0x7fc00000u))

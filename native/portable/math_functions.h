@@ -41,6 +41,32 @@
 #undef SBM
 #undef C
 
+#include "math_circle.h"
 #include "math_erf.h"
+#include "math_hyperbola.h"
+#include "math_power.h"
+
+#define SBM_BY_F64(name)                                                                                              \
+    SBP_FUNCTION float sbm_##name##_f32(float x) { return (float)sbm_##name##_f64(x); }
+#define SBM_BY_F64_OF_TWO(name)                                                                                       \
+    SBP_FUNCTION float sbm_##name##_f32(float x, float y) { return (float)sbm_##name##_f64(x, y); }
+SBM_BY_F64(erfc)
+SBM_BY_F64(ndtr)
+SBM_BY_F64(sinh)
+SBM_BY_F64(cosh)
+SBM_BY_F64(asin)
+SBM_BY_F64(acos)
+SBM_BY_F64(atan)
+SBM_BY_F64(asinh)
+SBM_BY_F64(acosh)
+SBM_BY_F64(atanh)
+SBM_BY_F64_OF_TWO(atan2)
+SBM_BY_F64_OF_TWO(xlogy)
+SBM_BY_F64_OF_TWO(xlog1py)
+SBM_BY_F64_OF_TWO(hypot)
+SBM_BY_F64_OF_TWO(logaddexp)
+SBM_BY_F64_OF_TWO(logaddexp2)
+#undef SBM_BY_F64
+#undef SBM_BY_F64_OF_TWO
 
 #endif

@@ -73,6 +73,14 @@ SBP_FUNCTION void SBM(sbm_log_parts)(R x, R *high, R *low) {
     *low = ((whole - *high) + of_f) + FMA(k, C(LN2_LOW), of_f_low);
 }
 
+/* The same, `high` being the logarithm rounded. */
+SBP_FUNCTION void SBM(sbm_log_pair)(R x, R *high, R *low) {
+    R first, second;
+    SBM(sbm_log_parts)(x, &first, &second);
+    *high = first + second;
+    *low = (first - *high) + second;
+}
+
 /* `result` where the logarithm of x is finite. */
 SBP_FUNCTION R SBM(sbm_log_or_special)(R x, R result) {
     const R special = x == 0 ? -C(INFINITY) : C(NAN);

@@ -148,6 +148,34 @@ static void SBP(range)(const sbp_random *r, int64_t *out, const sbp_word64 *w, i
         out[i] = (int64_t)(sbp_in_range(w[i], r->bits) + (uint64_t)r->low);
 }
 
+#define SBP_NORMALS(name, type, word, draw)                                                                           \
+    static void SBP(name)(const sbp_random *r, type *out, const word *w, int64_t n) {                                 \
+        const type mean = (type)r->a, deviation = (type)r->b;                                                         \
+        type pair[2];                                                                                                 \
+        for (int64_t i = 0; i < n / 2; i++) {                                                                         \
+            type two[2];                                                                                              \
+            draw(w[2 * i], w[2 * i + 1], two);                                                                        \
+            out[2 * i] = two[0] * deviation + mean;                                                                   \
+            out[2 * i + 1] = two[1] * deviation + mean;                                                               \
+        }                                                                                                             \
+        if (n & 1) {                                                                                                  \
+            draw(w[n - 1], w[n], pair);                                                                               \
+            out[n - 1] = pair[0] * deviation + mean;                                                                  \
+        }                                                                                                             \
+    }
+
+#define SBP_EXPONENTIALS(name, type, word, draw)                                                                      \
+    static void SBP(name)(const sbp_random *r, type *out, const word *w, int64_t n) {                                 \
+        const type rate = (type)r->a;                                                                                 \
+        for (int64_t i = 0; i < n; i++)                                                                               \
+            out[i] = draw(w[i]) / rate;                                                                               \
+    }
+
+SBP_NORMALS(normal_f32, float, uint32_t, sbp_normal_f32)
+SBP_NORMALS(normal_f64, double, sbp_word64, sbp_normal_f64)
+SBP_EXPONENTIALS(exponential_f32, float, uint32_t, sbp_exponential_f32)
+SBP_EXPONENTIALS(exponential_f64, double, sbp_word64, sbp_exponential_f64)
+
 /* `n` elements from the first one of a part on, whose words are `w`. */
 static void SBP(random_values)(const sbp_random *r, int64_t first, const void *w, int64_t n) {
     switch (r->kind) {
@@ -158,6 +186,10 @@ static void SBP(random_values)(const sbp_random *r, int64_t first, const void *w
     case SBP_BERNOULLI_U8: SBP(bernoulli_u8)(r, (uint8_t *)r->out + first, w, n); break;
     case SBP_BERNOULLI_P_F32: SBP(bernoulli_p_f32)((uint8_t *)r->out + first, (const float *)r->in + first, w, n); break;
     case SBP_BERNOULLI_P_F64: SBP(bernoulli_p_f64)((uint8_t *)r->out + first, (const double *)r->in + first, w, n); break;
+    case SBP_NORMAL_F32: SBP(normal_f32)(r, (float *)r->out + first, w, n); break;
+    case SBP_NORMAL_F64: SBP(normal_f64)(r, (double *)r->out + first, w, n); break;
+    case SBP_EXPONENTIAL_F32: SBP(exponential_f32)(r, (float *)r->out + first, w, n); break;
+    case SBP_EXPONENTIAL_F64: SBP(exponential_f64)(r, (double *)r->out + first, w, n); break;
     case SBP_RANGE: SBP(range)(r, (int64_t *)r->out + first, w, n); break;
     }
 }

@@ -12,6 +12,17 @@
 
 #define SBP_INLINE static inline __attribute__((always_inline, unused))
 
+/* Holds a value in a register here: gcc's choice of what to spill is poor in loops that need nearly all of them. */
+#if defined(SBP_IS_AVX512)
+#define SBP_KEEP(value) __asm__("" : "+v"(value))
+#elif defined(SBP_IS_AVX2)
+#define SBP_KEEP(value) __asm__("" : "+x"(value))
+#elif defined(SBP_IS_NEON)
+#define SBP_KEEP(value) __asm__("" : "+w"(value))
+#else
+#define SBP_KEEP(value) (void)(value)
+#endif
+
 #define SBP_SIMD_OPS(name, type, vector, prefix, suffix)                                                         \
     typedef vector name;                                                                                              \
     SBP_INLINE name name##_load(const type *p) { return prefix##loadu_##suffix(p); }                                  \

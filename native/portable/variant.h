@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "accumulate_kernel.h"
+#include "activation_kernel.h"
 #include "conv_kernel.h"
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"
@@ -12,5 +13,6 @@
 #include "optimizer_kernel.h"
 #include "random_kernel.h"
 #include "reduce_kernel.h"
+#include "root_kernel.h"
 #include "softmax_kernel.h"
 #include "window_kernel.h"

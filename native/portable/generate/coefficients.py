@@ -67,16 +67,32 @@ def erf_ratio(z: Any) -> Any:
 
 
 def scaled_erfc(t: Any) -> Any:
-    """(1 + 2 x) exp(x^2) erfc(x) at t = (x - 4) / (x + 4)."""
-    if t == 1:
-        return 2 / mp.sqrt(mp.pi)
-    x = 4 * (1 + t) / (1 - t)
+    """(1 + 2 x) exp(x^2) erfc(x) at t = (x - 3) / (x + 3)."""
+    x = 3 * (1 + t) / (1 - t)
     return (1 + 2 * x) * mp.exp(x * x) * mp.erfc(x)
+
+
+def scaled_erfc_rest(t: Any) -> Any:
+    """The same less its value at t = 0, divided by t."""
+    return (scaled_erfc(t) - scaled_erfc(0)) / t if t else mp.diff(scaled_erfc, 0)
 
 
 def log_erfc(u: Any) -> Any:
     """-log(erfc(1 + u))."""
     return -mp.log(mp.erfc(1 + u))
+
+
+def power_terms(w: Any) -> Any:
+    """1/5 + w/7 + w^2/9 + ..."""
+    return mp.fsum(w**k / (5 + 2 * k) for k in range(60))
+
+
+def two_by_pi_digits() -> list[str]:
+    """2/pi in binary: 64 zeros, then its first 1216 digits after the point."""
+    with mp.workprec(1400):
+        digits = int(mp.floor(mp.ldexp(2 / mp.pi, 1216)))
+    words = [digits >> (64 * (18 - i)) & (2**64 - 1) for i in range(19)]
+    return [f"0x{word:016x}u" for word in [0, *words]]
 
 
 LN2 = mp.log(2)
@@ -90,13 +106,15 @@ POLYNOMIALS: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "erf": (erf_ratio, 0, 1, 7, 14),
     "erf_far of f32": (log_erfc, 0, 3, 9, None),
     "erf_far of f64": (log_erfc, 0, 5, None, 24),
-    "erfcx": (scaled_erfc, -1, mp.mpf(24) / 32, None, 24),
+    "erfcx_slope": (lambda t: mp.diff(scaled_erfc, t), mp.mpf("-0.65"), mp.mpf(25) / 31, None, 5),
+    "erfcx": (scaled_erfc_rest, mp.mpf("-0.65"), mp.mpf(25) / 31, None, 21),
     "sin": (of_square(mp.sin, 1), 0, mp.pi**2 / 16, None, 6),
     "cos": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z else mp.mpf(1) / 24, 0, mp.pi**2 / 16, None, 5),
     "sinh": (of_square(mp.sinh, 1), 0, 1, None, 8),
-    "atan": (of_square(mp.atan, 1), 0, 1, None, 21),
+    "atan": (of_square(mp.atan, 1), 0, mp.mpf("0.1725"), None, 11),
     "asin": (of_square(mp.asin, 1), 0, EIGHTH, None, 13),
     "asinh": (of_square(mp.asinh, 1), 0, EIGHTH, None, 13),
+    "power": (power_terms, 0, mp.mpf("0.0295"), None, 8),
     "atanh": (of_square(mp.atanh, 1), 0, EIGHTH, None, 14),
 }
 
@@ -134,7 +152,7 @@ def constants() -> dict[str, tuple[Any, str]]:
     half_pi = parts(mp.pi / 2, 34, 34, 34)
     for i, part in enumerate(half_pi):
         put("f64", f"HALF_PI_{i + 1}", part)
-    for name, value in (("HALF_PI", mp.pi / 2), ("ROOT_HALF", mp.sqrt(0.5)), ("THIRD", mp.mpf(1) / 3)):
+    for name, value in (("HALF_PI", mp.pi / 2), ("ROOT_HALF", mp.sqrt(0.5)), ("ERFCX", scaled_erfc(0)), ("THIRD", mp.mpf(1) / 3)):
         high, low = parts(value, 53)
         put("f64", f"{name}_FULL", high, f"{name}_REST", low)
     put("f64", "TWO_BY_PI", 2 / mp.pi)
@@ -172,6 +190,7 @@ def c_header(names: dict[str, str], polynomials: dict[str, list[str]]) -> str:
     lines += ['#include "math_base.h"', ""]
     suffix = {"f32": "f", "f64": ""}
     lines += [f"#define SBM_{name} {value}{suffix[name[-3:]]}" for name, value in names.items()]
+    lines += ["#define SBM_TWO_BY_PI_DIGITS {" + ", ".join(two_by_pi_digits()) + "}"]
     for name, terms in polynomials.items():
         kind = name[-3:]
         real = {"f32": "float", "f64": "double"}[kind]

@@ -15,6 +15,7 @@ AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
 
 # Exact for the values that a handler knows to be there: it sees to zeros, NaNs, ranges and duplicates itself.
 _EXACT_WITH_CARE = CHOICES | {
+    "_index_put_impl",
     "_to_copy",
     "_unique2",
     "amax",
@@ -26,9 +27,9 @@ _EXACT_WITH_CARE = CHOICES | {
     "copysign",
     "cummax",
     "cummin",
+    "frexp",
     "index_copy",
     "index_put",
-    "_index_put_impl",
     "max",
     "min",
     "signbit",

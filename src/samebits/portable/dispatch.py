@@ -9,18 +9,25 @@ import torch
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
+    activations,
+    arithmetic,
+    attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     normalization,
     optimizers,
     ordering,
     pooling,
     random,
     ranges,
+    roots,
     scans,
     softmax,
     sums,
@@ -33,24 +40,34 @@ if TYPE_CHECKING:
 
 _FAMILIES = (
     accumulation,
+    activations,
+    arithmetic,
+    attention,
     choices,
+    class_losses,
     contractions,
     conversions,
     convolutions,
+    distributions,
     embedding,
     index_put,
+    losses,
     normalization,
     optimizers,
     ordering,
     pooling,
     random,
     ranges,
+    roots,
     scans,
     softmax,
     sums,
 )
 
-_PLAIN = frozenset((torch.Tensor, torch.nn.Parameter))
+
+def families() -> tuple[Any, ...]:
+    """The modules of handlers, each with a `table()`."""
+    return _FAMILIES
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -89,9 +106,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and not _PLAIN.issuperset(
-            types
-        ):  # a class with a dispatch of its own says what it consists of
+        if types and _have_own_dispatch(types):  # such a class says which ops it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
@@ -99,3 +114,8 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
             plan = plan_of(func, self, _FAMILIES)
             self._plans[id(func)] = plan, func
         return plan(args, kwargs or {})
+
+
+def _have_own_dispatch(types: Any) -> bool:
+    """False for `torch.Tensor`, which torch names when autograd saves what an op has just given."""
+    return any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types)

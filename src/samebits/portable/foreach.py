@@ -35,6 +35,8 @@ _LISTS = ("List[Tensor]", "List[number]")
 def single_op(op: Any) -> Any | None:
     """The op of one tensor that a `_foreach_` op repeats, None if there is none.
 
+    For an op in place that only exists as one that gives a new tensor (`maximum`), it is that.
+
     Args:
         op: any op.
     """
@@ -49,8 +51,8 @@ def single_op(op: Any) -> Any | None:
         return torch.ops.aten.linalg_vector_norm.default
     if overload.startswith("Scalar"):
         base = _CLAMPS.get(base, base)
-    packet = getattr(torch.ops.aten, base + in_place, None)
-    candidates = (getattr(packet, candidate, None) for candidate in _OVERLOADS[overload])
+    packets = [getattr(torch.ops.aten, name, None) for name in dict.fromkeys((base + in_place, base))]
+    candidates = (getattr(packet, candidate, None) for packet in packets for candidate in _OVERLOADS[overload])
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
@@ -65,6 +67,8 @@ def for_each(op: Any, function: Handler) -> Handler:
     listed = [str(argument.type) in _LISTS for argument in arguments]
     name = op._schema.name.partition(_PREFIX)[2]
     gives_nothing = not op._schema.returns
+    single: Any = single_op(op)
+    copies = gives_nothing and not single._schema.is_mutable
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
         if name.startswith(_HAVE_VALUE):
@@ -73,7 +77,8 @@ def for_each(op: Any, function: Handler) -> Handler:
         results = []
         for i in range(count):
             given = [arg[i] if _is_list(arg) else arg for arg in args]
-            results.append(_call(function, name, given, kwargs))
+            result = _call(function, name, given, kwargs)
+            results.append(given[0].copy_(result) if copies else result)
         return None if gives_nothing else results
 
     return repeat

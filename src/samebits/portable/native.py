@@ -31,6 +31,9 @@ class Kernels:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._functions: dict[str, Callable[..., int]] = {}
+        self._packs: dict[int, Callable[..., bytes]] = {}
+        self._wanted_threads: Callable[[], int] | None = None
+        self._threads = 1
         library.samebits_portable_isa.restype = ctypes.c_char_p
         library.samebits_portable_select.argtypes = [ctypes.c_char_p]
         library.samebits_portable_share_threads.argtypes = [ctypes.c_void_p]
@@ -50,8 +53,21 @@ class Kernels:
         self._library.samebits_portable_share_threads(entry)
 
     def set_threads(self, count: int) -> None:
-        """How many threads kernels may use."""
+        """Use this many threads from now on, whatever `follow` was told."""
+        self._wanted_threads = None
+        self._use_threads(count)
+
+    def follow(self, wanted: Callable[[], int]) -> None:
+        """Ask at each call how many threads to use.
+
+        Args:
+            wanted: `torch.get_num_threads`; it takes about 50 ns.
+        """
+        self._wanted_threads = wanted
+
+    def _use_threads(self, count: int) -> None:
         self._library.samebits_portable_set_threads(count)
+        self._threads = count
 
     def call(self, name: str, words: Sequence[int], scalars: Sequence[float] = ()) -> None:
         """Call `samebits_portable_NAME(words, scalars)` (native/portable/portable.h).
@@ -60,10 +76,19 @@ class Kernels:
             MemoryError: if a kernel got no memory.
         """
         function = self._functions.get(name) or self._bind(name)
-        packed = struct.pack(f"{len(words)}q", *words)
+        wanted = self._wanted_threads
+        if wanted is not None:
+            count = wanted()
+            if count != self._threads:
+                self._use_threads(count)
+        pack = self._packs.get(len(words)) or self._pack_of(len(words))
         numbers = struct.pack(f"{len(scalars)}d", *scalars) if scalars else None
-        if function(packed, numbers):
+        if function(pack(*words), numbers):
             raise MemoryError(name)
+
+    def _pack_of(self, count: int) -> Callable[..., bytes]:
+        pack = self._packs[count] = struct.Struct(f"{count}q").pack
+        return pack
 
     def _bind(self, name: str) -> Callable[..., int]:
         function = getattr(self._library, _PREFIX + name)
@@ -111,4 +136,7 @@ def load() -> Kernels | None:
             "unset it, or set it to scalar or reference.",
             slug="portable-backend",
         )
+    from samebits.portable.threads import follow_torch
+
+    follow_torch(kernels)
     return kernels

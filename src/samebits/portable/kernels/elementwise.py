@@ -11,10 +11,17 @@ from samebits.portable.native import load
 if TYPE_CHECKING:
     from torch import Tensor
 
-UNARY = ("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "rsqrt")
-"""In the order of SBP_UNARY in native/portable/elementwise.h."""
+UNARY = tuple(
+    """
+    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf rsqrt
+    erfc ndtr sinh cosh asin acos atan asinh acosh atanh sin cos tan
+    """.split()
+)
+BINARY = tuple("pow atan2 xlogy xlog1py hypot logaddexp logaddexp2".split())
+"""Both in the order of native/portable/elementwise.h."""
 
 _UNARY_CODES = {name: code for code, name in enumerate(UNARY)}
+_BINARY_CODES = {name: code for code, name in enumerate(BINARY)}
 
 
 def unary(name: str, x: Tensor) -> Tensor:
@@ -38,6 +45,33 @@ def unary(name: str, x: Tensor) -> Tensor:
     if count:
         words = (_UNARY_CODES[name], x.dtype == torch.float64, x.data_ptr(), out.data_ptr(), count)
         kernels.call("elementwise_unary", words)
+    return out
+
+
+def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
+    """A function of every pair of elements.
+
+    Args:
+        name: one of `BINARY`.
+        x, y: float32 or float64, both alike; shapes that broadcast.
+
+    Returns:
+        the shape of both together, the same dtype, new memory.
+    """
+    if x.shape != y.shape:
+        x, y = torch.broadcast_tensors(x, y)
+    x = x if x.is_contiguous() else _dense(x)
+    y = y if y.stride() == x.stride() else torch.empty_like(x).copy_(y)
+    out = torch.empty_like(x)
+    kernels = load()
+    if kernels is None:
+        from samebits.portable.reference.elementary import binary as reference
+
+        return out.copy_(torch.from_numpy(reference(name, x.numpy(), y.numpy())))
+    count = x.numel()
+    if count:
+        pointers = (x.data_ptr(), y.data_ptr(), out.data_ptr())
+        kernels.call("elementwise_binary", (_BINARY_CODES[name], x.dtype == torch.float64, *pointers, count))
     return out
 
 

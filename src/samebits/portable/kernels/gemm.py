@@ -11,31 +11,81 @@ from samebits.portable.native import load
 if TYPE_CHECKING:
     from torch import Tensor
 
+_NO_SELF = (0, 0, 0, 0)
+_float64 = torch.float64
 
-def gemm(a: Tensor, b: Tensor) -> Tensor:
-    """`a @ b` for matrices, or for batches of them.
+
+def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """`a @ b * alpha + self * beta` for matrices, or for batches of them.
 
     Args:
-        a: (m, k) or (batch, m, k), float32 or float64, any strides.
+        a: (m, k) or (batch, m, k), float32 or float64, any strides, in CPU memory.
         b: (k, n) or (batch, k, n), the same dtype.
+        self: the same dtype, of a shape that expands to the result's; None to add nothing.
+        beta: not 0.
+        alpha: scales the product before `self` is added.
 
     Returns:
         (m, n) or (batch, m, n), contiguous.
     """
-    out = torch.empty((*a.shape[:-1], b.shape[-1]), dtype=a.dtype)
     kernels = load()
+    if a.is_neg() or b.is_neg() or (self is not None and self.is_neg()):
+        a, b, self = a.resolve_neg(), b.resolve_neg(), None if self is None else self.resolve_neg()
     if kernels is None:
-        from samebits.portable.reference.contraction import gemm as reference
+        return _refer(a, b, self, beta, alpha)
+    if a.dim() == 2:
+        return _multiply(a, b, self, (float(alpha), float(beta)))
+    return _multiply_batches(a, b, self, (float(alpha), float(beta)))
 
-        return out.copy_(torch.from_numpy(reference(a.numpy(), b.numpy())))
-    if out.numel():
-        kernels.call("gemm", _words(a, b, out), (1.0, 1.0))
+
+def _multiply(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, float]) -> Tensor:
+    m, k = a.shape
+    n = b.shape[1]
+    out = a.new_empty((m, n))
+    added = _NO_SELF
+    if self is not None:
+        if self.dim() != 1 or self.shape[0] != n:
+            self = self.expand(m, n)  # noqa: PLW0642
+            added = (self.data_ptr(), *self.stride(), 0)
+        else:
+            added = (self.data_ptr(), 0, self.stride(0), 0)
+    a_row, a_column = a.stride()
+    b_row, b_column = b.stride()
+    load().call(  # type: ignore[union-attr]
+        "gemm",
+        (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
+        + (b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0, *added),
+        scalars,
+    )
     return out
 
 
-def _words(a: Tensor, b: Tensor, out: Tensor) -> tuple[int, ...]:
-    bt = out.dim() == 3
-    return (int(a.dtype == torch.float64), out.shape[0] if bt else 1, out.shape[-2], out.shape[-1], a.shape[-1],
-        a.data_ptr(), *a.stride()[-2:], a.stride(0) if bt else 0,
-        b.data_ptr(), *b.stride()[-2:], b.stride(0) if bt else 0,
-        out.data_ptr(), *out.stride()[-2:], out.stride(0) if bt else 0, 0, 0, 0, 0)
+def _multiply_batches(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, float]) -> Tensor:
+    batch, m, k = a.shape
+    n = b.shape[2]
+    out = a.new_empty((batch, m, n))
+    added = _NO_SELF
+    if self is not None:
+        self = self.expand(batch, m, n)  # noqa: PLW0642
+        outer, row, column = self.stride()
+        added = (self.data_ptr(), row, column, outer)
+    a_batch, a_row, a_column = a.stride()
+    b_batch, b_row, b_column = b.stride()
+    load().call(  # type: ignore[union-attr]
+        "gemm",
+        (a.dtype is _float64, batch, m, n, k, a.data_ptr(), a_row, a_column, a_batch)
+        + (b.data_ptr(), b_row, b_column, b_batch, out.data_ptr(), n, 1, m * n, *added),
+        scalars,
+    )
+    return out
+
+
+def _refer(a: Tensor, b: Tensor, self: Tensor | None, beta: float, alpha: float) -> Tensor:
+    from samebits.portable.reference.contraction import gemm as reference
+
+    out = torch.from_numpy(reference(a.numpy(force=True), b.numpy(force=True)))
+    if alpha != 1:
+        out = out * alpha
+    if self is None:
+        return out
+    return out + (self if beta == 1 else self * beta)

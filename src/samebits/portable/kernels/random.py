@@ -101,6 +101,31 @@ def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
         _copy(out, integers(key, out.numel(), low, size))
 
 
+def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
+    """Normal values; `out` is contiguous, float32 or float64."""
+    kind = Kind.NORMAL_F32 if out.dtype == torch.float32 else Kind.NORMAL_F64
+    if not _fill(kind, out, key, a=mean, b=deviation):
+        from samebits.portable.reference.random import normal
+
+        _copy(out, normal(key, out.numel(), out.dtype == torch.float64, mean, deviation))
+
+
+def exponential_into(out: Tensor, key: int, rate: float) -> None:
+    """Exponential values; `out` is contiguous, float32 or float64."""
+    kind = Kind.EXPONENTIAL_F32 if out.dtype == torch.float32 else Kind.EXPONENTIAL_F64
+    if not _fill(kind, out, key, a=rate):
+        from samebits.portable.reference.random import exponential
+
+        _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
+
+
+def cumulated(rows: Tensor) -> Tensor:
+    """Sums of each row up to each element, one addition after the other, float64."""
+    import numpy as np
+
+    return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
+
+
 def _signed(word: int) -> int:
     return (word + 2**63) % 2**64 - 2**63
 

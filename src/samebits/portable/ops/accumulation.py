@@ -148,39 +148,6 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     return scattered(weights.new_zeros(size), 0, self.to(torch.int64), weights, "add")
 
 
-def masked_scatter_backward(grad_output: Tensor, mask: Tensor, sizes: list[int]) -> Tensor:
-    """`aten::masked_scatter_backward`: the chosen gradients in order, then zeros."""
-    chosen = grad_output.masked_select(mask)
-    out = grad_output.new_zeros(torch.Size(sizes).numel())
-    out[: chosen.numel()] = chosen
-    return out.reshape(sizes)
-
-
-def select_backward(grad_output: Tensor, input_sizes: list[int], dim: int, index: int) -> Tensor:
-    """`aten::select_backward`."""
-    out = grad_output.new_zeros(input_sizes)
-    out.select(dim, index).copy_(grad_output)
-    return out
-
-
-def slice_backward(
-    grad_output: Tensor, input_sizes: list[int], dim: int, start: int, end: int, step: int
-) -> Tensor:
-    """`aten::slice_backward`."""
-    out = grad_output.new_zeros(input_sizes)
-    torch.ops.aten.slice(out, dim, start, end, step).copy_(grad_output)
-    return out
-
-
-def diagonal_backward(
-    grad_output: Tensor, input_sizes: list[int], offset: int, dim1: int, dim2: int
-) -> Tensor:
-    """`aten::diagonal_backward`."""
-    out = grad_output.new_zeros(input_sizes)
-    out.diagonal(offset, dim1, dim2).copy_(grad_output)
-    return out
-
-
 def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int, step: int) -> Tensor:
     """`aten::unfold_backward`: windows in ascending order, positions of one window in ascending order."""
     if not input_sizes:
@@ -202,9 +169,5 @@ def table() -> Table:
         "index_reduce": index_reduce,
         "put": put,
         "bincount": bincount,
-        "masked_scatter_backward": masked_scatter_backward,
-        "select_backward": select_backward,
-        "slice_backward": slice_backward,
-        "diagonal_backward": diagonal_backward,
         "unfold_backward": unfold_backward,
     }

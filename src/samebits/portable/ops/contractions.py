@@ -2,36 +2,208 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import torch
+
+from samebits.errors import SamebitsError
 from samebits.portable.kernels.gemm import gemm
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from samebits.portable.registry import Table
 
+_FLOATS = (torch.float32, torch.float64)
+
 
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
     """`aten::mm`."""
-    return gemm(self, mat2)
+    if self.dim() != 2 or mat2.dim() != 2 or self.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"mm: shapes {tuple(self.shape)} and {tuple(mat2.shape)} cannot be multiplied")
+    return gemm(self, mat2) if _is_ours(self, mat2) else torch.mm(self, mat2)
 
 
 def bmm(self: Tensor, mat2: Tensor) -> Tensor:
     """`aten::bmm`."""
-    return gemm(self, mat2)
+    _check_batches(self, mat2)
+    return gemm(self, mat2) if _is_ours(self, mat2) else torch.bmm(self, mat2)
 
 
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addmm`: the product is scaled first, then the scaled `self` is added."""
-    product = gemm(mat1, mat2)
-    if alpha != 1:
-        product.mul_(alpha)
-    if beta == 0:
-        return product
-    return product.add_(self if beta == 1 else self * beta)
+    if mat1.dim() != 2 or mat2.dim() != 2 or mat1.shape[1] != mat2.shape[0]:
+        raise RuntimeError(f"addmm: shapes {tuple(mat1.shape)} and {tuple(mat2.shape)} cannot be multiplied")
+    if not _is_ours(mat1, mat2, self):
+        return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
+    return gemm(mat1, mat2, self if beta != 0 else None, beta, alpha)
+
+
+def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`aten::baddbmm`."""
+    _check_batches(batch1, batch2)
+    if not _is_ours(batch1, batch2, self):
+        return torch.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    return gemm(batch1, batch2, self if beta != 0 else None, beta, alpha)
+
+
+def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`aten::addbmm`: one contraction over k = (batch, k)."""
+    _check_batches(batch1, batch2)
+    if not _is_ours(batch1, batch2, self):
+        return torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
+    left = batch1.permute(1, 0, 2).reshape(batch1.shape[1], -1 if batch1.numel() else 0)
+    right = batch2.reshape(left.shape[1], batch2.shape[2])
+    return gemm(left, right, self if beta != 0 else None, beta, alpha)
+
+
+def mv(self: Tensor, vec: Tensor) -> Tensor:
+    """`aten::mv`."""
+    _check_vector("mv", self, vec)
+    return gemm(self, vec.unsqueeze(1)).squeeze_(1) if _is_ours(self, vec) else torch.mv(self, vec)
+
+
+def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`aten::addmv`."""
+    _check_vector("addmv", mat, vec)
+    if not _is_ours(mat, vec, self):
+        return torch.addmv(self, mat, vec, beta=beta, alpha=alpha)
+    added = self.expand(mat.shape[0]).unsqueeze(1) if beta != 0 else None
+    return gemm(mat, vec.unsqueeze(1), added, beta, alpha).squeeze_(1)
+
+
+def dot(self: Tensor, tensor: Tensor) -> Tensor:
+    """`aten::dot`."""
+    if self.dim() != 1 or tensor.shape != self.shape:
+        raise RuntimeError(f"dot: two vectors of one size are needed: {tuple(self.shape)}, {tuple(tensor.shape)}")
+    if not _is_ours(self, tensor):
+        return torch.dot(self, tensor)
+    return gemm(self.unsqueeze(0), tensor.unsqueeze(1)).view(())
+
+
+def vdot(self: Tensor, other: Tensor) -> Tensor:
+    """`aten::vdot`, which is `dot` for real numbers."""
+    return dot(self, other)
+
+
+def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`aten::addr`: the contraction of one k."""
+    if vec1.dim() != 1 or vec2.dim() != 1:
+        raise RuntimeError(f"addr: two vectors are needed: {tuple(vec1.shape)}, {tuple(vec2.shape)}")
+    if not _is_ours(vec1, vec2, self):
+        return torch.addr(self, vec1, vec2, beta=beta, alpha=alpha)
+    return gemm(vec1.unsqueeze(1), vec2.unsqueeze(0), self if beta != 0 else None, beta, alpha)
+
+
+def addmm_activation(
+    self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
+) -> Tensor:
+    """`aten::_addmm_activation` with its default, relu."""
+    if use_gelu:
+        raise SamebitsError(
+            "aten._addmm_activation with use_gelu has no portable kernel: call addmm, then gelu.", slug="portable-op"
+        )
+    return torch.relu(addmm(self, mat1, mat2, beta=beta, alpha=alpha))
+
+
+def trilinear(  # noqa: PLR0913
+    i1: Tensor,
+    i2: Tensor,
+    i3: Tensor,
+    expand1: Sequence[int],
+    expand2: Sequence[int],
+    expand3: Sequence[int],
+    sumdim: Sequence[int],
+    unroll_dim: int = 1,  # noqa: ARG001 (a matter of memory)
+) -> Tensor:
+    """`aten::_trilinear` (of `bilinear`): first i1 with i2, over what i3 lacks, then that with i3."""
+    i1, i2, i3 = (_expanded(i, at) for i, at in ((i1, expand1), (i2, expand2), (i3, expand3)))
+    first = [d for d in sumdim if d in expand3]
+    both = _contract(_contract(i1, i2, first), i3, [d for d in sumdim if d not in expand3])
+    for d in sorted(sumdim, reverse=True):
+        both = both.squeeze(d)
+    return both
+
+
+def _expanded(tensor: Tensor, at: Sequence[int]) -> Tensor:
+    for d in sorted(at):
+        tensor = tensor.unsqueeze(d)
+    return tensor
+
+
+def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
+    """The contraction over k = the dims in row-major order, kept with size 1; other dims broadcast."""
+    if not dims:
+        return x * y
+    rank = x.dim()
+    size = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, y.shape, strict=True)]
+    k = sorted(dims)
+    rest = [d for d in range(rank) if d not in k]
+    shared = [d for d in rest if (x.shape[d] == 1) == (y.shape[d] == 1)]
+    rows = [d for d in rest if d not in shared and x.shape[d] != 1]
+    columns = [d for d in rest if d not in shared and x.shape[d] == 1]
+    b, m, n, depth = (_product(size[d] for d in group) for group in (shared, rows, columns, k))
+    full = [size[d] if d in k else -1 for d in range(rank)]
+    left = x.expand(full).permute(*shared, *rows, *k, *columns).reshape(b, m, depth)
+    right = y.expand(full).permute(*shared, *k, *columns, *rows).reshape(b, depth, n)
+    out = gemm(left, right).view([size[d] for d in (*shared, *rows, *columns)] + [1] * len(k))
+    order = (*shared, *rows, *columns, *k)
+    return out.permute([order.index(d) for d in range(rank)])
+
+
+def _product(sizes: Any) -> int:
+    total = 1
+    for size in sizes:
+        total *= size
+    return total
+
+
+def _is_ours(left: Tensor, right: Tensor, added: Tensor | None = None) -> bool:
+    """Whether this is a product of floats; integers are exact as torch does them.
+
+    Raises:
+        RuntimeError: as torch, for operands of two dtypes.
+        SamebitsError: for numbers that have no portable kernel.
+    """
+    dtype = left.dtype
+    if right.dtype is not dtype or (added is not None and added.dtype is not dtype):
+        raise RuntimeError(f"a product of {dtype} and {right.dtype if added is None else added.dtype}")
+    if dtype in _FLOATS and left.is_cpu and right.is_cpu and left.layout == torch.strided == right.layout:
+        return True
+    if dtype.is_floating_point or dtype.is_complex:
+        raise SamebitsError(
+            f"matrix products have portable kernels for dense float tensors in CPU memory, not for {dtype}, "
+            f"{left.layout}, on {left.device}: run without portable mode",
+            slug="portable-op",
+        )
+    return False
+
+
+def _check_batches(left: Tensor, right: Tensor) -> None:
+    if left.dim() != 3 or right.dim() != 3 or left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+        raise RuntimeError(f"bmm: shapes {tuple(left.shape)} and {tuple(right.shape)} cannot be multiplied")
+
+
+def _check_vector(name: str, matrix: Tensor, vector: Tensor) -> None:
+    if matrix.dim() != 2 or vector.dim() != 1 or matrix.shape[1] != vector.shape[0]:
+        raise RuntimeError(f"{name}: shapes {tuple(matrix.shape)} and {tuple(vector.shape)} cannot be multiplied")
 
 
 def table() -> Table:
     """The ops of this module."""
-    return {"mm": mm, "bmm": bmm, "addmm": addmm}
+    return {
+        "mm": mm,
+        "bmm": bmm,
+        "addmm": addmm,
+        "baddbmm": baddbmm,
+        "addbmm": addbmm,
+        "mv": mv,
+        "addmv": addmv,
+        "dot": dot,
+        "vdot": vdot,
+        "addr": addr,
+        "_addmm_activation": addmm_activation,
+        "_trilinear": trilinear,
+    }

@@ -83,9 +83,9 @@ def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[
     columns = rows.shape[1]
     best = _into_bags(torch.full((1, bags, columns), -torch.inf, dtype=rows.dtype), target, rows, "largest")
     at = torch.where(target < 0, 0, target)
-    hit = (rows == best[at]) & (target >= 0)[:, None] if bags else rows == rows
+    hit = (rows == best[at]) & (target >= 0)[:, None]
     first = torch.full((1, bags, columns), torch.inf, dtype=torch.float64)
-    order = torch.arange(indices.numel(), dtype=torch.float64)[:, None].expand(hit.shape)
+    order = torch.arange(indices.numel()).to(torch.float64)[:, None].expand(hit.shape)
     order = torch.where(hit, order, torch.inf)
     first = _into_bags(first, target, order, "smallest")
     found = first != torch.inf

@@ -89,7 +89,7 @@ def _put_rows(rows: Tensor, index: Tensor, source: Tensor, kind: str) -> Tensor:
         return out
     # Which source stays at each row, then a move of those.
     last = torch.full((1, rows.shape[0], 1), -1.0, dtype=torch.float64)
-    order = torch.arange(index.numel(), dtype=torch.float64)
+    order = torch.arange(index.numel()).to(torch.float64)
     accumulate_(last, index[None, :, None], order[None, :, None], "set")
     winner = last.reshape(-1).to(torch.int64)
     taken = winner >= 0

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.kernels import optimizer as kernels
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.registry import LOW_PRECISION, keeps_dtypes
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _adagrad(param: Tensor, grad: Tensor, total: Tensor, rate: float, options: d
         g = g + p * options["weight_decay"]
     t = t + g * g
     total.copy_(t)
-    param.copy_(p + (g * -rate) / (t.sqrt() + options["eps"]))
+    param.copy_(p + (g * -rate) / (sqrt(t) + options["eps"]))
 
 
 def _goes_on(grads: Sequence[Tensor], options: dict[str, Any]) -> bool:

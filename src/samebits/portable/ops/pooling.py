@@ -184,7 +184,7 @@ def _starts(sample: Tensor, size: int, kernel: int, outputs: int) -> Tensor:
     if outputs == 1:
         return torch.full((sample.shape[0], 1), last)
     step = torch.tensor(last, dtype=sample.dtype) / (outputs - 1)
-    at = torch.arange(outputs, dtype=sample.dtype)
+    at = torch.arange(outputs).to(sample.dtype)
     starts = ((at + sample[:, None]) * step).to(torch.int64) - (sample * step).to(torch.int64)[:, None]
     starts[:, -1] = last
     return starts

@@ -77,31 +77,38 @@ def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtyp
 def var_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::var_mean.correction`: squares of x - mean, summed, divided by n - correction (0 if negative)."""
-    if not self.is_floating_point():
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    mean = mean_over(self, dim, keepdim)
-    total = sum_deviations_over(self, mean, dim, keepdim)
-    degrees = count_over(self, dim) - (1 if correction is None else correction)
-    return total.div_(max(degrees, 0)), mean
+    """`aten::var_mean.correction`: in float64, as torch does."""
+    variance, mean = _moments(self, dim, correction, keepdim)
+    return variance.to(self.dtype), mean.to(self.dtype)
 
 
 def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::var.correction`."""
-    return var_mean(self, dim, correction=correction, keepdim=keepdim)[0]
+    return _moments(self, dim, correction, keepdim)[0].to(self.dtype)
 
 
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::std.correction`."""
-    return var(self, dim, correction=correction, keepdim=keepdim).sqrt_()
+    return _moments(self, dim, correction, keepdim)[0].sqrt_().to(self.dtype)
 
 
 def std_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`aten::std_mean.correction`."""
-    variance, mean = var_mean(self, dim, correction=correction, keepdim=keepdim)
-    return variance.sqrt_(), mean
+    variance, mean = _moments(self, dim, correction, keepdim)
+    return variance.sqrt_().to(self.dtype), mean.to(self.dtype)
+
+
+def _moments(x: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variance and mean in float64: squares of x - mean, summed, divided by n - correction (0 if negative)."""
+    if not x.is_floating_point():
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    wide = x.to(torch.float64)
+    mean = mean_over(wide, dim, keepdim)
+    total = sum_deviations_over(wide, mean, dim, keepdim)
+    degrees = count_over(x, dim) - (1 if correction is None else correction)
+    return total.div_(max(degrees, 0)), mean
 
 
 def vector_norm(

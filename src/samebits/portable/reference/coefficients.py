@@ -34,6 +34,8 @@ CONSTANTS = {
     "HALF_PI_REST_f64": float.fromhex("0x1.1a62633145c07p-54"),
     "ROOT_HALF_FULL_f64": float.fromhex("0x1.6a09e667f3bcdp-1"),
     "ROOT_HALF_REST_f64": float.fromhex("-0x1.bdd3413b26456p-55"),
+    "ERFCX_FULL_f64": float.fromhex("0x1.40c522d7e4987p+0"),
+    "ERFCX_REST_f64": float.fromhex("0x1.a19969d5cf11fp-55"),
     "THIRD_FULL_f64": float.fromhex("0x1.5555555555555p-2"),
     "THIRD_REST_f64": float.fromhex("0x1.5555555555555p-56"),
     "TWO_BY_PI_f64": float.fromhex("0x1.45f306dc9c883p-1"),
@@ -188,32 +190,37 @@ POLYNOMIALS = {
         0x1.8d0d29d006b87p-55
         -0x1.75649084e1011p-61
     """.split())),
+    "erfcx_slope_f64": tuple(map(float.fromhex, """
+        -0x1.159c3fd49b5bbp-3
+        -0x1.83af791878473p-4
+        0x1.8c0dd5e6f715p-2
+        -0x1.eec780992f802p-2
+        0x1.692595956294ap-2
+        -0x1.fcb08efa9eaap-4
+    """.split())),
     "erfcx_f64": tuple(map(float.fromhex, """
-        0x1.3ba5916e9fd7fp+0
-        -0x1.1df1ad154a28fp-3
-        0x1.f7f5df66fd7e6p-7
-        0x1.16ecefcfa54p-4
-        -0x1.9ddb23c3e924bp-4
-        0x1.7fee004e113ap-4
-        -0x1.0fb06dfe46db3p-4
-        0x1.3079edf6ae2ebp-5
-        -0x1.09623885955c8p-6
-        0x1.49c6727714f22p-8
-        -0x1.8d4a996717f16p-11
-        -0x1.a1df1879570cbp-13
-        0x1.3be033841dfc4p-13
-        -0x1.995b13f6b0a3fp-16
-        -0x1.7882d18e29e35p-17
-        0x1.7f3e45c1e5061p-18
-        0x1.3926a52c331a6p-22
-        -0x1.bc665b637787p-21
-        0x1.4adcd53cbbc96p-24
-        0x1.e689355383b88p-24
-        -0x1.483e5f2f13f5cp-26
-        -0x1.1d56405fb00cp-26
-        0x1.cfaa94405e761p-30
-        0x1.210c970eb46d4p-29
-        0x1.401609bf915e2p-32
+        -0x1.15c084bb9e8f3p-3
+        -0x1.85a15c58aa60fp-5
+        0x1.098366a5b46c9p-3
+        -0x1.e88b803a48a41p-4
+        0x1.17ca2877f09cap-4
+        -0x1.8574c40c0958ep-6
+        0x1.4b884e460b4cep-9
+        0x1.ef1bdd778bafep-10
+        -0x1.98db519452589p-11
+        -0x1.b91289cd20839p-14
+        0x1.065a49aab4427p-13
+        0x1.4c2a057222c96p-18
+        -0x1.513e725c50888p-16
+        -0x1.889f54dd0eca2p-21
+        0x1.d259c98bcf11ap-19
+        0x1.7ca24a2137711p-22
+        -0x1.4d136e47d6041p-21
+        -0x1.21bcf9351064ep-23
+        0x1.c302a82ca3ee9p-24
+        0x1.18e5df31a8d52p-25
+        -0x1.d0fb4d136df8bp-27
+        -0x1.8eb2a1852d879p-29
     """.split())),
     "sin_f64": tuple(map(float.fromhex, """
         -0x1.5555555555555p-3
@@ -245,27 +252,17 @@ POLYNOMIALS = {
     """.split())),
     "atan_f64": tuple(map(float.fromhex, """
         -0x1.5555555555555p-2
-        0x1.999999999997dp-3
-        -0x1.2492492491234p-3
-        0x1.c71c71c6882cdp-4
-        -0x1.745d1731e853fp-4
-        0x1.3b13af957f086p-4
-        -0x1.1110f9a06b09dp-4
-        0x1.e1e0069edf96ep-5
-        -0x1.af1a76061e434p-5
-        0x1.85c82bf04fbd6p-5
-        -0x1.62c464c86804fp-5
-        0x1.42a843b89b0ebp-5
-        -0x1.20f157ad652dfp-5
-        0x1.f0f041d3e2f5p-6
-        -0x1.8c59dbc673323p-6
-        0x1.198ad7e0bd0c6p-6
-        -0x1.552f78ddf9b3p-7
-        0x1.50ea3497605b5p-8
-        -0x1.0110cfd66bd22p-9
-        0x1.19e6b726893dp-11
-        -0x1.890e58e18ff08p-14
-        0x1.04a3628aee536p-17
+        0x1.999999999994fp-3
+        -0x1.249249248d40ep-3
+        0x1.c71c71c2d5a6ap-4
+        -0x1.745d1654d473ep-4
+        0x1.3b1391d2d73adp-4
+        -0x1.110e75a26d5e5p-4
+        0x1.e1986d992455ap-5
+        -0x1.ac6e76f07c2c2p-5
+        0x1.74a6bab668569p-5
+        -0x1.1aa666f09b96bp-5
+        0x1.099b06d6970b6p-6
     """.split())),
     "asin_f64": tuple(map(float.fromhex, """
         0x1.5555555555555p-3
@@ -298,6 +295,17 @@ POLYNOMIALS = {
         0x1.6b898216ec2dep-8
         -0x1.c4d1e35fafe2fp-9
         0x1.3aea190ec9c4cp-10
+    """.split())),
+    "power_f64": tuple(map(float.fromhex, """
+        0x1.999999999999ap-3
+        0x1.2492492492491p-3
+        0x1.c71c71c71cffap-4
+        0x1.745d174510f8dp-4
+        0x1.3b13b1bdcfb31p-4
+        0x1.1110df430665dp-4
+        0x1.e1f81e418e626p-5
+        0x1.ac476873b326p-5
+        0x1.b8f089728de3fp-5
     """.split())),
     "atanh_f64": tuple(map(float.fromhex, """
         0x1.5555555555555p-2

@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from samebits.portable.reference.elementary import unary
+from samebits.portable.reference.fma import fma
+
 if TYPE_CHECKING:
     from samebits.portable.reference.fma import Array
 
@@ -75,3 +78,68 @@ def integers(key: int, count: int, low: int, size: int) -> Array:
     """int64 values in low … low + size - 1, size at most 2^64."""
     drawn = ((int(word) * size >> 64) + low for word in words64(key, count))
     return np.fromiter(((value + 2**63) % 2**64 - 2**63 for value in drawn), np.int64, count)
+
+
+_SIN_F32 = "0x1.921fb6p+0 -0x1.4abbcep-1 0x1.466bc6p-4 -0x1.32d2ccp-8 0x1.507834p-13"
+_COS_F32 = "0x1p+0 -0x1.3bd3ccp+0 0x1.03c1fp-2 -0x1.55d3c8p-6 0x1.e1f506p-11 -0x1.a6d1f2p-16"
+_SIN_F64 = (
+    "0x1.921fb54442d18p+0 -0x1.4abbce625be53p-1 0x1.466bc6775aae2p-4 -0x1.32d2cce62bd86p-8 0x1.50783487ee782p-13 "
+    "-0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 -0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
+)
+_COS_F64 = (
+    "0x1p+0 -0x1.3bd3cc9be45dep+0 0x1.03c1f081b5ac4p-2 -0x1.55d3c7e3cbffap-6 0x1.e1f506891babbp-11 "
+    "-0x1.a6d1f2a204a8cp-16 0x1.f9d38a3763cc3p-22 -0x1.b6e24f44b128fp-28 0x1.20c62c2f2d7f5p-34"
+)
+
+
+def _polynomial(coefficients: str, z: Array) -> Array:
+    """Ascending coefficients, by fma from the highest one down."""
+    values = [z.dtype.type(float.fromhex(text)) for text in coefficients.split()]
+    total = np.full_like(z, values[-1])
+    for value in values[-2::-1]:
+        total = fma(total, z, np.full_like(z, value))
+    return total
+
+
+def turn(drawn: Array) -> tuple[Array, Array]:
+    """Cosine and sine of word / 2^32 (or 2^64) turns, float32 (float64)."""
+    wide = drawn.dtype == np.uint64
+    bits, of = (64, np.float64) if wide else (32, np.float32)
+    word = drawn.dtype.type
+    quarter = (drawn + word(1 << (bits - 3))) >> word(bits - 2)
+    signed = (drawn - (quarter << word(bits - 2))).view(np.int64 if wide else np.int32)
+    x = signed.astype(of) * of(2.0 ** -(bits - 2))
+    s = _polynomial(_SIN_F64 if wide else _SIN_F32, x * x) * x
+    c = _polynomial(_COS_F64 if wide else _COS_F32, x * x)
+    a, b = np.where(quarter & word(1), s, c), np.where(quarter & word(1), c, s)
+    return np.where((quarter + word(1)) & word(2), -a, a), np.where(quarter & word(2), -b, b)
+
+
+def unit(drawn: Array) -> Array:
+    """In (0, 1]: float32 of words of 32 bits, float64 of 64."""
+    if drawn.dtype == np.uint64:
+        return ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * np.float64(2.0**-53)
+    return ((drawn >> np.uint32(1)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-31)
+
+
+def _drawn(key: int, count: int, wide: bool) -> Array:  # noqa: FBT001
+    return words64(key, count) if wide else words(key, count)
+
+
+def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> Array:  # noqa: FBT001
+    """Normal values, float64 if wide, else float32."""
+    drawn = _drawn(key, count + count % 2, wide)
+    of = np.float64 if wide else np.float32
+    radius = np.sqrt(of(-2) * unary("log", unit(drawn[::2])))
+    z = np.stack([radius * part for part in turn(drawn[1::2])], axis=1).ravel()[:count]
+    scaled: Array = z * of(deviation) + of(mean)
+    return scaled
+
+
+def exponential(key: int, count: int, wide: bool, rate: float) -> Array:  # noqa: FBT001
+    """Exponential values, float64 if wide, else float32."""
+    drawn = _drawn(key, count, wide)
+    of = np.float64 if wide else np.float32
+    value = -unary("log", unit(drawn))
+    bounded: Array = np.maximum(value, of(2.0**-54 if wide else 2.0**-26)) / of(rate)
+    return bounded

@@ -1,0 +1,152 @@
+"""Portable mode begins, stays and ends: in this thread and those it starts, with what would get past it."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.errors import SamebitsError
+from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
+from samebits.hooks.patching import Patches
+from samebits.portable.dispatch import PortableMode
+from samebits.portable.refusals import refuse_compiled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class Activation:
+    """One activation of portable mode, in the thread that starts it and in threads started from then on.
+
+    torch keeps dispatch modes per thread. Forked processes have the mode of the thread that forked; others
+    have it when they start it themselves.
+
+    Activations nest; each is stopped in the thread that started it, the last one first.
+    """
+
+    def __init__(self) -> None:
+        self._mode: PortableMode | None = None
+        self._patches = Patches()
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return self._mode is not None
+
+    def start(self) -> None:
+        """Enter portable mode. Does nothing when it is running.
+
+        Raises:
+            SamebitsError: if subnormal numbers are flushed to zero here.
+        """
+        if self._mode is not None:
+            return
+        check_subnormals()
+        mode = PortableMode()
+        self._patches.set(threading.Thread, "start", _followed(threading.Thread.start))
+        self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
+        for owner, name in ((torch, "torch.compile"), (torch.nn.Module, "nn.Module.compile")):
+            self._patches.set(owner, "compile", _refused_compile(owner.compile, name))
+        mode.__enter__()
+        self._mode = mode
+
+    def stop(self) -> None:
+        """Leave portable mode and put everything back. Does nothing when it is not running.
+
+        Raises:
+            SamebitsError: if subnormal numbers have been flushed to zero meanwhile.
+        """
+        if self._mode is None:
+            return
+        mode, self._mode = self._mode, None
+        mode.__exit__(None, None, None)
+        self._patches.restore()
+        check_subnormals()
+
+    def __enter__(self) -> None:
+        self.start()
+
+    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
+        try:
+            self.stop()
+        except SamebitsError:
+            if kind is None:  # an error of the script says more than what follows from it
+                raise
+
+
+def check_subnormals() -> None:
+    """Look whether the processor of this thread keeps subnormal numbers.
+
+    Raises:
+        SamebitsError: if it flushes them to zero.
+    """
+    smallest = sys.float_info.min  # half of it is subnormal
+    if smallest / 2 == 0:
+        raise SamebitsError(
+            "numbers below 2.3e-308 (1.2e-38 in float32) are flushed to zero here, and portable mode keeps "
+            "them: remove torch.set_flush_denormal(True), or the library that was built with -ffast-math",
+            slug="portable-subnormals",
+        )
+
+
+def _followed(start: Callable[..., Any]) -> Callable[..., Any]:
+    """`Thread.start` for threads whose ops go through portable mode too."""
+
+    @functools.wraps(start)
+    def followed_start(thread: threading.Thread) -> None:
+        run, own = thread.run, "run" in vars(thread)
+
+        def restore() -> None:
+            vars(thread).pop("run", None)
+            if own:
+                thread.run = run  # type: ignore[method-assign]
+
+        def followed_run() -> None:
+            restore()
+            with PortableMode():
+                run()
+
+        # On the instance: a subclass may have a `run` of its own.
+        thread.run = followed_run  # type: ignore[method-assign]
+        try:
+            start(thread)
+        except BaseException:  # it runs already, or no thread can be made
+            restore()
+            raise
+
+    return followed_start
+
+
+def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
+    @functools.wraps(setter)
+    def set_flush_denormal(mode: bool) -> bool:  # noqa: FBT001 - the signature of torch
+        if mode:
+            raise SamebitsError(
+                "torch.set_flush_denormal(True) flushes subnormal numbers to zero, and portable mode keeps "
+                "them: remove the call, or run without portable mode",
+                slug="portable-subnormals",
+            )
+        return setter(mode)
+
+    return set_flush_denormal
+
+
+def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """`torch.compile` that says no to the script.
+
+    What a library compiles, at its import maybe, runs uncompiled: torch's compiler leaves frames alone while
+    a dispatch mode is on (torch/_dynamo/convert_frame.py: "non-infra torch dispatch mode present").
+    """
+    ranks = FrameRanks()
+
+    @functools.wraps(compiler)
+    def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
+        if ranks.of(sys._getframe(1)) not in {OWN, LIBRARY}:
+            raise refuse_compiled(name)
+        return compiler(*args, **kwargs)
+
+    return compile

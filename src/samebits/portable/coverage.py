@@ -1,0 +1,184 @@
+"""What portable mode covers: of torch's ops, and of one model."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from samebits.errors import SamebitsError
+from samebits.hooks.frames import FrameRanks, Site, nearest_site
+from samebits.portable.dispatch import PortableMode, families
+from samebits.portable.exact.names import COMPARISONS, COPIES, FACTORIES, INTEGERS, QUERIES, SINGLE, VIEWS
+from samebits.portable.plans import handlers
+
+KERNEL, EXACT, INTEGER, MOVE = "kernel", "exact", "integer", "move"
+
+
+@dataclass(frozen=True, slots=True)
+class CoveredOp:
+    """One op of torch with portable values.
+
+    Args:
+        name: `mm`, or `sum.dim_IntList` for an overload that is not the default.
+        kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
+            nothing; `integer`: torch's own for integers and bools only.
+        family: the module that has the kernel; empty for torch's own.
+    """
+
+    name: str
+    kind: str
+    family: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingOp:
+    """An op without portable values that a model calls.
+
+    Args:
+        name: such as `aten.exp.default`.
+        reason: why it is refused, as the error says it.
+        site: the nearest line of the user's code; None when there is none (backward).
+        count: how often it was called.
+    """
+
+    name: str
+    reason: str
+    site: Site | None
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCoverage:
+    """What portable mode can do of one model.
+
+    Args:
+        missing: the ops that it cannot, in the order of their first call.
+        backward: whether gradients were computed too.
+    """
+
+    missing: tuple[MissingOp, ...]
+    backward: bool
+
+    def __bool__(self) -> bool:
+        return not self.missing
+
+
+def covered_ops() -> tuple[CoveredOp, ...]:
+    """All ops that portable mode gives values, by name."""
+    found: dict[str, CoveredOp] = {}
+    for names, kind in ((INTEGERS, INTEGER), (VIEWS | COPIES | FACTORIES | QUERIES, MOVE)):
+        found |= {name: CoveredOp(name, kind) for name in names}
+    found |= {name: CoveredOp(name, EXACT) for name in COMPARISONS | SINGLE}
+    found |= {name: CoveredOp(name, KERNEL, family) for name, family in _kernels()}
+    return tuple(found[name] for name in sorted(found))
+
+
+def is_covered(model: Any, batch: Any) -> ModelCoverage:
+    """Run a model once and collect the ops that have no portable values; torch computes these here.
+
+    The model runs forward and, where something of what it gives needs a gradient, backward. Its parameters,
+    buffers and their gradients are put back, and so are the states of torch's generators.
+
+    Args:
+        model: a module, or any function.
+        batch: what to call it with: a tensor, a tuple of arguments, or a dict of them by name.
+
+    Returns:
+        true if nothing is missing.
+
+    Raises:
+        SamebitsError: if there is a tensor that portable mode has no values for.
+    """
+    mode = CollectingMode()
+    with _put_back(model), torch.random.fork_rng(devices=[]), mode:
+        backward = _run(model, batch)
+    return ModelCoverage(mode.missing, backward)
+
+
+class CollectingMode(PortableMode):
+    """Portable mode that lets torch compute what it would refuse, and notes it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._missing: dict[str, MissingOp] = {}
+        self._ranks = FrameRanks()
+
+    @property
+    def missing(self) -> tuple[MissingOp, ...]:
+        """What was refused so far."""
+        return tuple(self._missing.values())
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each op."""
+        try:
+            return super().__torch_dispatch__(func, types, args, kwargs)
+        except SamebitsError as refusal:
+            if refusal.slug != "portable-op":
+                raise
+            self._note(str(func), str(refusal))
+            return func(*args, **(kwargs or {}))
+
+    def _note(self, name: str, reason: str) -> None:
+        known = self._missing.get(name)
+        site = known.site if known else nearest_site(self._ranks, sys._getframe(1))
+        count = known.count + 1 if known else 1
+        self._missing[name] = MissingOp(name, known.reason if known else reason, site, count)
+
+
+def _kernels() -> Iterable[tuple[str, str]]:
+    homes = {name: family.__name__.rpartition(".")[2] for family in families() for name in family.table()}
+    for op in handlers(families()):
+        name, overload = op._schema.name.partition("::")[2], op._overloadname
+        full = name if overload == "default" else f"{name}.{overload}"
+        if full in homes:
+            yield full, homes[full]
+
+
+def _run(model: Any, batch: Any) -> bool:
+    if isinstance(batch, Mapping):
+        out = model(**batch)
+    elif isinstance(batch, tuple | list):
+        out = model(*batch)
+    else:
+        out = model(batch)
+    wanting = [tensor for tensor in _tensors(out) if tensor.requires_grad]
+    if wanting:
+        torch.autograd.backward(wanting, [torch.ones_like(tensor) for tensor in wanting])
+    return bool(wanting)
+
+
+def _tensors(value: Any) -> Iterable[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from _tensors(item)
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _tensors(item)
+
+
+class _put_back:  # noqa: N801 - a context, used like a function
+    """Keeps the contents and gradients of a module's parameters and buffers."""
+
+    def __init__(self, model: Any) -> None:
+        module = isinstance(model, torch.nn.Module)
+        self._kept = [*model.parameters(), *model.buffers()] if module else []
+
+    def __enter__(self) -> None:
+        self._contents = [tensor.detach().clone() for tensor in self._kept]
+        self._gradients = [tensor.grad for tensor in self._kept]
+        for tensor in self._kept:
+            tensor.grad = None
+
+    def __exit__(self, *error: object) -> None:
+        for tensor, contents, gradient in zip(self._kept, self._contents, self._gradients, strict=True):
+            with torch.no_grad():
+                tensor.copy_(contents)
+            tensor.grad = gradient

@@ -1,0 +1,76 @@
+"""Activations, elementwise losses and scaled arithmetic: one function of up to three inputs for each value."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.native import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+_PARAMETERS = 4
+NAMES = tuple(
+    """
+    softshrink hardshrink shrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward
+    gelu gelu_backward gelu_tanh gelu_tanh_backward silu silu_backward mish mish_backward
+    elu elu_backward elu_backward_of_result softplus softplus_backward
+    log_sigmoid log_sigmoid_backward glu glu_backward_value glu_backward_gate
+    add_scaled lerp addcmul addcdiv
+    mse mse_backward smooth_l1 smooth_l1_backward huber huber_backward
+    binary_cross_entropy binary_cross_entropy_backward with_logits with_logits_pos
+    soft_margin soft_margin_backward
+    """.split()
+)
+"""In the order of native/portable/activation.h."""
+_NUMBERS = {name: number for number, name in enumerate(NAMES)}
+_DOUBLES = {torch.float32: 0, torch.float64: 1}
+
+
+def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tensor:
+    """One of `NAMES` for each element of the inputs, broadcast together.
+
+    Args:
+        name: of the function.
+        inputs: one to three tensors, float32 or float64, all alike; any strides.
+        params: up to four numbers, rounded to the dtype of the inputs.
+
+    Returns:
+        a new tensor, with the strides of the first input that has its shape, where they are dense.
+    """
+    first = inputs[0]
+    dense = all(tensor.shape == first.shape and tensor.is_contiguous() for tensor in inputs)
+    out, inputs = (torch.empty_like(first), inputs) if dense else _aligned(inputs)
+    kernels = load()
+    if kernels is None:
+        from samebits.portable.reference.activations import pointwise as reference
+
+        return out.copy_(torch.from_numpy(reference(name, [tensor.numpy() for tensor in inputs], params)))
+    count = out.numel()
+    if count:
+        words = [_NUMBERS[name], _DOUBLES[first.dtype], count, out.data_ptr()]
+        for tensor in inputs:
+            words += (tensor.data_ptr(), tensor.numel() != count)
+        words += words[4:6] * (3 - len(inputs))
+        kernels.call("activation", words, (*params, *(0.0,) * (_PARAMETERS - len(params))))
+    return out
+
+
+def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """An output, and the inputs with its strides or of one element."""
+    shape = inputs[0].shape
+    if any(tensor.shape != shape for tensor in inputs):
+        shape = torch.broadcast_shapes(*(tensor.shape for tensor in inputs))
+    model = next((tensor for tensor in inputs if tensor.shape == shape), None)
+    out = torch.empty(shape, dtype=inputs[0].dtype) if model is None else torch.empty_like(model)
+    return out, tuple(_like(tensor, out) for tensor in inputs)
+
+
+def _like(tensor: Tensor, out: Tensor) -> Tensor:
+    if tensor.numel() == 1 or (tensor.shape == out.shape and tensor.stride() == out.stride()):
+        return tensor
+    return torch.empty_like(out).copy_(tensor.expand(out.shape))

@@ -1,0 +1,180 @@
+"""Activations ("Activations" in docs/portable-numerics.md). Those that only choose or scale are torch's own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.activations import pointwise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+_NOISE_LEAST = 1e-6
+
+
+def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
+    """`aten::gelu`."""
+    return pointwise(_gelu_kind(approximate), self)
+
+
+def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none") -> Tensor:
+    """`aten::gelu_backward`."""
+    return pointwise(_gelu_kind(approximate) + "_backward", grad_output, self)
+
+
+def _gelu_kind(approximate: str) -> str:
+    if approximate not in {"none", "tanh"}:
+        raise RuntimeError("approximate argument must be either none or tanh.")
+    return "gelu_tanh" if approximate == "tanh" else "gelu"
+
+
+def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """`aten::elu`, of which `selu` is one too."""
+    return pointwise("elu", self, params=(alpha, scale, input_scale))
+
+
+def celu(self: Tensor, alpha: float = 1) -> Tensor:
+    """`aten::celu`: `elu` with an input scale of 1 / alpha."""
+    if alpha == 0:
+        raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
+    return elu(self, alpha, 1, 1 / alpha)
+
+
+def elu_backward(  # noqa: PLR0917 - the arguments of the op
+    grad_output: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Tensor
+) -> Tensor:
+    """`aten::elu_backward`."""
+    name = "elu_backward_of_result" if is_result else "elu_backward"
+    return pointwise(name, grad_output, self_or_result, params=(alpha, scale, input_scale))
+
+
+def softplus(self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
+    """`aten::softplus`."""
+    return pointwise("softplus", self, params=(beta, threshold))
+
+
+def softplus_backward(grad_output: Tensor, self: Tensor, beta: float, threshold: float) -> Tensor:
+    """`aten::softplus_backward`."""
+    return pointwise("softplus_backward", grad_output, self, params=(beta, threshold))
+
+
+def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """`aten::softshrink`."""
+    if lambd < 0:
+        raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
+    return pointwise("softshrink", self, params=(lambd,))
+
+
+def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
+    """`aten::hardshrink`."""
+    return pointwise("hardshrink", self, params=(lambd,))
+
+
+def softshrink_backward(grad_output: Tensor, self: Tensor, lambd: float) -> Tensor:
+    """`aten::softshrink_backward`."""
+    return pointwise("shrink_backward", grad_output, self, params=(lambd,))
+
+
+def hardshrink_backward(grad_out: Tensor, self: Tensor, lambd: float) -> Tensor:
+    """`aten::hardshrink_backward`."""
+    return pointwise("shrink_backward", grad_out, self, params=(lambd,))
+
+
+def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
+    """`aten::log_sigmoid_forward`: with an empty buffer, as the gradient is made from the input alone."""
+    return pointwise("log_sigmoid", self), self.new_empty(0)
+
+
+def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:  # noqa: ARG001
+    """`aten::log_sigmoid_backward`."""
+    return pointwise("log_sigmoid_backward", grad_output, self)
+
+
+def glu(self: Tensor, dim: int = -1) -> Tensor:
+    """`aten::glu`: the first half times the sigmoid of the second one."""
+    return pointwise("glu", *_halves(self, dim))
+
+
+def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
+    """`aten::glu_backward`."""
+    value, gate = _halves(self, dim)
+    parts = [pointwise(f"glu_backward_{part}", grad_output, value, gate) for part in ("value", "gate")]
+    return torch.cat(parts, dim)
+
+
+def _halves(tensor: Tensor, dim: int) -> tuple[Tensor, ...]:
+    if not tensor.dim():
+        raise RuntimeError("glu does not support 0-dimensional tensors")
+    size = tensor.size(dim)
+    if size % 2:
+        raise RuntimeError(f"Halving dimension must be even, but dimension {dim} is size {size}")
+    return torch.split(tensor, size // 2, dim) if size else (tensor, tensor)
+
+
+def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """`aten::_prelu_kernel_backward`: the weight's gradient has a value for each input."""
+    above, nothing = self > 0, torch.zeros((), dtype=self.dtype)
+    return (
+        torch.where(above, grad_output, torch.mul(weight, grad_output)),
+        torch.where(above, nothing, torch.mul(self, grad_output)),
+    )
+
+
+def rrelu_with_noise_backward(  # noqa: PLR0917 - the arguments of the op
+    grad_output: Tensor,
+    self: Tensor,
+    noise: Tensor,
+    lower: float,
+    upper: float,
+    training: bool,
+    self_is_result: bool,
+) -> Tensor:
+    """`aten::rrelu_with_noise_backward`."""
+    if training and upper - lower > _NOISE_LEAST:
+        return torch.mul(noise, grad_output)
+    slope = (lower + upper) / 2
+    return torch.ops.aten.leaky_relu_backward(grad_output, self, slope, self_is_result)
+
+
+def _of_input(name: str) -> Handler:
+    def forward(self: Tensor) -> Tensor:
+        return pointwise(name, self)
+
+    return forward
+
+
+def _of_gradient(name: str) -> Handler:
+    def backward(grad_output: Tensor, self: Tensor) -> Tensor:
+        return pointwise(name, grad_output, self)
+
+    return backward
+
+
+def table() -> Table:
+    """The ops of this module."""
+    plain = ("silu", "mish", "hardsigmoid", "hardswish")
+    return {
+        **{name: _of_input(name) for name in plain},
+        **{f"{name}_backward": _of_gradient(f"{name}_backward") for name in plain},
+        "gelu": gelu,
+        "gelu_backward": gelu_backward,
+        "elu": elu,
+        "celu": celu,
+        "elu_backward": elu_backward,
+        "softplus": softplus,
+        "softplus_backward": softplus_backward,
+        "softshrink": softshrink,
+        "softshrink_backward": softshrink_backward,
+        "hardshrink": hardshrink,
+        "hardshrink_backward": hardshrink_backward,
+        "log_sigmoid_forward": log_sigmoid_forward,
+        "log_sigmoid_backward": log_sigmoid_backward,
+        "glu": glu,
+        "glu_backward": glu_backward,
+        "_prelu_kernel_backward": prelu_kernel_backward,
+        "rrelu_with_noise_backward": rrelu_with_noise_backward,
+    }

@@ -1,0 +1,100 @@
+"""Sums of scaled tensors ("Scaled sums" in docs/portable-numerics.md): products are rounded before they are added."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.activations import pointwise
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
+    """`aten::add` with an `alpha`: other * alpha, then the sum."""
+    dtype = torch.result_type(self, other)
+    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+        return torch.add(self, other, alpha=alpha)
+    return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(alpha,))
+
+
+def add_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
+    """`aten::add.Scalar`."""
+    return add(self, other, alpha=alpha)
+
+
+def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
+    """`aten::sub` with an `alpha`."""
+    dtype = torch.result_type(self, other)
+    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+        return torch.sub(self, other, alpha=alpha)
+    return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(-alpha,))
+
+
+def sub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
+    """`aten::sub.Scalar`."""
+    return sub(self, other, alpha=alpha)
+
+
+def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
+    """`aten::rsub`: other - self * alpha."""
+    dtype = torch.result_type(self, other)
+    if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
+        return torch.rsub(self, other, alpha=alpha)
+    return pointwise("add_scaled", _as_tensor(other, dtype), self.to(dtype), params=(-alpha,))
+
+
+def rsub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
+    """`aten::rsub.Scalar`."""
+    return rsub(self, other, alpha=alpha)
+
+
+def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    """`aten::lerp`: from the nearer end."""
+    return pointwise("lerp", self, end, _as_tensor(weight, self.dtype))
+
+
+def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """`aten::addcmul`."""
+    return pointwise("addcmul", *_alike(self, tensor1, tensor2), params=(value,))
+
+
+def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """`aten::addcdiv`."""
+    inputs = _alike(self, tensor1, tensor2)
+    if not inputs[0].is_floating_point():
+        return torch.addcdiv(self, tensor1, tensor2, value=value)  # says that there is none for integers
+    return pointwise("addcdiv", *inputs, params=(value,))
+
+
+def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
+    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+
+
+def _alike(*tensors: Tensor) -> tuple[Tensor, ...]:
+    first = tensors[0].dtype
+    if all(tensor.dtype == first for tensor in tensors):
+        return tensors
+    dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors if tensor.dim()), first)
+    return tuple(tensor.to(dtype) for tensor in tensors)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "add.Tensor": add,
+        "add.Scalar": add_scalar,
+        "sub.Tensor": sub,
+        "sub.Scalar": sub_scalar,
+        "rsub.Tensor": rsub,
+        "rsub.Scalar": rsub_scalar,
+        "lerp.Tensor": lerp,
+        "lerp.Scalar": lerp,
+        "addcmul": addcmul,
+        "addcdiv": addcdiv,
+    }

@@ -1,0 +1,227 @@
+"""Random values by filling: normal, exponential, and what is made of them with one elementary function."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.portable.kernels import random as kernels
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.ops.random import (
+    functional,
+    into_out,
+    is_real,
+    judge,
+    made_by,
+    store,
+    with_overloads,
+    work_like,
+)
+from samebits.portable.random_keys import next_key
+from samebits.portable.registry import LOW_PRECISION, keeps_dtypes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+
+def compute_dtype(out: Tensor) -> torch.dtype:
+    """The dtype that values for `out` are computed in."""
+    return torch.float32 if out.dtype in LOW_PRECISION else out.dtype
+
+
+def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
+    """`aten::normal_`."""
+    if not std >= 0:
+        raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
+    if not is_real(self):
+        return self
+    work = work_like(self, compute_dtype(self))
+    kernels.normal_into(work, next_key(generator), mean, std)
+    return store(self, work)
+
+
+def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any = None) -> Tensor:
+    """`aten::normal` with a tensor for the mean, the standard deviation, or both."""
+    tensors = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
+    if isinstance(std, torch.Tensor) and std.numel() and not bool((std >= 0).all()):
+        raise RuntimeError("normal expects all elements of std >= 0.0")
+    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    out = torch.empty(shape, dtype=tensors[0].dtype)
+    work = torch.empty(shape, dtype=compute_dtype(out))
+    if not is_real(out):
+        return out
+    kernels.normal_into(work, next_key(generator), 0.0, 1.0)
+    scale, shift = (v.to(work.dtype) if isinstance(v, torch.Tensor) else v for v in (std, mean))
+    return store(out, (work * scale) + shift) if out.dtype != work.dtype else (work * scale) + shift
+
+
+def normal_sized(mean: float, std: float, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
+    """`aten::normal.float_float`."""
+    return normal_(torch.empty(size, **options), mean, std, generator=generator)
+
+
+def _checked(self: Tensor, name: str, *parameters: float) -> bool:
+    getattr(torch.empty(0, dtype=self.dtype), name)(*parameters, generator=judge())
+    return is_real(self)
+
+
+def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
+    """`aten::exponential_`."""
+    if not _checked(self, "exponential_", lambd):
+        return self
+    work = work_like(self, compute_dtype(self))
+    kernels.exponential_into(work, next_key(generator), lambd)
+    return store(self, work)
+
+
+def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
+    """`aten::log_normal_`."""
+    if not _checked(self, "log_normal_", mean, std):
+        return self
+    work = torch.empty(self.shape, dtype=compute_dtype(self))
+    kernels.normal_into(work, next_key(generator), mean, std)
+    return self.copy_(unary("exp", work))
+
+
+def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
+    """`aten::cauchy_`: the quotient of two normal values."""
+    if not _checked(self, "cauchy_", median, sigma):
+        return self
+    pairs = torch.empty((self.numel(), 2), dtype=compute_dtype(self))
+    kernels.normal_into(pairs, next_key(generator), 0.0, 1.0)
+    return self.copy_(((pairs[:, 1] / pairs[:, 0]) * sigma + median).view(self.shape))
+
+
+def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
+    """`aten::geometric_`: how many trials up to the first success."""
+    if not _checked(self, "geometric_", p):
+        return self
+    waits = torch.empty(self.shape, dtype=torch.float64)
+    kernels.exponential_into(waits, next_key(generator), 1.0)
+    rate = -unary("log1p", torch.tensor([-p], dtype=torch.float64))
+    return self.copy_((waits / rate).ceil().clamp_(min=1))
+
+
+def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:  # noqa: FBT001, FBT002
+    """`aten::multinomial`."""
+    weights = self.double() if self.dtype == torch.float64 else self.float()
+    _check_multinomial(weights, num_samples, replacement)
+    rows = weights.reshape(-1, self.shape[-1])
+    if num_samples == 1 or not replacement:
+        drawn = _race(rows, num_samples, generator)
+    else:
+        drawn = _from_cumulated(rows, num_samples, generator)
+    return drawn.view(*self.shape[:-1], num_samples)
+
+
+def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:  # noqa: FBT001
+    """What torch checks, on weights of any size."""
+    plain = torch.ones((1, weights.shape[-1]) if weights.dim() else ())
+    torch.multinomial(plain, count, replacement, generator=judge())
+    if not bool(((weights >= 0) & weights.isfinite()).all()):
+        raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
+    if weights.numel() and not bool((weights > 0).any(dim=-1).all()):
+        raise RuntimeError("invalid multinomial distribution (sum of probabilities <= 0)")
+
+
+def _race(rows: Tensor, count: int, generator: Any) -> Tensor:
+    """The indices that an exponential clock of rate `weight` each rings first, in order."""
+    waits = torch.empty(rows.shape, dtype=rows.dtype)
+    kernels.exponential_into(waits, next_key(generator), 1.0)
+    # A clock of rate 0 never rings; division gives inf there, which sorts last.
+    return (waits / rows).argsort(dim=-1, stable=True)[:, :count].contiguous()
+
+
+def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:
+    u = torch.empty((rows.shape[0], count), dtype=torch.float64)
+    kernels.uniform_into(u, next_key(generator), 0.0, 1.0, torch.float64)
+    sums = kernels.cumulated(rows.double())
+    return torch.searchsorted(sums, u * sums[:, -1:], right=True)
+
+
+def rrelu_with_noise_(  # noqa: PLR0913, PLR0917
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,  # noqa: FBT001, FBT002
+    generator: Any = None,
+) -> Tensor:
+    """`aten::rrelu_with_noise_`."""
+    return self.copy_(rrelu_with_noise(self, noise, lower, upper, training, generator))
+
+
+def rrelu_with_noise(  # noqa: PLR0913, PLR0917
+    self: Tensor,
+    noise: Tensor,
+    lower: float = 0.125,
+    upper: float = 1 / 3,
+    training: bool = False,  # noqa: FBT001, FBT002
+    generator: Any = None,
+) -> Tensor:
+    """`aten::rrelu_with_noise`: writes the slopes into `noise`."""
+    x = self.to(compute_dtype(self))
+    if not training:
+        return torch.where(x > 0, x, x * ((lower + upper) / 2)).to(self.dtype)
+    slopes = torch.empty(self.shape, dtype=x.dtype)
+    if is_real(slopes):
+        kernels.uniform_into(slopes, next_key(generator), lower, upper, x.dtype)
+    slopes = torch.where(x <= 0, slopes, torch.ones_like(slopes))
+    noise.copy_(slopes)
+    return (x * slopes).to(self.dtype)
+
+
+def rrelu_with_noise_functional(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
+    """`aten::rrelu_with_noise_functional`."""
+    self, noise, *rest = args
+    filled = noise.clone()
+    return rrelu_with_noise(self, filled, *rest, **kwargs), filled
+
+
+def _normals() -> Table:
+    named = {"Tensor_Tensor": normal_of, "Tensor_float": normal_of, "float_Tensor": normal_of}
+    with_out: dict[str, Handler] = {f"normal.{name}_out": _copied(handler) for name, handler in named.items()}
+    return {
+        "normal_": normal_,
+        "normal_functional": functional(normal_),
+        **{f"normal.{name}": handler for name, handler in named.items()},
+        **with_out,
+        "normal.float_float": normal_sized,
+        "normal.float_float_out": into_out(normal_sized),
+        **with_overloads("randn", made_by(normal_), ("", "generator", "out", "generator_out")),
+        **with_overloads(
+            "randn_like", made_by(normal_, torch.empty_like), ("", "generator", "out", "generator_out")
+        ),
+    }
+
+
+def _copied(handler: Handler) -> Handler:
+    def into(*args: Any, out: Tensor, **kwargs: Any) -> Tensor:
+        value = handler(*args, **kwargs)
+        return out.resize_(value.shape).copy_(value)
+
+    return into
+
+
+def table() -> Table:
+    """The ops of this module."""
+    fillings = {
+        "exponential": exponential_,
+        "log_normal": log_normal_,
+        "cauchy": cauchy_,
+        "geometric": geometric_,
+    }
+    ops: dict[str, Handler] = {
+        **_normals(),
+        **{f"{name}_": handler for name, handler in fillings.items()},
+        **{name: functional(handler) for name, handler in fillings.items()},
+        "multinomial": multinomial,
+        "rrelu_with_noise": rrelu_with_noise,
+        "rrelu_with_noise_": rrelu_with_noise_,
+        "rrelu_with_noise_functional": rrelu_with_noise_functional,
+    }
+    kept: Table = {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    return kept

@@ -1,0 +1,149 @@
+"""Losses of one value for each element ("Losses" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.activations import pointwise
+from samebits.portable.kernels.reductions import mean_over, sum_over
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+NONE, MEAN, SUM = range(3)
+"""What torch's ops call the reductions."""
+
+
+def reduced(values: Tensor, reduction: int) -> Tensor:
+    """The values, their mean, or their sum.
+
+    Args:
+        values: one for each element or sample.
+        reduction: `NONE`, `MEAN` or `SUM`.
+    """
+    if reduction == NONE:
+        return values
+    return mean_over(values, None) if reduction == MEAN else sum_over(values, None)
+
+
+def mse_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """`aten::mse_loss`."""
+    return reduced(pointwise("mse", *_pair(self, target)), reduction)
+
+
+def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """`aten::mse_loss_backward`."""
+    params = (_factor(self, target, reduction, 2),)
+    return pointwise("mse_backward", *_pair(self, target, grad_output), params=params)
+
+
+def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
+    """`aten::smooth_l1_loss`."""
+    if beta < 0:
+        raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
+    return reduced(pointwise("smooth_l1", *_pair(self, target), params=(beta,)), reduction)
+
+
+def smooth_l1_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
+) -> Tensor:
+    """`aten::smooth_l1_loss_backward`."""
+    params = (_factor(self, target, reduction), beta)
+    return pointwise("smooth_l1_backward", *_pair(self, target, grad_output), params=params)
+
+
+def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
+    """`aten::huber_loss`."""
+    if delta <= 0:
+        raise RuntimeError("huber_loss does not support non-positive values for delta.")
+    return reduced(pointwise("huber", *_pair(self, target), params=(delta,)), reduction)
+
+
+def huber_loss_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float
+) -> Tensor:
+    """`aten::huber_loss_backward`."""
+    params = (_factor(self, target, reduction), delta)
+    return pointwise("huber_backward", *_pair(self, target, grad_output), params=params)
+
+
+def binary_cross_entropy(
+    self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
+) -> Tensor:
+    """`aten::binary_cross_entropy`: logarithms are at least -100."""
+    if not bool(((self >= 0) & (self <= 1)).all()):
+        raise RuntimeError("all elements of input should be between 0 and 1")
+    return reduced(_weighted(pointwise("binary_cross_entropy", self, target), weight), reduction)
+
+
+def binary_cross_entropy_backward(
+    grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
+) -> Tensor:
+    """`aten::binary_cross_entropy_backward`."""
+    params = (_factor(self, target, reduction),)
+    inputs = _pair(self, target, grad_output)
+    return _weighted(pointwise("binary_cross_entropy_backward", *inputs, params=params), weight)
+
+
+def binary_cross_entropy_with_logits(
+    self: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    pos_weight: Tensor | None = None,
+    reduction: int = MEAN,
+) -> Tensor:
+    """`aten::binary_cross_entropy_with_logits`."""
+    inputs = _pair(self, target, pos_weight)
+    values = pointwise("with_logits" if pos_weight is None else "with_logits_pos", *inputs)
+    return reduced(_weighted(values, weight), reduction)
+
+
+def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
+    """`aten::soft_margin_loss`."""
+    return reduced(pointwise("soft_margin", *_pair(self, target)), reduction)
+
+
+def soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
+    """`aten::soft_margin_loss_backward`."""
+    params = (_factor(self, target, reduction),)
+    return pointwise("soft_margin_backward", *_pair(self, target, grad_output), params=params)
+
+
+def _pair(self: Tensor, target: Tensor, third: Tensor | None = None) -> tuple[Tensor, ...]:
+    """The inputs in one dtype, as torch promotes them."""
+    inputs = (self, target) if third is None else (self, target, third)
+    dtype = torch.promote_types(self.dtype, target.dtype)
+    return inputs if all(one.dtype == dtype for one in inputs) else tuple(one.to(dtype) for one in inputs)
+
+
+def _factor(self: Tensor, target: Tensor, reduction: int, numerator: int = 1) -> float:
+    """What the gradient of each element is multiplied by, made in float64."""
+    if reduction != MEAN:
+        return float(numerator)
+    count = self.numel() if self.shape == target.shape else torch.broadcast_tensors(self, target)[0].numel()
+    return numerator / count if count else 0.0
+
+
+def _weighted(values: Tensor, weight: Tensor | None) -> Tensor:
+    return values if weight is None else torch.mul(values, weight)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "mse_loss": mse_loss,
+        "mse_loss_backward": mse_loss_backward,
+        "smooth_l1_loss": smooth_l1_loss,
+        "smooth_l1_loss_backward": smooth_l1_loss_backward,
+        "huber_loss": huber_loss,
+        "huber_loss_backward": huber_loss_backward,
+        "binary_cross_entropy": binary_cross_entropy,
+        "binary_cross_entropy_backward": binary_cross_entropy_backward,
+        "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
+        "soft_margin_loss": soft_margin_loss,
+        "soft_margin_loss_backward": soft_margin_loss_backward,
+    }

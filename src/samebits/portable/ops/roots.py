@@ -1,0 +1,24 @@
+"""Square roots."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels import root
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def sqrt(self: Tensor) -> Tensor:
+    """`aten::sqrt`; integers become the default dtype, as in torch."""
+    return root.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {"sqrt": sqrt}
