@@ -18,6 +18,7 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_squares_over,
 )
+from samebits.portable.kernels.root import sqrt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -89,7 +90,7 @@ def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keep
 
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::std.correction`."""
-    return _moments(self, dim, correction, keepdim)[0].sqrt_().to(self.dtype)
+    return sqrt(_moments(self, dim, correction, keepdim)[0]).to(self.dtype)
 
 
 def std_mean(
@@ -97,7 +98,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """`aten::std_mean.correction`."""
     variance, mean = _moments(self, dim, correction, keepdim)
-    return variance.sqrt_().to(self.dtype), mean.to(self.dtype)
+    return sqrt(variance).to(self.dtype), mean.to(self.dtype)
 
 
 def _moments(x: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
@@ -177,7 +178,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 
 def _euclidean(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    return sum_squares_over(x, dim, keepdim).sqrt_()
+    return sqrt(sum_squares_over(x, dim, keepdim))
 
 
 def _largest(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
