@@ -40,12 +40,11 @@ def native_batch_norm(
         out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
     mean, total = norms.statistics(x, [0, 2])
-    count = x.shape[0] * x.shape[2]
-    rstd = norms.reciprocal_deviation(total / count, eps)
-    _update(running_mean, mean, momentum)
-    _update(running_var, total / (count - 1), momentum)
+    numbers = (x.shape[0] * x.shape[2], eps, momentum)
+    rstd, scale = norms.batch_terms(mean, total, _optional(weight), (running_mean, running_var), numbers)
+    out = restore(norms.scale_channels(x, mean, scale, _shift(rstd, bias)))
     dtype = _statistics_dtype(input, weight, running_mean)
-    return restore(_scaled(x, mean, rstd, weight, bias)).to(input.dtype), mean.to(dtype), rstd.to(dtype)
+    return out.to(input.dtype), mean.to(dtype), rstd.to(dtype)
 
 
 def no_stats(
@@ -134,22 +133,18 @@ def native_batch_norm_backward(
     x, restore = _by_channels(input)
     gradient = _like(grad_out, input)
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
-    if not train and not (output_mask[1] or output_mask[2]):
-        sums = crosses = mean.new_zeros(())
-    else:
-        sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
+    sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
+    terms = norms.batch_gradient_terms(sums, crosses, rstd, _optional(weight), x.shape[0] * x.shape[2])
+    slope, one, shift, scale, of_weight = terms
     of_input = None
     if output_mask[0]:
-        factor = rstd if weight is None else rstd * _raised(weight)
-        count = x.shape[0] * x.shape[2]
-        slope = (crosses / count) * rstd * rstd if train else torch.zeros_like(rstd)
-        shift = sums / count if train else torch.zeros_like(rstd)
-        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, torch.ones_like(rstd), shift, factor)))
-        of_input = of_input.to(input.dtype)
+        if not train:
+            slope, shift = torch.zeros_like(slope), torch.zeros_like(shift)
+        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(input.dtype)
     dtype = input.dtype if weight is None else weight.dtype
     return (
         of_input,
-        (crosses * rstd).to(dtype) if output_mask[1] else None,
+        of_weight.to(dtype, copy=True) if output_mask[1] else None,
         sums.to(dtype) if output_mask[2] else None,
     )
 
@@ -206,13 +201,15 @@ def _like(gradient: Tensor, x: Tensor) -> Tensor:
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     scale = rstd if weight is None else rstd * _raised(weight)
-    shift = torch.zeros_like(rstd) if bias is None else _raised(bias).contiguous()
-    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), shift)
+    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(rstd, bias))
 
 
-def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    if running is not None:
-        running.copy_(value * momentum + _raised(running) * (1 - momentum))
+def _shift(like: Tensor, bias: Tensor | None) -> Tensor:
+    return torch.zeros_like(like) if bias is None else _raised(bias).contiguous()
+
+
+def _optional(x: Tensor | None) -> Tensor | None:
+    return None if x is None else _raised(x).contiguous()
 
 
 def _statistics(

@@ -77,19 +77,13 @@ def group_norm(
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::native_group_norm`."""
-    x = _plain(input)
-    each = C // group
-    if not x.numel():
-        nothing = x.new_zeros((N, group))
+    if not input.numel():
+        nothing = input.new_zeros((N, group))
         return torch.empty_like(input), nothing, nothing.clone()
-    mean, total = norms.statistics(x.view(N, group, each * HxW), [2])
-    rstd = norms.reciprocal_deviation(total.div_(each * HxW), eps)
-    factor = rstd.view(N, group, 1).expand(N, group, each).reshape(N, C)
-    shift = x.new_zeros(C) if bias is None else _plain(bias)
-    terms = (_for_channels(mean, each), factor if weight is None else factor * _plain(weight), shift.expand(N, C))
-    out = norms.scale_channels(x.view(1, N * C, HxW), *(term.contiguous() for term in terms)).view(input.shape)
+    x = _plain(input).view(N, C, HxW)
+    out, mean, rstd = norms.group_norm(x, _optional(weight), _optional(bias), group, eps)
     statistics_dtype = _statistics_dtype(input, weight)
-    return out.to(input.dtype), mean.to(statistics_dtype), rstd.to(statistics_dtype)
+    return out.view(input.shape).to(input.dtype), mean.to(statistics_dtype), rstd.to(statistics_dtype)
 
 
 def group_norm_backward(
@@ -109,21 +103,13 @@ def group_norm_backward(
         zeros = input.new_zeros(C)
         return tuple(value if asked else None for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True))
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
-    each = C // group
-    mean_c, rstd_c = (_for_channels(_plain(term), each) for term in (mean, rstd))
-    sums, crosses = norms.gradient_sums(gradient, x, mean_c, [2])
-    of_input = None
-    if output_mask[0]:
-        w = x.new_ones(C) if weight is None else _plain(weight)
-        grouped = w.view(group, each)
-        shift, cross = (norms.weighted_sums(t.view(N, group, each), grouped).div_(each * HxW) for t in (sums, crosses))
-        slope = cross * _plain(rstd) * _plain(rstd)
-        terms = (mean_c, _for_channels(slope, each), w.expand(N, C), _for_channels(shift, each), rstd_c)
-        flat = (term.contiguous() for term in terms)
-        flat_shape = (1, N * C, HxW)
-        of_input = norms.channels_gradient(gradient.view(flat_shape), x.view(flat_shape), tuple(flat))  # type: ignore[arg-type]
-        of_input = of_input.view(input.shape).to(input.dtype)
-    of_weight = sum_products_over(crosses, rstd_c, 0).to(_dtype(weight, input)) if output_mask[1] else None
+    statistics = _plain(mean), _plain(rstd)
+    out, sums, crosses = norms.group_norm_gradient(gradient, x, *statistics, _optional(weight))
+    of_input = out.view(input.shape).to(input.dtype) if output_mask[0] else None
+    if not (output_mask[1] or output_mask[2]):
+        return of_input, None, None
+    each_rstd = statistics[1].repeat_interleave(C // group, 1)
+    of_weight = sum_products_over(crosses, each_rstd, 0).to(_dtype(weight, input)) if output_mask[1] else None
     return of_input, of_weight, sum_over(sums, 0).to(_dtype(weight, input)) if output_mask[2] else None
 
 
@@ -178,11 +164,6 @@ def weight_norm_backward(
 
 def _others(x: Tensor, dim: int) -> list[int]:
     return [d for d in range(x.dim()) if d != dim % x.dim()]
-
-
-def _for_channels(x: Tensor, each: int) -> Tensor:
-    """Values of groups (N, group), repeated for the channels of each."""
-    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], x.shape[1] * each)
 
 
 def _plain(x: Tensor) -> Tensor:
