@@ -153,8 +153,12 @@ def test_no_less_accurate_than_torch(size: int) -> None:
             lambda v: torch.native_layer_norm(v, [size], None, None, 1e-5)[0],
         ),
         "batch": (
-            lambda v: batch_norm.native_batch_norm(v.view_as(channels), None, None, None, None, True, 0.1, 1e-5)[0],
-            lambda v: torch.native_batch_norm(v.view_as(channels), None, None, None, None, True, 0.1, 1e-5)[0],
+            lambda v: batch_norm.native_batch_norm(
+                v.view_as(channels), None, None, None, None, True, 0.1, 1e-5
+            )[0],
+            lambda v: torch.native_batch_norm(v.view_as(channels), None, None, None, None, True, 0.1, 1e-5)[
+                0
+            ],
         ),
         "group": (
             lambda v: normalization.group_norm(v.view_as(channels), None, None, 8, 4, size, 2, 1e-5)[0],

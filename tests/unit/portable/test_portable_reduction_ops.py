@@ -73,7 +73,7 @@ def test_low_precision_is_rounded_once(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.parametrize("mixed", [False, True])
-def test_bfloat16_layers_have_torchs_dtypes(mixed: bool) -> None:
+def test_bfloat16_layers_have_torchs_dtypes(mixed: bool) -> None:  # noqa: FBT001
     x = torch.randn(4, 6, 5, 5).bfloat16()
     of_x = torch.randn(6).to(torch.float32 if mixed else torch.bfloat16)
     flat = x.view(-1, 6)
@@ -104,7 +104,7 @@ def test_running_statistics_are_updated() -> None:
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_channels_last_is_kept(training: bool) -> None:
+def test_channels_last_is_kept(training: bool) -> None:  # noqa: FBT001
     x = torch.randn(4, 6, 5, 5)
     found = []
     for form in (torch.contiguous_format, torch.channels_last):

@@ -61,7 +61,9 @@ def same_bits(one: Tensor, other: Tensor) -> bool:
 def values(shape: tuple[int, ...], dtype: torch.dtype, seed: int) -> Tensor:
     """Of many sizes; seed 3 has infinities, NaN, zeros of both signs and subnormals."""
     rng = np.random.default_rng(seed)
-    x = torch.from_numpy(np.asarray(rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape))).to(dtype)
+    x = torch.from_numpy(np.asarray(rng.standard_normal(shape) * 10.0 ** rng.integers(-2, 3, shape))).to(
+        dtype
+    )
     if seed == 3 and x.numel() > 4:
         flat = x.view(-1)
         special = [0.0, -0.0, 1e-40, float("inf"), float("nan")]
@@ -162,7 +164,7 @@ def test_no_less_accurate_than_torch(name: str, size: int) -> None:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("product", [False, True])
-def test_running_sums_are_the_reference(dtype: torch.dtype, product: bool) -> None:
+def test_running_sums_are_the_reference(dtype: torch.dtype, product: bool) -> None:  # noqa: FBT001
     for shape, dim in (((), 0), ((50,), 0), ((0, 3), 1), ((4, 60, 5), 1), ((3, 200), 0), ((70, 3, 90), 0)):
         x = values(shape, dtype, 3) if not product else values(shape, dtype, 3).clamp(-2, 2)
         lines = x.view(shape or (1,)).numpy()

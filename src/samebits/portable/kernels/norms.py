@@ -51,11 +51,15 @@ def layer_norm(
         results = reference(x.reshape(rows, width).numpy(), _numpy(weight), _numpy(bias), eps)
         return _filled((out, mean, rstd), results)
     words = (x.dtype == torch.float64, False, x.data_ptr(), 0, _address(weight), _address(bias))
-    kernels.call("layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,))
+    kernels.call(
+        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,)
+    )
     return out, mean, rstd
 
 
-def layer_norm_gradient(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+def layer_norm_gradient(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> Tensor:
     """The gradient of x; all contiguous, `mean` and `rstd` as `layer_norm` gave them."""
     out, rows = torch.empty_like(x), mean.numel()
     if not x.numel():
@@ -66,13 +70,19 @@ def layer_norm_gradient(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor,
         from samebits.portable.reference.norms import layer_norm_gradient as reference
 
         matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled((out,), (reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy(), _numpy(weight)),))[0]
+        return _filled(
+            (out,), (reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy(), _numpy(weight)),)
+        )[0]
     words = (x.dtype == torch.float64, True, x.data_ptr(), gradient.data_ptr(), _address(weight), 0)
-    kernels.call("layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,))
+    kernels.call(
+        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,)
+    )
     return out
 
 
-def layer_norm_weight_gradients(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+def layer_norm_weight_gradients(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor]:
     """The gradients of the weight and of the bias, one value for each column; arguments as above."""
     rows = mean.numel()
     width = x.numel() // max(rows, 1)
@@ -84,7 +94,9 @@ def layer_norm_weight_gradients(gradient: Tensor, x: Tensor, mean: Tensor, rstd:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
 
         matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled((of_weight, of_bias), reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy()))
+        return _filled(
+            (of_weight, of_bias), reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy())
+        )
     addresses = (t.data_ptr() for t in (x, gradient, mean, rstd, of_weight, of_bias))
     kernels.call("layer_norm_weights", (x.dtype == torch.float64, *addresses, rows, width))
     return of_weight, of_bias
@@ -116,13 +128,25 @@ def group_norm(
     Returns:
         the result, and the mean and 1 / sqrt(variance + eps) of every group, (samples, groups).
     """
-    out, mean, rstd = torch.empty_like(x), x.new_empty((x.shape[0], groups)), x.new_empty((x.shape[0], groups))
+    out, mean, rstd = (
+        torch.empty_like(x),
+        x.new_empty((x.shape[0], groups)),
+        x.new_empty((x.shape[0], groups)),
+    )
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.norms import group_norm as reference
 
         return _filled((out, mean, rstd), reference(x.numpy(), _numpy(weight), _numpy(bias), groups, eps))  # type: ignore[return-value]
-    addresses = (x.data_ptr(), 0, _address(weight), _address(bias), out.data_ptr(), mean.data_ptr(), rstd.data_ptr())
+    addresses = (
+        x.data_ptr(),
+        0,
+        _address(weight),
+        _address(bias),
+        out.data_ptr(),
+        mean.data_ptr(),
+        rstd.data_ptr(),
+    )
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
     kernels.call("group_norm", (x.dtype == torch.float64, False, *addresses, 0, 0, *sizes), (eps,))
     return out, mean, rstd
@@ -151,7 +175,11 @@ def group_norm_gradient(
 
 
 def batch_terms(
-    mean: Tensor, total: Tensor, weight: Tensor | None, running: tuple[Tensor | None, Tensor | None], numbers: Numbers
+    mean: Tensor,
+    total: Tensor,
+    weight: Tensor | None,
+    running: tuple[Tensor | None, Tensor | None],
+    numbers: Numbers,
 ) -> tuple[Tensor, Tensor]:
     """1 / sqrt(total / count + eps), that times weight; running statistics are updated.
 
@@ -164,7 +192,9 @@ def batch_terms(
     """
     count, eps, momentum = numbers
     kernels = load()
-    if kernels is not None and all(t is None or (t.is_contiguous() and t.dtype == mean.dtype) for t in running):
+    if kernels is not None and all(
+        t is None or (t.is_contiguous() and t.dtype == mean.dtype) for t in running
+    ):
         rstd, scale = torch.empty_like(mean), torch.empty_like(mean)
         tensors = (mean, total, weight, *running, rstd, scale)
         words = (mean.dtype == torch.float64, mean.numel(), *map(_address, tensors))
@@ -215,7 +245,9 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
     return out
 
 
-def channels_gradient(gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+def channels_gradient(
+    gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+) -> Tensor:
     """fma(mean - x, slope, gradient * weight - shift) * scale.
 
     Args:

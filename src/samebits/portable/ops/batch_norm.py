@@ -1,5 +1,7 @@
 """Batch normalisation, in the forms that releases of torch have had ("Normalisation")."""
 
+# ruff: noqa: A002, ARG001, FBT001, PLR0913, PLR0917 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def native_batch_norm(
-    input: Tensor,  # noqa: A002 - names of the schema
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor | None,
@@ -34,8 +36,7 @@ def native_batch_norm(
     """`aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
     x, restore = _by_channels(input)
     if not training:
-        assert running_mean is not None
-        assert running_var is not None
+        running_mean, running_var = _present(running_mean), _present(running_var)
         rstd = norms.reciprocal_deviation(_raised(running_var), eps)
         out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
@@ -48,7 +49,7 @@ def native_batch_norm(
 
 
 def no_stats(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     training: bool,
@@ -60,7 +61,7 @@ def no_stats(
 
 
 def no_training(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -69,11 +70,11 @@ def no_training(
     eps: float,
 ) -> Three:
     """`aten::_native_batch_norm_legit_no_training`."""
-    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)  # noqa: FBT003
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def functional(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -88,7 +89,7 @@ def functional(
 
 
 def with_update(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -97,12 +98,12 @@ def with_update(
     eps: float,
 ) -> tuple[Tensor, ...]:
     """`aten::_batch_norm_with_update`."""
-    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)  # noqa: FBT003
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return (*results, torch.empty(0, dtype=torch.uint8))
 
 
 def without_update(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -119,7 +120,7 @@ def without_update(
 
 def native_batch_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -140,7 +141,9 @@ def native_batch_norm_backward(
     if output_mask[0]:
         if not train:
             slope, shift = torch.zeros_like(slope), torch.zeros_like(shift)
-        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(input.dtype)
+        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(
+            input.dtype
+        )
     dtype = input.dtype if weight is None else weight.dtype
     return (
         of_input,
@@ -151,7 +154,7 @@ def native_batch_norm_backward(
 
 def batch_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -160,7 +163,7 @@ def batch_norm_backward(
     update: bool,
     eps: float,
     output_mask: Mask,
-    reserve: Tensor,  # noqa: ARG001
+    reserve: Tensor,
 ) -> Gradients:
     """`aten::batch_norm_backward`."""
     return native_batch_norm_backward(
@@ -222,12 +225,15 @@ def _statistics(
     eps: float,
 ) -> tuple[Tensor, Tensor]:
     if train:
-        assert save_mean is not None
-        assert save_invstd is not None
-        return _raised(save_mean).contiguous(), _raised(save_invstd).contiguous()
-    assert running_mean is not None
-    assert running_var is not None
-    return _raised(running_mean).contiguous(), norms.reciprocal_deviation(_raised(running_var), eps).contiguous()
+        return _raised(_present(save_mean)).contiguous(), _raised(_present(save_invstd)).contiguous()
+    rstd = norms.reciprocal_deviation(_raised(_present(running_var)), eps)
+    return _raised(_present(running_mean)).contiguous(), rstd.contiguous()
+
+
+def _present(statistic: Tensor | None) -> Tensor:
+    if statistic is None:
+        raise RuntimeError("batch norm: Expected running_mean and running_var when not training")
+    return statistic
 
 
 def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) -> torch.dtype:

@@ -1,5 +1,7 @@
 """Normalisation layers ("Normalisation")."""
 
+# ruff: noqa: A002, N803, PLR0913, PLR0917 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 import math
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def layer_norm(
-    input: Tensor,  # noqa: A002 - names of the schema
+    input: Tensor,
     normalized_shape: Sequence[int],
     weight: Tensor | None,
     bias: Tensor | None,
@@ -35,7 +37,9 @@ def layer_norm(
     """`aten::native_layer_norm`."""
     leading = input.dim() - len(normalized_shape)
     if tuple(input.shape[leading:]) != tuple(normalized_shape):
-        raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, but got input of size {list(input.shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, but got input of size {list(input.shape)}"
+        )
     rows = math.prod(input.shape[:leading])
     out, mean, rstd = norms.layer_norm(_plain(input), _optional(weight), _optional(bias), rows, eps)
     shape = (*input.shape[:leading], *(1 for _ in normalized_shape))
@@ -45,7 +49,7 @@ def layer_norm(
 
 def layer_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Sequence[int],
     mean: Tensor,
     rstd: Tensor,
@@ -55,7 +59,9 @@ def layer_norm_backward(
 ) -> Gradients:
     """`aten::native_layer_norm_backward`."""
     terms = (_plain(grad_out), _plain(input), _plain(mean), _plain(rstd))
-    of_input = norms.layer_norm_gradient(*terms, _optional(weight)).to(input.dtype) if output_mask[0] else None
+    of_input = (
+        norms.layer_norm_gradient(*terms, _optional(weight)).to(input.dtype) if output_mask[0] else None
+    )
     if not (output_mask[1] or output_mask[2]):
         return of_input, None, None
     of_weight, of_bias = norms.layer_norm_weight_gradients(*terms)
@@ -67,12 +73,12 @@ def layer_norm_backward(
 
 
 def group_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -88,20 +94,23 @@ def group_norm(
 
 def group_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     output_mask: Mask,
 ) -> Gradients:
     """`aten::native_group_norm_backward`."""
     if not input.numel():
         zeros = input.new_zeros(C)
-        return tuple(value if asked else None for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True))
+        return tuple(
+            value if asked else None
+            for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True)
+        )
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
     statistics = _plain(mean), _plain(rstd)
     out, sums, crosses = norms.group_norm_gradient(gradient, x, *statistics, _optional(weight))
@@ -114,7 +123,10 @@ def group_norm_backward(
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None  # noqa: A002
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    eps: float | None,
 ) -> tuple[Tensor, Tensor]:
     """`aten::_fused_rms_norm`: what torch's `rms_norm` consists of."""
     x = _plain(input)
@@ -127,7 +139,7 @@ def rms_norm(
 
 def rms_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Sequence[int],
     rstd: Tensor,
     weight: Tensor | None,

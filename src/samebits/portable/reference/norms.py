@@ -50,7 +50,15 @@ def layer_norm_weight_gradients(gradient: Array, x: Array, mean: Array, rstd: Ar
 def group_norm(
     x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Groups of the channels of (samples, channels, positions) normalised; their means and 1 / sqrt(variance + eps)."""
+    """Groups of channels normalised; their means and 1 / sqrt(variance + eps).
+
+    Args:
+        x: (samples, channels, positions).
+        weight: for each channel, or None.
+        bias: likewise.
+        groups: how many.
+        eps: added to the variance.
+    """
     samples, channels, positions = x.shape
     rows = x.reshape(samples * groups, -1)
     width = x.dtype.type(rows.shape[1])
@@ -68,7 +76,7 @@ def group_norm(
 def group_norm_gradient(
     gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None
 ) -> tuple[Array, Array, Array]:
-    """The gradient of x; for each channel of each sample the sum of the gradient, and of gradient * (x - mean)."""
+    """The gradient of x; for each channel of a sample the sums of gradient and of gradient * (x - mean)."""
     samples, channels, positions = x.shape
     groups = mean.shape[1]
     each = channels // groups
@@ -93,7 +101,7 @@ def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
         return fma(x - mean[:, None], scale[:, None], shift[:, None])
 
 
-def channels_gradient(
+def channels_gradient(  # noqa: PLR0913, PLR0917 - the terms of one formula
     gradient: Array, x: Array, mean: Array, slope: Array, weight: Array, shift: Array, scale: Array
 ) -> Array:
     """fma(mean - x, slope, gradient * weight - shift) * scale."""
