@@ -17,6 +17,8 @@ from samebits.portable.ops import (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -29,6 +31,7 @@ from samebits.portable.ops import (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -48,6 +51,8 @@ _FAMILIES = (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -60,6 +65,7 @@ _FAMILIES = (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )

@@ -10,6 +10,7 @@ import torch
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import mean_over, sum_over, sum_products_over, sum_squares_over
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops import batch_norm
 from samebits.portable.registry import LOW_PRECISION, rounds_itself
 
@@ -78,6 +79,9 @@ def group_norm(
     """`aten::native_group_norm`."""
     x = _plain(input)
     each = C // group
+    if not x.numel():
+        nothing = x.new_zeros((N, group))
+        return torch.empty_like(input), nothing, nothing.clone()
     mean, total = norms.statistics(x.view(N, group, each * HxW), [2])
     rstd = norms.reciprocal_deviation(total.div_(each * HxW), eps)
     factor = rstd.view(N, group, 1).expand(N, group, each).reshape(N, C)
@@ -101,6 +105,9 @@ def group_norm_backward(
     output_mask: Mask,
 ) -> Gradients:
     """`aten::native_group_norm_backward`."""
+    if not input.numel():
+        zeros = input.new_zeros(C)
+        return tuple(value if asked else None for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True))
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
     each = C // group
     mean_c, rstd_c = (_for_channels(_plain(term), each) for term in (mean, rstd))
@@ -156,7 +163,7 @@ def rms_norm_backward(
 
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """`aten::_weight_norm_interface`: v · (g / norm), norms being over all dimensions but one."""
-    norm = sum_squares_over(v, _others(v, dim), keepdim=True).sqrt_()
+    norm = sqrt(sum_squares_over(v, _others(v, dim), keepdim=True))
     return v * (g / norm), norm
 
 
@@ -175,7 +182,7 @@ def _others(x: Tensor, dim: int) -> list[int]:
 
 def _for_channels(x: Tensor, each: int) -> Tensor:
     """Values of groups (N, group), repeated for the channels of each."""
-    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], -1)
+    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], x.shape[1] * each)
 
 
 def _plain(x: Tensor) -> Tensor:
