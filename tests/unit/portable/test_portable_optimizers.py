@@ -113,8 +113,8 @@ def test_loop_and_foreach_are_close_to_torch(cls: Any, options: dict[str, Any], 
 @pytest.mark.parametrize("cls", [optim.Adam, optim.AdamW, optim.SGD])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_low_precision(cls: Any, dtype: torch.dtype) -> None:
-    # torch's own fused step is no measure: in 2.13 it is further from float32 than its loop, with gradients of
-    # another layout than the parameter much further.
+    # torch's own fused step is no measure: in 2.13 it is further from float32 than its loop, and much
+    # further for gradients of another layout than the parameter's.
     plain = _steps(cls, dtype, False, foreach=False)
     for options in ({"fused": True}, {"foreach": False}):
         _close(_steps(cls, dtype, True, **options), plain)

@@ -20,7 +20,9 @@ Reflection = tuple["Tensor", "Tensor"]
 def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:  # noqa: N803 - torch's name
     """`aten::linalg_qr`."""
     if mode not in {"reduced", "complete", "r"}:
-        raise RuntimeError(f"qr received unrecognized mode '{mode}' but expected one of 'reduced', 'complete', 'r'")
+        raise RuntimeError(
+            f"qr received unrecognized mode '{mode}' but expected one of 'reduced', 'complete', 'r'"
+        )
     rows, columns = A.shape[-2:]
     batches = A.shape[:-2].numel()
     inner = min(rows, columns)
@@ -48,7 +50,7 @@ def _factored(work: Tensor) -> tuple[Tensor, list[Reflection]]:
 
 
 def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """v with v[0] = 1, tau and beta: (1 - tau v v^T) x is beta and zeros."""
+    """V with v[0] = 1, tau and beta: (1 - tau v v^T) x is beta and zeros."""
     alpha, rest = x[0].clone(), x[1:].contiguous()
     squares = gemm(rest[None], rest[:, None])[0, 0]
     v = torch.ones_like(x)
