@@ -131,32 +131,58 @@ static void end_conv(sbp_conv *c) {
         free(c->pixels);
 }
 
+#define CACHED 2000000 /* bytes of padded image that a thread may have for itself */
+
+/* How many samples a thread pads and computes together: enough to fill the vectors, 0 if that shares out badly. */
+static int64_t samples_together(const sbp_conv *c, int64_t pixels, int64_t most, int64_t size) {
+    const int64_t run = pixels ? up(2 * most, pixels) : 1, parts = up(c->samples, run) * c->groups;
+    const int is_even = parts % sbp_threads() == 0 || parts >= 8 * sbp_threads();
+    return is_even && run * c->depth * c->channel_step * size <= CACHED ? run : 0;
+}
+
+/* The image can be read as it is. */
+static int is_whole(const sbp_conv *c) {
+    int same = c->is_direct && c->stride[2] == 1;
+    for (int dim = 0; dim < 3; dim++)
+        same &= c->before[dim] == 0 && c->padded[dim] == c->size[dim];
+    return same;
+}
+
+static int64_t run_padded(sbp_conv *c, const sbp_conv_steps *steps, int64_t size, int64_t work) {
+    const int64_t channels = c->groups * c->depth, all = c->samples * channels * c->channel_step;
+    if (is_whole(c)) {
+        c->pixels = (char *)c->image;
+    } else {
+        c->pixels = malloc((size_t)((all + 2 * steps->lanes) * size));
+        if (!c->pixels)
+            return SBP_NO_MEMORY;
+        sbp_share_out(c->samples * channels, least_parts(c->channel_step), steps->pad, c);
+        memset(c->pixels + all * size, 0, (size_t)(2 * steps->lanes * size));
+    }
+    sbp_share_out(c->groups * c->blocks * c->classes, least_parts(work), steps->compute, c);
+    return 0;
+}
+
 static int64_t run_conv(sbp_conv *c, const sbp_conv_steps *steps, int64_t size) {
-    const int64_t channels = c->groups * c->depth, most = steps->lanes * 2 * SBP_CONV_PANELS;
-    int64_t pixels = 0, terms = 0, is_whole = 1, rows_fit = 1;
+    const int64_t most = steps->lanes * 2 * SBP_CONV_PANELS;
+    int64_t pixels = 0, terms = 0, result = 0;
+    c->is_direct = 1;
     for (int64_t i = 0; i < c->classes; i++) {
         const int64_t n = product(c->class_[i].count);
         pixels = n > pixels ? n : pixels;
         terms = c->class_[i].terms > terms ? c->class_[i].terms : terms;
-        rows_fit &= c->class_[i].count[2] % steps->lanes == 0;
+        c->is_direct &= c->class_[i].count[2] % steps->lanes == 0;
     }
-    for (int dim = 0; dim < 3; dim++)
-        is_whole &= c->before[dim] == 0 && c->padded[dim] == c->size[dim];
-    c->blocks = up(c->samples * pixels, most);
     c->panels = up(c->rows, steps->most_rows);
-    c->is_direct = rows_fit;
-    if (is_whole && c->is_direct && c->stride[2] == 1) {
-        c->pixels = (char *)c->image;
-    } else {
-        c->pixels = malloc((size_t)((c->samples * channels * c->channel_step + 2 * steps->lanes) * size));
-        if (!c->pixels)
-            return SBP_NO_MEMORY;
-        sbp_share_out(c->samples * channels, least_parts(c->channel_step), steps->pad, c);
-        memset(c->pixels + c->samples * channels * c->channel_step * size, 0, (size_t)(2 * steps->lanes * size));
-    }
+    c->run = is_whole(c) ? 0 : samples_together(c, pixels, most, size);
+    c->blocks = up((c->run ? c->run : c->samples) * pixels, most);
     sbp_share_out(c->classes * c->groups * c->panels, least_parts(terms * steps->most_rows), steps->pack, c);
-    sbp_share_out(c->groups * c->blocks * c->classes, least_parts(terms * c->rows * most), steps->compute, c);
-    return c->failed ? SBP_NO_MEMORY : 0;
+    if (c->run)
+        sbp_share_out(up(c->samples, c->run) * c->groups, least_parts(terms * c->rows * most * c->blocks),
+                      steps->compute_samples, c);
+    else
+        result = run_padded(c, steps, size, terms * c->rows * most);
+    return c->failed ? SBP_NO_MEMORY : result;
 }
 
 /* words: is_f64, is_transposed, image, weight, bias (0: none), out, samples, groups, depth, rows (channels in a group
@@ -198,10 +224,13 @@ static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64
     const int64_t lanes = c->is_gathered ? 1 : steps->lanes;
     const int64_t vectors = c->is_gathered ? c->depth : c->channel_vectors, pairs = (c->vectors + 1) / 2;
     const int64_t sample_step = c->groups * vectors * c->plane * lanes;
-    c->pixels = malloc((size_t)((c->samples * sample_step + lanes) * size));
+    void *pixels = NULL;
+    if (posix_memalign(&pixels, 64, (size_t)((c->samples * sample_step + lanes) * size)))
+        return SBP_NO_MEMORY;
+    c->pixels = pixels;
     c->packed = malloc((size_t)(c->groups * c->rows * c->terms * size + 1));
     c->places = malloc((size_t)(c->terms + 1) * sizeof(int64_t));
-    if (!c->pixels || !c->packed || !c->places)
+    if (!c->packed || !c->places)
         return SBP_NO_MEMORY;
     list_places(c, lanes, sample_step);
     sbp_share_out(c->samples * c->groups * vectors, least_parts(c->plane * lanes), steps->weight_pad, c);

@@ -31,6 +31,7 @@ typedef struct {
     int64_t weight_row, weight_group;
     int64_t panels; /* of output channels */
     int64_t blocks; /* of pixels, of the largest class */
+    int64_t run;    /* samples that a thread pads for itself; 0: all are padded before */
     int64_t is_direct; /* vectors of pixels never cross rows: they are read where they are */
     int64_t classes;
     sbp_conv_class *class_;
@@ -63,7 +64,7 @@ typedef void (*sbp_conv_step)(void *job, int64_t from, int64_t to);
 
 typedef struct {
     int64_t lanes, most_rows;
-    sbp_conv_step pad, pack, compute;                      /* of sbp_conv */
+    sbp_conv_step pad, pack, compute, compute_samples;     /* of sbp_conv */
     sbp_conv_step weight_pad, weight_pack, weight_compute; /* of sbp_conv_weight */
     sbp_conv_step bias;                                    /* of sbp_conv_bias */
 } sbp_conv_steps;

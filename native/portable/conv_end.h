@@ -10,3 +10,4 @@
 #undef WIDTH
 #undef PIXELS
 #undef COLUMNS
+#undef SQUARE

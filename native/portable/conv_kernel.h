@@ -10,7 +10,9 @@
 #define ALL conv_all_f32
 #define FMA conv_fma_f32
 #define ADD conv_add_f32
+#define SQUARE SBP(conv_square_f32)
 #include "conv_tile.h"
+#include "conv_turn.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
 #include "conv_bias.h"
@@ -25,7 +27,9 @@
 #define ALL conv_all_f64
 #define FMA conv_fma_f64
 #define ADD conv_add_f64
+#define SQUARE SBP(conv_square_f64)
 #include "conv_tile.h"
+#include "conv_turn.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
 #include "conv_bias.h"
@@ -37,6 +41,7 @@
      SBP(conv_pad_##type),                                                                                            \
      SBP(conv_pack_##type),                                                                                           \
      SBP(conv_compute_##type),                                                                                        \
+     SBP(conv_compute_samples_##type),                                                                                \
      SBP(conv_weight_pad_##type),                                                                                     \
      SBP(conv_weight_pack_##type),                                                                                    \
      SBP(conv_weight_compute_##type),                                                                                 \

@@ -22,9 +22,7 @@ static void CONV(weight_pad)(void *job, int64_t from, int64_t to) {
                     continue;
                 T *line = target + CONV(place_of)(c, at_z, at_y, c->before[2]) * lanes;
                 const int64_t room = c->padded[2] - c->before[2], width = c->size[2] < room ? c->size[2] : room;
-                for (int64_t x = 0; x < width; x++)
-                    for (int64_t lane = 0; lane < present; lane++)
-                        line[x * lanes + lane] = source[x + lane * size];
+                CONV(turn)(source, size, present, width, line, lanes);
             }
     }
 }
@@ -46,22 +44,20 @@ static void CONV(weight_pack)(void *job, int64_t from, int64_t to) {
                 const T *source = (const T *)c->gradient +
                                   ((sample * c->groups + group) * c->rows + first) * positions + position;
                 run = positions - position < terms - k ? positions - position : terms - k;
-                for (int64_t i = 0; i < rows; i++)
-                    for (int64_t j = 0; j < run; j++)
-                        target[j * rows + i] = source[i * positions + j];
+                CONV(turn)(source, positions, rows, run, target, rows);
             }
         }
     }
 }
 
-#define COLUMNS 8 /* vectors that are computed together */
+#define COLUMNS 18 /* vectors that are computed together */
 
 typedef struct {
     int64_t column[COLUMNS * LANES]; /* where in the weight's row; less than 0: nowhere */
     int64_t base[COLUMNS];           /* of a vector in the padded image of a group */
     int64_t shift[COLUMNS * LANES];  /* gathered: of a column in the padded image of a group */
-    T factors[COLUMNS / 2][SBP_CONV_K_BLOCK * 2 * LANES];
-    T totals[];                      /* [rows][COLUMNS * LANES] */
+    T factors[COLUMNS / 2][SBP_CONV_K_BLOCK * 2 * LANES] __attribute__((aligned(64)));
+    T totals[] __attribute__((aligned(64))); /* [rows][COLUMNS * LANES] */
 } CONV(weight_space);
 
 static int64_t CONV(shift_of_tap)(const sbp_conv_weight *c, int64_t tap) {
@@ -72,7 +68,7 @@ static int64_t CONV(shift_of_tap)(const sbp_conv_weight *c, int64_t tap) {
 static void CONV(find_columns)(const sbp_conv_weight *c, int64_t first, CONV(weight_space) * s) {
     for (int64_t v = 0; v < COLUMNS; v++) {
         const int64_t vector = first + v < c->vectors ? first + v : c->vectors - 1;
-        const int64_t tap = vector / c->channel_vectors, channels = vector % c->channel_vectors;
+        const int64_t tap = vector % c->taps, channels = vector / c->taps;
         if (!c->is_gathered)
             s->base[v] = (channels * c->plane + CONV(shift_of_tap)(c, tap)) * LANES;
         for (int64_t lane = 0; lane < LANES; lane++) {
@@ -132,7 +128,8 @@ static void CONV(weight_compute)(void *job, int64_t from, int64_t to) {
     sbp_conv_weight *c = job;
     const size_t totals = (size_t)(c->rows * COLUMNS * LANES) * sizeof(T);
     const int64_t pairs = (c->vectors + 1) / 2;
-    CONV(weight_space) *s = malloc(sizeof *s + totals);
+    void *memory = NULL;
+    CONV(weight_space) *s = posix_memalign(&memory, 64, sizeof *s + totals) ? NULL : memory;
     if (!s) {
         c->failed = 1;
         return;

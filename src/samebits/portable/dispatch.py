@@ -17,6 +17,8 @@ from samebits.portable.ops import (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     grids,
@@ -31,6 +33,7 @@ from samebits.portable.ops import (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -50,6 +53,8 @@ _FAMILIES = (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     grids,
@@ -64,6 +69,7 @@ _FAMILIES = (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )

@@ -43,8 +43,12 @@ def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geomet
     Returns:
         (samples, output channels, sizes...), contiguous.
     """
-    stride, padding, dilation, _ = geometry
+    stride, padding, dilation, groups = geometry
     kernel = weight.shape[2:]
+    if _is_pointwise(kernel, padding):
+        image = _sampled(image, stride)
+        geometry = Geometry((1,) * len(kernel), padding, dilation, groups)
+        stride = geometry.stride
     sizes = tuple(
         (n + 2 * p - d * (k - 1) - 1) // s + 1
         for n, p, d, k, s in zip(image.shape[2:], padding, dilation, kernel, stride, strict=True)
@@ -96,6 +100,9 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
         from samebits.portable.reference.convolution import weight_gradient as reference
 
         return out.copy_(torch.from_numpy(reference(gradient.numpy(), image.numpy(), kernel, geometry)))
+    if _is_pointwise(kernel, geometry.padding):
+        image = _sampled(image, geometry.stride)[(..., *(slice(n) for n in gradient.shape[2:]))]
+        geometry = geometry._replace(stride=(1,) * len(kernel))
     image, gradient = image.contiguous(), gradient.contiguous()
     addresses = (image.data_ptr(), gradient.data_ptr(), out.data_ptr())
     counts = (image.shape[0], groups, depth, rows)
@@ -176,6 +183,15 @@ def _spread_and_convolve(
     return forward(wide, turned, bias, Geometry(ones, zeros, dilation, groups))
 
 
+def _is_pointwise(kernel: Sequence[int], padding: Sizes) -> bool:
+    return max(kernel) == 1 and not any(padding)
+
+
+def _sampled(image: Tensor, stride: Sizes) -> Tensor:
+    """The pixels that a kernel of size one meets."""
+    return image if max(stride) == 1 else image[(..., *(slice(None, None, s) for s in stride))]
+
+
 def _is_finite(weight: Tensor) -> bool:
     return bool(torch.isfinite(weight).all())
 
@@ -191,6 +207,9 @@ def _as_channels(bias: Tensor, out: Tensor) -> Tensor:
 def _three(*sizes: Sequence[int]) -> list[int]:
     """Each as of three dimensions: missing ones are of size 1, for padding 0."""
     image, out, kernel, stride, padding, dilation = sizes
+    if image == out and _is_pointwise(kernel, tuple(padding)) and max(stride) == 1:
+        pixels = math.prod(image)  # one long row: nothing has to be copied
+        return [1, 1, pixels, 1, 1, pixels, *(1,) * 6, 0, 0, 0, 1, 1, 1]
     missing = 3 - len(image)
     if not missing:
         return [n for each in sizes for n in each]
