@@ -19,10 +19,12 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def layers_op_by_op() -> Iterator[None]:
     """Turn the short cuts off for all threads, and back to what they were."""
-    before = torch.backends.mha.get_fastpath_enabled()
-    torch.backends.mha.set_fastpath_enabled(value=False)
+    mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
+    before = mha.get_fastpath_enabled(), mkldnn.enabled
+    mha.set_fastpath_enabled(value=False)
+    mkldnn.enabled = False
     try:
-        with torch.backends.mkldnn.flags(enabled=False):
-            yield
+        yield
     finally:
-        torch.backends.mha.set_fastpath_enabled(value=before)
+        mha.set_fastpath_enabled(value=before[0])
+        mkldnn.enabled = before[1]
