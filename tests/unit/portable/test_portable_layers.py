@@ -33,7 +33,10 @@ LAYERS = {
     "RNN": (lambda: nn.RNN(4, 6, nonlinearity="relu"), _plain),
     "LSTMCell": (lambda: nn.LSTMCell(4, 6), lambda layer, x: layer(x[:, 0])),
     "GRUCell": (lambda: nn.GRUCell(4, 6), lambda layer, x: layer(x[:, 0])),
-    "attention": (lambda: nn.MultiheadAttention(4, 2, batch_first=True).eval(), lambda layer, x: layer(x, x, x)),
+    "attention": (
+        lambda: nn.MultiheadAttention(4, 2, batch_first=True).eval(),
+        lambda layer, x: layer(x, x, x),
+    ),
     "encoder": (
         lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, 8, 0.0, batch_first=True), 2).eval(),
         lambda layer, x: layer(x, src_key_padding_mask=PADDING),
@@ -52,7 +55,9 @@ def test_layers_agree_with_torch(name):
     def run():
         found = torch.utils._pytree.tree_leaves(call(layer, x))
         outs = [out for out in found if isinstance(out, torch.Tensor) and out.requires_grad]
-        return outs + [g for g in torch.autograd.grad(outs, weights, outs, allow_unused=True) if g is not None]
+        return outs + [
+            g for g in torch.autograd.grad(outs, weights, outs, allow_unused=True) if g is not None
+        ]
 
     plain = run()
     with samebits.portable():

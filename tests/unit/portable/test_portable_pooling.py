@@ -30,7 +30,11 @@ def kernels(request):
 def test_c_gives_the_bits_of_the_reference(kernels, dtype, divisor):
     rng = np.random.default_rng(3)
     for dims in [
-        (_windows(9, 3, 2, 1, True, True), _windows(8, 2, 3, 1, True, False), _windows(11, 3, 1, 1, False, True)),
+        (
+            _windows(9, 3, 2, 1, True, True),
+            _windows(8, 2, 3, 1, True, False),
+            _windows(11, 3, 1, 1, False, True),
+        ),
         (_adaptive(1, 1), _adaptive(10, 4), _adaptive(7, 9)),
     ]:
         x = rng.standard_normal((3, *(d.size for d in dims))).astype(dtype)

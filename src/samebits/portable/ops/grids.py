@@ -112,7 +112,7 @@ def _corners(grid: Tensor, sizes: torch.Size, how: _How) -> Iterator[tuple[Tenso
 
 
 def _weight(taps: tuple[_Tap, ...], by: int = -1) -> Tensor:
-    """The product of the weights, the first dimension's first; with `by` that one's slope in place of its weight."""
+    """The product of the weights, the first dimension's first; `by` has its slope in place of its weight."""
     factors = [tap.slope if d == by else tap.weight for d, tap in enumerate(taps)]
     product = factors[0]
     for factor in factors[1:]:

@@ -122,15 +122,21 @@ def _back_along(grad: Tensor, dim: int, taps: Taps, size: int) -> Tensor:
     return index_add(grad.new_zeros(sizes), dim, index.reshape(-1), shares.flatten(dim, dim + 1))
 
 
-def _all_taps(kind: str, sizes: Sizes, outputs: Sizes, how: tuple[bool, Sequence[float | None]], dtype: Any) -> list[Taps]:
+def _all_taps(
+    kind: str, sizes: Sizes, outputs: Sizes, how: tuple[bool, Sequence[float | None]], dtype: Any
+) -> list[Taps]:
     align, scales = how
     scales = [*scales, *[None] * (len(sizes) - len(scales))]
     is_f64 = dtype == torch.float64
-    return [_taps(kind, *side, align, scale, is_f64) for *side, scale in zip(sizes, outputs, scales, strict=True)]
+    return [
+        _taps(kind, *side, align, scale, is_f64) for *side, scale in zip(sizes, outputs, scales, strict=True)
+    ]
 
 
 def _make(kind: str, n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor], Callable[..., Tensor]]:
-    def upsample(self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None, **named: float | None) -> Tensor:
+    def upsample(
+        self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None, **named: float | None
+    ) -> Tensor:
         how = align_corners, [*scales, *named.values()]
         every = _all_taps(kind, self.shape[-n:], output_size, how, self.dtype)
         out = self
@@ -147,7 +153,9 @@ def _make(kind: str, n: int) -> tuple[Callable[..., Tensor], Callable[..., Tenso
         **named: float | None,
     ) -> Tensor:
         sizes = input_size[-n:]
-        every = _all_taps(kind, sizes, output_size, (align_corners, [*scales, *named.values()]), grad_output.dtype)
+        every = _all_taps(
+            kind, sizes, output_size, (align_corners, [*scales, *named.values()]), grad_output.dtype
+        )
         grad = grad_output
         for dim in range(n):
             grad = _back_along(grad, grad.dim() - n + dim, every[dim], sizes[dim])
@@ -194,7 +202,11 @@ def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:
 
 def _make_nearest_backward(n: int, shift: float) -> Callable[..., Tensor]:
     def backward(
-        grad_output: Tensor, output_size: Sizes, input_size: Sizes, *scales: float | None, **named: float | None
+        grad_output: Tensor,
+        output_size: Sizes,
+        input_size: Sizes,
+        *scales: float | None,
+        **named: float | None,
     ) -> Tensor:
         factors = [*scales, *named.values()]
         factors += [None] * (n - len(factors))

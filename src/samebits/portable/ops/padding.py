@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import torch
@@ -10,6 +9,8 @@ import torch
 from samebits.portable.ops.interpolation import spread_planes
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from torch import Tensor
 
     from samebits.portable.registry import Table
