@@ -71,7 +71,7 @@ def audit_asked() -> bool:
 
 
 def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    if func.namespace in {"profiler", "prim"}:
+    if func.namespace in {"profiler", "prim"} or _computes_nothing(func, args):
         return True
     if base_name(func) in _EXACT_WITH_CARE or func._overloadname == "dtype":
         return not _accumulates(func, args, kwargs)
@@ -79,6 +79,13 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
         return True
     return standing.integers and not _has_floats((*args, *kwargs.values()))
+
+
+def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:
+    """Whether it stores a generator's raw numbers, or only checks its arguments: there is no element."""
+    if func._schema.name == "aten::random_" and args[1:] == (-(2**63), None):
+        return True
+    return bool(args) and isinstance(args[0], torch.Tensor) and args[0].shape == (0,)
 
 
 def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

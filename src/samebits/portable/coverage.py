@@ -52,7 +52,7 @@ class MissingOp:
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCoverage:
+class Coverage:
     """What portable mode can do of one model.
 
     Args:
@@ -77,7 +77,7 @@ def covered_ops() -> tuple[CoveredOp, ...]:
     return tuple(found[name] for name in sorted(found))
 
 
-def is_covered(model: Any, batch: Any) -> ModelCoverage:
+def is_covered(model: Any, batch: Any) -> Coverage:
     """Run a model once and collect the ops that have no portable values; torch computes these here.
 
     The model runs forward and, where something of what it gives needs a gradient, backward. Its parameters,
@@ -96,7 +96,7 @@ def is_covered(model: Any, batch: Any) -> ModelCoverage:
     mode = CollectingMode()
     with _put_back(model), torch.random.fork_rng(devices=[]), mode:
         backward = _run(model, batch)
-    return ModelCoverage(mode.missing, backward)
+    return Coverage(mode.missing, backward)
 
 
 class CollectingMode(PortableMode):

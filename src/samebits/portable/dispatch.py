@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import (
     accumulation,
@@ -15,6 +17,8 @@ from samebits.portable.ops import (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -26,6 +30,7 @@ from samebits.portable.ops import (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -45,6 +50,8 @@ _FAMILIES = (
     contractions,
     conversions,
     convolutions,
+    ctc,
+    distances,
     distributions,
     embedding,
     index_put,
@@ -56,6 +63,7 @@ _FAMILIES = (
     random,
     ranges,
     roots,
+    scans,
     softmax,
     sums,
 )
@@ -102,7 +110,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types:  # a class of tensors with a dispatch of its own: it says which ops it consists of
+        if types and _have_own_dispatch(types):  # such a class says which ops it consists of
             return NotImplemented
         try:
             plan = self._plans[id(func)][0]
@@ -110,3 +118,8 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
             plan = plan_of(func, self, _FAMILIES)
             self._plans[id(func)] = plan, func
         return plan(args, kwargs or {})
+
+
+def _have_own_dispatch(types: Any) -> bool:
+    """False for `torch.Tensor`, which torch names when autograd saves what an op has just given."""
+    return any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types)

@@ -13,16 +13,15 @@ def _names(text: str) -> frozenset[str]:
 
 VIEWS = _names(
     """
-    _fw_primal _lazy_clone _make_dual _neg_view _reshape_alias _unsafe_view alias as_strided detach
-    diagonal expand permute select slice split split_with_sizes squeeze t transpose unbind unfold
-    unsafe_split unsafe_split_with_sizes unsqueeze view
+    _reshape_alias _unsafe_view alias as_strided detach diagonal expand permute select slice split
+    split_with_sizes squeeze t transpose unbind unfold unsafe_split unsqueeze view
     """
 )
 """Ops that give another view of the same memory."""
 
 COPIES = _names(
     """
-    _chunk_cat _copy_from _reshape_copy _unsafe_index _unsafe_masked_index alias_copy as_strided_copy
+    _chunk_cat _reshape_copy _unsafe_index _unsafe_masked_index alias_copy as_strided_copy
     as_strided_scatter block_diag cat channel_shuffle clone constant_pad_nd copy detach_copy diag_embed
     diagonal_backward diagonal_copy diagonal_scatter embedding expand_copy fill flip gather im2col index
     index_fill index_select lift lift_fresh lift_fresh_copy masked_fill masked_scatter
@@ -48,9 +47,8 @@ FACTORIES = _names(
 QUERIES = _names(
     """
     _assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async
-    _functional_assert_scalar _functional_sym_constrain_range _has_same_storage_numel _is_all_true
-    _is_any_true _local_scalar_dense _nested_tensor_size _pin_memory all any count_nonzero dense_dim equal
-    is_pinned is_same_size is_set_to nonzero nonzero_static record_stream sym_constrain_range
+    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _local_scalar_dense all
+    any count_nonzero equal is_same_size is_set_to nonzero nonzero_static sym_constrain_range
     sym_constrain_range_for_size
     """
 )
@@ -66,35 +64,30 @@ COMPARISONS = _names(
 
 SINGLE = _names(
     """
-    _foreach_abs _foreach_add _foreach_ceil _foreach_clone _foreach_copy _foreach_div _foreach_floor
-    _foreach_frac _foreach_mul _foreach_neg _foreach_reciprocal _foreach_round _foreach_sign
-    _foreach_sub _foreach_trunc _foreach_zero _prelu_kernel _upsample_nearest_exact1d
-    _upsample_nearest_exact2d _upsample_nearest_exact3d abs adaptive_max_pool2d adaptive_max_pool3d add
-    ceil div floor floor_divide fmod frac hardtanh_backward heaviside leaky_relu leaky_relu_backward
-    max_pool2d_with_indices max_pool3d_with_indices mul nan_to_num neg nextafter reciprocal remainder
-    round rsub sgn sign sub threshold threshold_backward trunc upsample_nearest1d upsample_nearest2d
-    upsample_nearest3d
+    _prelu_kernel _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs
+    adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide fmod frac hardtanh_backward
+    heaviside leaky_relu leaky_relu_backward max_pool2d_with_indices max_pool3d_with_indices mul
+    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sub threshold
+    threshold_backward trunc upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """
 )
 """Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""
 
 INTEGERS = _names(
     """
-    __ilshift__ __irshift__ __lshift__ __rshift__ _foreach_add _foreach_clamp_max _foreach_clamp_min
-    _foreach_maximum _foreach_minimum _foreach_mul _foreach_sub _index_put_impl _unique _unique2
-    _unsafe_index_put _unsafe_masked_index_put_accumulate add addbmm addcmul addmm addmv amax amin aminmax
-    arange baddbmm bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift
-    bitwise_xor bmm clamp clamp_max clamp_min cumprod cumsum dot fmax fmin gcd hardtanh index_add
-    index_copy index_put index_reduce lcm maximum minimum mm mv pow prod put range relu rsub scatter_add
-    scatter_reduce signbit sub sum trace unique_consecutive unique_dim unique_dim_consecutive
+    __lshift__ __rshift__ _index_put_impl _unique2 _unsafe_index_put _unsafe_masked_index_put_accumulate
+    add addbmm addcmul addmm addmv amax amin aminmax arange baddbmm bincount bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm clamp clamp_max
+    clamp_min cumprod cumsum dot fmax fmin gcd hardtanh index_add index_copy index_put index_reduce lcm
+    maximum minimum mm mv pow prod put relu rsub scatter_add scatter_reduce signbit sub sum trace
+    unique_consecutive unique_dim unique_dim_consecutive
     """
 )
 """Ops that are exact when all that goes in and out is an integer or a bool, whatever the order."""
 
 CHOICES = _names(
     """
-    _foreach_clamp_max _foreach_clamp_min _foreach_maximum _foreach_minimum clamp clamp_max clamp_min fmax
-    fmin hardtanh maximum minimum relu
+    clamp clamp_max clamp_min fmax fmin hardtanh maximum minimum relu
     """
 )
 """Ops that choose one of their inputs, and are exact but for a zero's sign (NEON and AVX differ there)."""

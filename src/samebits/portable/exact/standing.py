@@ -75,11 +75,6 @@ def _no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     return not source.dtype.is_floating_point or not _is_integral(args[0].dtype)
 
 
-def _no_rounding_copies(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    sources = args[1] if len(args) > 1 else kwargs["src"]
-    return all(_no_rounding_copy(pair, {}) for pair in zip(args[0], sources, strict=True))
-
-
 def _no_rounding_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     dtype = kwargs.get("dtype")
     return dtype is None or not _is_integral(dtype) or not args[0].dtype.is_floating_point
@@ -93,12 +88,8 @@ _MOVES_UNLESS_ROUNDED = frozenset({"_to_copy", "copy"})
 _CONDITIONS: dict[str, Condition] = {
     "add": _plain_alpha,
     "sub": _plain_alpha,
-    "subtract": _plain_alpha,
-    "_foreach_add": _plain_alpha,
-    "_foreach_sub": _plain_alpha,
     "rsub": _rsub,
     "copy": _no_rounding_copy,
-    "_foreach_copy": _no_rounding_copies,
     "_to_copy": _no_rounding_to,
 }
 

@@ -6,6 +6,7 @@ import math
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from samebits.portable.native import load
@@ -121,9 +122,18 @@ def exponential_into(out: Tensor, key: int, rate: float) -> None:
 
 def cumulated(rows: Tensor) -> Tensor:
     """Sums of each row up to each element, one addition after the other, float64."""
-    import numpy as np
-
     return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
+
+
+def order(rows: Tensor) -> Tensor:
+    """The indices of each row's elements in ascending order, those of equal ones ascending."""
+    return torch.from_numpy(np.argsort(rows.contiguous().numpy(), axis=-1, kind="stable"))
+
+
+def permutation(key: int, count: int) -> Tensor:
+    """The order of `count` pairs of words, as numbers of 64 bits without a sign."""
+    drawn = words64(key, count).numpy().view(np.uint64)
+    return torch.from_numpy(np.argsort(drawn, kind="stable"))
 
 
 def _signed(word: int) -> int:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.registry import Handler, Table
 
+
 _NOISE_LEAST = 1e-6
 
 
@@ -124,7 +125,7 @@ def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> 
     )
 
 
-def rrelu_with_noise_backward(  # noqa: PLR0917 - the arguments of the op
+def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
     grad_output: Tensor,
     self: Tensor,
     noise: Tensor,
@@ -133,7 +134,7 @@ def rrelu_with_noise_backward(  # noqa: PLR0917 - the arguments of the op
     training: bool,
     self_is_result: bool,
 ) -> Tensor:
-    """`aten::rrelu_with_noise_backward`."""
+    """`aten::rrelu_with_noise_backward`: the noise is the slopes that were drawn."""
     if training and upper - lower > _NOISE_LEAST:
         return torch.mul(noise, grad_output)
     slope = (lower + upper) / 2

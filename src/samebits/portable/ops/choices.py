@@ -10,8 +10,6 @@ import torch
 from samebits.portable.registry import rounds_itself
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from torch import Tensor
 
     from samebits.portable.registry import Handler, Table
@@ -66,30 +64,6 @@ def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return clamp(self, min_val, max_val)
 
 
-def foreach_maximum(self: Sequence[Tensor], other: Any) -> list[Tensor]:
-    """`aten::_foreach_maximum` and `_foreach_clamp_min`, of tensors, a number or numbers."""
-    return [_larger(one, bound) for one, bound in _paired(self, other)]
-
-
-def foreach_minimum(self: Sequence[Tensor], other: Any) -> list[Tensor]:
-    """`aten::_foreach_minimum` and `_foreach_clamp_max`, of tensors, a number or numbers."""
-    return [_smaller(one, bound) for one, bound in _paired(self, other)]
-
-
-def _larger(tensor: Tensor, bound: Bound) -> Tensor:
-    return maximum(tensor, bound) if isinstance(bound, torch.Tensor) else clamp(tensor, bound)
-
-
-def _smaller(tensor: Tensor, bound: Bound) -> Tensor:
-    return minimum(tensor, bound) if isinstance(bound, torch.Tensor) else clamp(tensor, None, bound)
-
-
-def _paired(tensors: Sequence[Tensor], bounds: Any) -> list[tuple[Tensor, Bound]]:
-    if isinstance(bounds, list | tuple):
-        return list(zip(tensors, bounds, strict=True))
-    return [(tensor, bounds) for tensor in tensors]
-
-
 def _keeps_dtype(tensor: Tensor, number: float) -> bool:
     return tensor.is_floating_point() and not math.isnan(number)
 
@@ -115,10 +89,4 @@ def table() -> Table:
         "relu": relu,
         "hardtanh": hardtanh,
     }
-    for kind in ("List", "Scalar", "ScalarList"):
-        for names, handler in (
-            (("maximum", "clamp_min"), foreach_maximum),
-            (("minimum", "clamp_max"), foreach_minimum),
-        ):
-            handlers |= {f"_foreach_{name}.{kind}": handler for name in names}
     return {name: rounds_itself(handler) for name, handler in handlers.items()}

@@ -107,31 +107,6 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     return out.scatter_(dim, index.reshape(shape).expand_as(source), source)
 
 
-def unique2(
-    self: Tensor,
-    sorted: bool = True,  # noqa: A002, FBT001, FBT002 - of the schema
-    return_inverse: bool = False,  # noqa: FBT001, FBT002
-    return_counts: bool = False,  # noqa: FBT001, FBT002
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::_unique2`: of equal zeros +0 stays."""
-    values, inverse, counts = torch.ops.aten._unique2.default(self, sorted, return_inverse, return_counts)
-    return values.add_(0), inverse, counts
-
-
-def unique_dim(
-    self: Tensor,
-    dim: int,
-    sorted: bool = True,  # noqa: A002, FBT001, FBT002
-    return_inverse: bool = False,  # noqa: FBT001, FBT002
-    return_counts: bool = False,  # noqa: FBT001, FBT002
-) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::unique_dim`: zeros are +0."""
-    values, inverse, counts = torch.ops.aten.unique_dim.default(
-        self, dim, sorted, return_inverse, return_counts
-    )
-    return values.add(0), inverse, counts
-
-
 def table() -> Table:
     """The ops of this module."""
     handlers: dict[str, Handler] = {
@@ -144,7 +119,5 @@ def table() -> Table:
         "copysign.Scalar": copysign,
         "frexp.Tensor": frexp,
         "index_copy": index_copy,
-        "_unique2": unique2,
-        "unique_dim": unique_dim,
     }
     return {name: rounds_itself(handler) for name, handler in handlers.items()}

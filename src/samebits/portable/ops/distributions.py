@@ -119,8 +119,12 @@ def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, ge
 
 def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:  # noqa: FBT001
     """What torch checks, on weights of any size."""
-    plain = torch.ones((1, weights.shape[-1]) if weights.dim() else ())
-    torch.multinomial(plain, count, replacement, generator=judge())
+    if weights.dim() not in {1, 2}:
+        raise RuntimeError("prob_dist must be 1 or 2 dim")
+    if count <= 0:
+        raise RuntimeError("cannot sample n_sample <= 0 samples")
+    if not replacement and count > weights.shape[-1]:
+        raise RuntimeError("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
     if not bool(((weights >= 0) & weights.isfinite()).all()):
         raise RuntimeError("probability tensor contains either `inf`, `nan` or element < 0")
     if weights.numel() and not bool((weights > 0).any(dim=-1).all()):
@@ -131,8 +135,8 @@ def _race(rows: Tensor, count: int, generator: Any) -> Tensor:
     """The indices that an exponential clock of rate `weight` each rings first, in order."""
     waits = torch.empty(rows.shape, dtype=rows.dtype)
     kernels.exponential_into(waits, next_key(generator), 1.0)
-    # A clock of rate 0 never rings; division gives inf there, which sorts last.
-    return (waits / rows).argsort(dim=-1, stable=True)[:, :count].contiguous()
+    # A clock of rate 0 never rings: it has inf, which comes last.
+    return kernels.order(waits / rows)[:, :count].contiguous()
 
 
 def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:
@@ -181,21 +185,6 @@ def rrelu_with_noise_functional(*args: Any, **kwargs: Any) -> tuple[Tensor, Tens
     return rrelu_with_noise(self, filled, *rest, **kwargs), filled
 
 
-def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917
-    grad_output: Tensor,
-    self: Tensor,
-    noise: Tensor,
-    lower: float,
-    upper: float,
-    training: bool,  # noqa: FBT001
-    self_is_result: bool,  # noqa: ARG001, FBT001
-) -> Tensor:
-    """`aten::rrelu_with_noise_backward`."""
-    if training and upper - lower > 1e-6:  # as torch says it
-        return grad_output * noise
-    return torch.where(self > 0, grad_output, grad_output * ((lower + upper) / 2))
-
-
 def _normals() -> Table:
     named = {"Tensor_Tensor": normal_of, "Tensor_float": normal_of, "float_Tensor": normal_of}
     with_out: dict[str, Handler] = {f"normal.{name}_out": _copied(handler) for name, handler in named.items()}
@@ -238,5 +227,4 @@ def table() -> Table:
         "rrelu_with_noise_": rrelu_with_noise_,
         "rrelu_with_noise_functional": rrelu_with_noise_functional,
     }
-    kept: Table = {name: keeps_dtypes(handler) for name, handler in ops.items()}
-    return {**kept, "rrelu_with_noise_backward": rrelu_with_noise_backward}
+    return {name: keeps_dtypes(handler) for name, handler in ops.items()}

@@ -78,6 +78,9 @@ def group_norm(
     """`aten::native_group_norm`."""
     x = _plain(input)
     each = C // group
+    if not x.numel():
+        nothing = x.new_zeros((N, group))
+        return torch.empty_like(input), nothing, nothing.clone()
     mean, total = norms.statistics(x.view(N, group, each * HxW), [2])
     rstd = norms.reciprocal_deviation(total.div_(each * HxW), eps)
     factor = rstd.view(N, group, 1).expand(N, group, each).reshape(N, C)
@@ -101,6 +104,9 @@ def group_norm_backward(
     output_mask: Mask,
 ) -> Gradients:
     """`aten::native_group_norm_backward`."""
+    if not input.numel():
+        zeros = input.new_zeros(C)
+        return tuple(value if asked else None for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True))
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
     each = C // group
     mean_c, rstd_c = (_for_channels(_plain(term), each) for term in (mean, rstd))
@@ -175,7 +181,7 @@ def _others(x: Tensor, dim: int) -> list[int]:
 
 def _for_channels(x: Tensor, each: int) -> Tensor:
     """Values of groups (N, group), repeated for the channels of each."""
-    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], -1)
+    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], x.shape[1] * each)
 
 
 def _plain(x: Tensor) -> Tensor:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from samebits.portable.registry import Handler, Table
 
-Filling = "Callable[..., Tensor]"
 _COMPUTE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 
 
@@ -60,7 +59,8 @@ def store(out: Tensor, values: Tensor) -> Tensor:
 
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """`aten::uniform_`."""
-    torch.empty(0, dtype=self.dtype).uniform_(from_, to, generator=judge())
+    if not -30_000 <= from_ <= to <= 30_000:  # which no dtype would refuse
+        torch.empty(0, dtype=self.dtype).uniform_(from_, to, generator=judge())
     if not is_real(self):
         return self
     compute = _COMPUTE.get(self.dtype, self.dtype)
@@ -122,13 +122,7 @@ def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> 
 
 def random_(self: Tensor, *, generator: Any = None) -> Tensor:
     """`aten::random_`: all values from 0 on that the dtype counts without gaps."""
-    if self.dtype == torch.bool:
-        size = 2
-    elif self.dtype.is_floating_point:
-        size = round(2 / torch.finfo(self.dtype).eps) + 1
-    else:
-        size = torch.iinfo(self.dtype).max + 1
-    return _integers(self, 0, size, generator)
+    return _integers(self, 0, _last(self.dtype) + 1, generator)
 
 
 def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
@@ -139,13 +133,15 @@ def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
 def random_from_(self: Tensor, from_: int, to: int | None, *, generator: Any = None) -> Tensor:
     """`aten::random_.from`."""
     torch.empty(0, dtype=self.dtype).random_(from_, to, generator=judge())
-    if to is not None:
-        return _integers(self, from_, to - from_, generator)
-    if self.dtype.is_floating_point:
-        last = round(2 / torch.finfo(self.dtype).eps)
-    else:
-        last = 1 if self.dtype == torch.bool else torch.iinfo(self.dtype).max
-    return _integers(self, from_, last - from_ + 1, generator)
+    to = _last(self.dtype) + 1 if to is None else to
+    return _integers(self, from_, to - from_, generator)
+
+
+def _last(dtype: torch.dtype) -> int:
+    """The end of the integers from 0 on that a dtype has all of."""
+    if dtype == torch.bool:
+        return 1
+    return round(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
 def _integers(out: Tensor, low: int, size: int, generator: Any) -> Tensor:
@@ -184,12 +180,11 @@ def randint_like_low(self: Tensor, low: int, high: int, *, generator: Any = None
 def randperm(n: int, *, generator: Any = None, **options: Any) -> Tensor:
     """`aten::randperm`: the order of one number of 64 bits for each index, equal ones in order of index."""
     out = torch.empty(n, **_int64(options))
-    torch.randperm(0, dtype=out.dtype)
+    if n > _last(out.dtype) + 1:
+        raise RuntimeError(f"n is too large for result tensor type: {n} for {out.dtype}")
     if not is_real(out):
         return out
-    # As unsigned numbers: their upper bit is turned over for a comparison of signed ones.
-    drawn = kernels.words64(next_key(generator), n).bitwise_xor_(torch.tensor(-(2**63)))
-    return out.copy_(drawn.argsort(stable=True))
+    return out.copy_(kernels.permutation(next_key(generator), n))
 
 
 def _int64(options: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from samebits.portable.reference.elementary import unary
 from samebits.portable.reference.fma import fma
 
 if TYPE_CHECKING:
@@ -128,6 +127,8 @@ def _drawn(key: int, count: int, wide: bool) -> Array:  # noqa: FBT001
 
 def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> Array:  # noqa: FBT001
     """Normal values, float64 if wide, else float32."""
+    from samebits.portable.reference.elementary import unary
+
     drawn = _drawn(key, count + count % 2, wide)
     of = np.float64 if wide else np.float32
     radius = np.sqrt(of(-2) * unary("log", unit(drawn[::2])))
@@ -138,6 +139,8 @@ def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> A
 
 def exponential(key: int, count: int, wide: bool, rate: float) -> Array:  # noqa: FBT001
     """Exponential values, float64 if wide, else float32."""
+    from samebits.portable.reference.elementary import unary
+
     drawn = _drawn(key, count, wide)
     of = np.float64 if wide else np.float32
     value = -unary("log", unit(drawn))

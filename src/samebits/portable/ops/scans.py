@@ -1,0 +1,57 @@
+"""Running sums, products and log-sum-exps ("Running sums")."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.reductions import axes
+from samebits.portable.kernels.scans import running
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::cumsum`."""
+    axes(self.dim(), dim)
+    self = self if dtype is None else self.to(dtype)
+    return running(self, dim) if self.is_floating_point() else torch.cumsum(self, dim, dtype=dtype)
+
+
+def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
+    """`aten::cumprod`."""
+    axes(self.dim(), dim)
+    self = self if dtype is None else self.to(dtype)
+    return running(self, dim, product=True) if self.is_floating_point() else torch.cumprod(self, dim, dtype=dtype)
+
+
+def logcumsumexp(self: Tensor, dim: int) -> Tensor:
+    """`aten::logcumsumexp`: a chain of log(exp(a) + exp(b)) in binary64."""
+    axes(self.dim(), dim)
+    if not self.dim() or not self.numel():
+        return self.clone()
+    lines = self.to(torch.float64).movedim(dim, 0)
+    chain = lines[0]
+    found = [chain]
+    for values in lines[1:]:
+        chain = _log_add(chain, values)
+        found.append(chain)
+    return torch.stack(found, dim).to(self.dtype)
+
+
+def _log_add(a: Tensor, b: Tensor) -> Tensor:
+    """m + log1p(exp(l - m)), m the greater and l the smaller; one of them where both are the same infinity."""
+    most, least = torch.maximum(a, b), torch.minimum(a, b)
+    both = (most == least) & (most.abs() == math.inf)
+    return torch.where(both, most, most + unary("log1p", unary("exp", least - most)))
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {"cumprod": cumprod, "cumsum": cumsum, "logcumsumexp": logcumsumexp}
