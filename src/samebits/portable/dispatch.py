@@ -29,6 +29,7 @@ from samebits.portable.ops import (
     pooling,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -62,6 +63,7 @@ _FAMILIES = (
     pooling,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -78,6 +80,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
     supports_higher_order_operators = True  # to be refused by name
+    audited = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,7 +95,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
 
     def __enter__(self) -> PortableMode:  # noqa: PYI034 - typing.Self is new in Python 3.11
         """Enter; with the audit outside where the environment asks for it."""
-        audit = AuditMode() if not self._audits and audit_asked() else None
+        audit = AuditMode() if self.audited and not self._audits and audit_asked() else None
         if audit is not None:
             audit.__enter__()
         self._audits.append(audit)
