@@ -45,6 +45,7 @@
 #include "math_erf.h"
 #include "math_hyperbola.h"
 #include "math_power.h"
+#include "math_gamma.h"
 
 #define SBM_BY_F64(name)                                                                                              \
     SBP_FUNCTION float sbm_##name##_f32(float x) { return (float)sbm_##name##_f64(x); }
@@ -60,6 +61,12 @@ SBM_BY_F64(atan)
 SBM_BY_F64(asinh)
 SBM_BY_F64(acosh)
 SBM_BY_F64(atanh)
+SBM_BY_F64(sinc)
+SBM_BY_F64(logit)
+SBM_BY_F64(log_ndtr)
+SBM_BY_F64(erfinv)
+SBM_BY_F64(lgamma)
+SBM_BY_F64(digamma)
 SBM_BY_F64_OF_TWO(atan2)
 SBM_BY_F64_OF_TWO(xlogy)
 SBM_BY_F64_OF_TWO(xlog1py)

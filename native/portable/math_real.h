@@ -155,4 +155,8 @@ SBP_FUNCTION R SBM(sbm_rsqrt)(R x) {
     return (x > 0) & (x < C(INFINITY)) ? better : y;
 }
 
+SBP_FUNCTION R SBM(sbm_tanh_backward)(R gradient, R y) { return gradient * (1 - y * y); }
+
+SBP_FUNCTION R SBM(sbm_sigmoid_backward)(R gradient, R y) { return (gradient * (1 - y)) * y; }
+
 #undef FMA

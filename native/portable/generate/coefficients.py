@@ -87,6 +87,45 @@ def power_terms(w: Any) -> Any:
     return mp.fsum(w**k / (5 + 2 * k) for k in range(60))
 
 
+def erfinv_near(w: Any) -> Any:
+    """erfinv(y) / y at w = -log(1 - y^2)."""
+    if w < mp.mpf("1e-20"):
+        return mp.sqrt(mp.pi) / 2
+    y = mp.sqrt(-mp.expm1(-w))
+    return mp.erfinv(y) / y
+
+
+def erfinv_far(root: Any) -> Any:
+    """erfinv(y) at root^2 = -log(1 - y^2)."""
+    rest = mp.exp(-root * root) / (1 + mp.sqrt(-mp.expm1(-root * root)))  # 1 - y
+    return mp.findroot(lambda x: mp.log(mp.erfc(x)) - mp.log(rest), root)
+
+
+def lgamma_from(start: int) -> Function:
+    """lgamma(start + t) / t; lgamma(start) is 0."""
+
+    def ratio(t: Any) -> Any:
+        return mp.loggamma(start + t) / t if abs(t) > mp.mpf("1e-25") else mp.digamma(start)
+
+    return ratio
+
+
+def stirling(z: Any) -> Any:
+    """x (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) at x = 1 / sqrt(z)."""
+    if z < mp.mpf("1e-6"):
+        return mp.fsum(mp.bernoulli(2 * k) / (2 * k * (2 * k - 1)) * z ** (k - 1) for k in range(1, 12))
+    x = 1 / mp.sqrt(z)
+    return x * (mp.loggamma(x) - (x - mp.mpf(1) / 2) * mp.log(x) + x - mp.log(2 * mp.pi) / 2)
+
+
+def digamma_rest(z: Any) -> Any:
+    """x^2 (log(x) - 1 / (2 x) - digamma(x)) at x = 1 / sqrt(z)."""
+    if z < mp.mpf("1e-6"):
+        return mp.fsum(mp.bernoulli(2 * k) / (2 * k) * z ** (k - 1) for k in range(1, 12))
+    x = 1 / mp.sqrt(z)
+    return x * x * (mp.log(x) - 1 / (2 * x) - mp.digamma(x))
+
+
 def two_by_pi_digits() -> list[str]:
     """2/pi in binary: 64 zeros, then its first 1216 digits after the point."""
     with mp.workprec(1400):
@@ -114,6 +153,12 @@ POLYNOMIALS: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "atan": (of_square(mp.atan, 1), 0, mp.mpf("0.1725"), None, 11),
     "asin": (of_square(mp.asin, 1), 0, EIGHTH, None, 13),
     "asinh": (of_square(mp.asinh, 1), 0, EIGHTH, None, 13),
+    "erfinv": (erfinv_near, 0, 6, None, 14),
+    "erfinv_far": (erfinv_far, mp.mpf("2.44"), mp.mpf("6.1"), None, 12),
+    "lgamma_one": (lgamma_from(1), mp.mpf("-0.5"), mp.mpf("0.5"), None, 27),
+    "lgamma_two": (lgamma_from(2), mp.mpf("-0.5"), mp.mpf("0.5"), None, 18),
+    "stirling": (stirling, 0, mp.mpf(1) / 64, None, 7),
+    "digamma": (digamma_rest, 0, mp.mpf(1) / 100, None, 8),
     "power": (power_terms, 0, mp.mpf("0.0295"), None, 8),
     "atanh": (of_square(mp.atanh, 1), 0, EIGHTH, None, 14),
 }
@@ -155,7 +200,8 @@ def constants() -> dict[str, tuple[Any, str]]:
     for name, value in (("HALF_PI", mp.pi / 2), ("ROOT_HALF", mp.sqrt(0.5)), ("ERFCX", scaled_erfc(0)), ("THIRD", mp.mpf(1) / 3)):
         high, low = parts(value, 53)
         put("f64", f"{name}_FULL", high, f"{name}_REST", low)
-    put("f64", "TWO_BY_PI", 2 / mp.pi)
+    put("f64", "TWO_BY_PI", 2 / mp.pi, "TWO_BY_ROOT_PI", 2 / mp.sqrt(mp.pi))
+    put("f64", "HALF_LOG_TWO_PI", mp.log(2 * mp.pi) / 2)
     return table
 
 

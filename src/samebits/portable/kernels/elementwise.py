@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 UNARY = tuple(
     """
     exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf rsqrt
-    erfc ndtr sinh cosh asin acos atan asinh acosh atanh sin cos tan
+    erfc ndtr sinh cosh asin acos atan asinh acosh atanh sinc logit log_ndtr erfinv lgamma digamma
+    sin cos tan
     """.split()
 )
-BINARY = tuple("pow atan2 xlogy xlog1py hypot logaddexp logaddexp2".split())
+BINARY = tuple("pow atan2 xlogy xlog1py hypot logaddexp logaddexp2 tanh_backward sigmoid_backward".split())
 """Both in the order of native/portable/elementwise.h."""
 
 _UNARY_CODES = {name: code for code, name in enumerate(UNARY)}

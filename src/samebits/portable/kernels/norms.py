@@ -17,6 +17,7 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_products_over,
 )
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ def statistics(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
 
 def reciprocal_deviation(variance: Tensor, eps: float) -> Tensor:
     """1 / sqrt(variance + eps)."""
-    return (variance + eps).sqrt_().reciprocal_()
+    return sqrt(variance + eps).reciprocal_()
 
 
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ import torch
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import mean_over, sum_over, sum_products_over, sum_squares_over
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops import batch_norm
 from samebits.portable.registry import LOW_PRECISION, rounds_itself
 
@@ -162,7 +163,7 @@ def rms_norm_backward(
 
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """`aten::_weight_norm_interface`: v · (g / norm), norms being over all dimensions but one."""
-    norm = sum_squares_over(v, _others(v, dim), keepdim=True).sqrt_()
+    norm = sqrt(sum_squares_over(v, _others(v, dim), keepdim=True))
     return v * (g / norm), norm
 
 

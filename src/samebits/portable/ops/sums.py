@@ -18,6 +18,7 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_squares_over,
 )
+from samebits.portable.kernels.root import sqrt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -93,7 +94,7 @@ def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keep
 
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::std.correction`."""
-    return var(self, dim, correction=correction, keepdim=keepdim).sqrt_()
+    return sqrt(var(self, dim, correction=correction, keepdim=keepdim))
 
 
 def std_mean(
@@ -101,7 +102,7 @@ def std_mean(
 ) -> tuple[Tensor, Tensor]:
     """`aten::std_mean.correction`."""
     variance, mean = var_mean(self, dim, correction=correction, keepdim=keepdim)
-    return variance.sqrt_(), mean
+    return sqrt(variance), mean
 
 
 def vector_norm(
@@ -170,7 +171,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 
 def _euclidean(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    return sum_squares_over(x, dim, keepdim).sqrt_()
+    return sqrt(sum_squares_over(x, dim, keepdim))
 
 
 def _largest(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:

@@ -39,6 +39,8 @@ CONSTANTS = {
     "THIRD_FULL_f64": float.fromhex("0x1.5555555555555p-2"),
     "THIRD_REST_f64": float.fromhex("0x1.5555555555555p-56"),
     "TWO_BY_PI_f64": float.fromhex("0x1.45f306dc9c883p-1"),
+    "TWO_BY_ROOT_PI_f64": float.fromhex("0x1.20dd750429b6dp+0"),
+    "HALF_LOG_TWO_PI_f64": float.fromhex("0x1.d67f1c864beb5p-1"),
 }
 
 POLYNOMIALS = {
@@ -295,6 +297,110 @@ POLYNOMIALS = {
         0x1.6b898216ec2dep-8
         -0x1.c4d1e35fafe2fp-9
         0x1.3aea190ec9c4cp-10
+    """.split())),
+    "erfinv_f64": tuple(map(float.fromhex, """
+        0x1.c5bf891b05918p-1
+        0x1.db29fb85daca1p-3
+        0x1.7a72a4aec62b8p-7
+        -0x1.320bf4e99d194p-9
+        -0x1.0d53541b08dafp-13
+        0x1.8bd5afcbff7afp-15
+        0x1.87e665fee44e1p-20
+        -0x1.5b5926e278ca5p-21
+        -0x1.ad14af7bf2097p-23
+        0x1.31ee377a65d7cp-24
+        -0x1.1a4f7393efdf2p-27
+        0x1.e2ad07665c7a2p-33
+        0x1.69debc89b11dcp-35
+        -0x1.2b66369ebb928p-38
+        0x1.23df63e7acca5p-43
+    """.split())),
+    "erfinv_far_f64": tuple(map(float.fromhex, """
+        -0x1.f1bbbf5a0bbb2p-2
+        0x1.30ecefbcba146p+1
+        -0x1.05800251bfb8cp+1
+        0x1.a44f97ee2f9f9p+0
+        -0x1.b23f1a71d0f85p-1
+        0x1.37426abc94fcep-2
+        -0x1.40bab54c64899p-4
+        0x1.e11000e31eb6ap-7
+        -0x1.0543831391b0ep-9
+        0x1.9167c9aa658c4p-13
+        -0x1.9e5b09d10191cp-17
+        0x1.02266f23a716dp-21
+        -0x1.25b8a7a3d181ep-27
+    """.split())),
+    "lgamma_one_f64": tuple(map(float.fromhex, """
+        -0x1.2788cfc6fb619p-1
+        0x1.a51a6625307d3p-1
+        -0x1.9a4d55beab37cp-2
+        0x1.151322ac7d8e9p-2
+        -0x1.a8b9c17a91284p-3
+        0x1.5b40cb0ff7e2cp-3
+        -0x1.2703a1e53cd44p-3
+        0x1.010b36b799ac3p-3
+        -0x1.c8066cfb76ec6p-4
+        0x1.9a01e02e1bc0ep-4
+        -0x1.748ca0044fd2dp-4
+        0x1.556b3fe9a66f6p-4
+        -0x1.3b14e848a2d53p-4
+        0x1.248e72b0a7186p-4
+        -0x1.118acc50ec441p-4
+        0x1.007509e47a025p-4
+        -0x1.d8fbcda10e84fp-5
+        0x1.be79bd2aebac5p-5
+        -0x1.ea4aa627b4073p-5
+        0x1.d2f7f4a6085fbp-5
+        -0x1.db7126487ed8p-7
+        0x1.b4fc9a43dac9fp-7
+        -0x1.28eb1f4f52ce4p-3
+        0x1.1ef5d11df4a3dp-3
+        0x1.3914b3aa0e424p-3
+        -0x1.3046d605c1822p-3
+        -0x1.cc35b376ce28p-3
+        0x1.bdb3d7629dd5ep-3
+    """.split())),
+    "lgamma_two_f64": tuple(map(float.fromhex, """
+        0x1.b0ee6072093cep-2
+        0x1.4a34cc4a60fa7p-2
+        -0x1.13e001a557607p-4
+        0x1.51322ac7d7fd2p-6
+        -0x1.e404fc218ecffp-8
+        0x1.7add6eae5b8fdp-9
+        -0x1.38ac5c2c96006p-10
+        0x1.0b36af3424c5p-11
+        -0x1.d3fd4bda4f97bp-13
+        0x1.a127dd231f4b2p-14
+        -0x1.78de85fa0bf74p-15
+        0x1.5806d7786fbc2p-16
+        -0x1.3cb5f201754a6p-17
+        0x1.2640a5e8ab73ep-18
+        -0x1.125408d7ee6ebp-19
+        0x1.edf317afe0c72p-21
+        -0x1.d06b46182e294p-22
+        0x1.2b4bb069ee6a9p-22
+        -0x1.1be56b7e101c6p-23
+    """.split())),
+    "stirling_f64": tuple(map(float.fromhex, """
+        0x1.5555555555555p-4
+        -0x1.6c16c16c16b29p-9
+        0x1.a01a019ee0dbep-11
+        -0x1.38137ec070147p-11
+        0x1.b94f6d6592192p-11
+        -0x1.f5ff2fdcdf048p-10
+        0x1.96db40614b193p-8
+        -0x1.55b3a71b66a2ep-6
+    """.split())),
+    "digamma_f64": tuple(map(float.fromhex, """
+        0x1.5555555555555p-4
+        -0x1.111111111111p-7
+        0x1.041041040eaa9p-8
+        -0x1.1111110aa9604p-8
+        0x1.f07c120a33491p-8
+        -0x1.5991e0f9ff368p-6
+        0x1.54b3a200e8e4dp-4
+        -0x1.b59a48f6f7f9bp-2
+        0x1.105c65c377d32p+1
     """.split())),
     "power_f64": tuple(map(float.fromhex, """
         0x1.999999999999ap-3

@@ -1,0 +1,175 @@
+"""Elementary functions ("Elementary functions" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.kernels.elementwise import binary, unary
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+_UNARY = """
+    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc rsqrt sinh cosh asin acos atan asinh acosh atanh
+    sin cos tan sinc erfinv lgamma digamma
+""".split()
+_BINARY = "atan2 hypot logaddexp logaddexp2".split()
+
+
+def _floating(x: Tensor) -> Tensor:
+    return x if x.is_floating_point() else x.to(torch.get_default_dtype())
+
+
+def _unary(name: str) -> Handler:
+    def handle(self: Tensor) -> Tensor:
+        return unary(name, _floating(self))
+
+    return handle
+
+
+def _pair(self: Tensor | float, other: Tensor | float) -> tuple[Tensor, Tensor]:
+    """Both as tensors of the dtype that torch computes in."""
+    dtype = torch.result_type(self, other)
+    dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
+    return _as_tensor(self, dtype), _as_tensor(other, dtype)
+
+
+def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
+    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+
+
+def _binary(name: str) -> Callable[[Tensor | float, Tensor | float], Tensor]:
+    def handle(self: Tensor | float, other: Tensor | float) -> Tensor:
+        return binary(name, *_pair(self, other))
+
+    return handle
+
+
+def tanh_backward(grad_output: Tensor, output: Tensor) -> Tensor:
+    """`aten::tanh_backward`: grad (1 - y y)."""
+    return binary("tanh_backward", grad_output, output)
+
+
+def sigmoid_backward(grad_output: Tensor, output: Tensor) -> Tensor:
+    """`aten::sigmoid_backward`: (grad (1 - y)) y."""
+    return binary("sigmoid_backward", grad_output, output)
+
+
+def logit(self: Tensor, eps: float | None = None) -> Tensor:
+    """`aten::logit`, of `self` put between `eps` and 1 - `eps` if there is one."""
+    x = _floating(self)
+    if eps is not None:
+        low, high = torch.full_like(x, eps), torch.full_like(x, 1 - eps)
+        x = torch.where(x < low, low, torch.where(x > high, high, x))
+    return unary("logit", x)
+
+
+def logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None) -> Tensor:
+    """`aten::logit_backward`: grad / (x (1 - x)), 0 where `eps` has cut x, NaN outside of 0 and 1."""
+    value = grad_output / (self * (1 - self))
+    low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
+    inside = (self >= torch.full_like(self, low)) & (self <= torch.full_like(self, high))
+    return torch.where(inside, value, torch.full_like(value, math.nan if eps is None else 0.0))
+
+
+def entr(self: Tensor) -> Tensor:
+    """`aten::special_entr`: -x log(x)."""
+    x = _floating(self)
+    value = -binary("xlogy", x, x)
+    return torch.where(x < 0, torch.full_like(x, -math.inf), torch.where(x == 0, torch.zeros_like(x), value))
+
+
+def angle(self: Tensor) -> Tensor:
+    """`aten::angle` of real numbers: 0, or pi for negative ones."""
+    x = _floating(self)
+    turned = torch.where(x < 0, torch.full_like(x, math.pi), torch.zeros_like(x))
+    return torch.where(x.isnan(), x, turned)
+
+
+def deg2rad(self: Tensor) -> Tensor:
+    """`aten::deg2rad`: times pi / 180, rounded first."""
+    return torch.mul(_floating(self), math.pi / 180)
+
+
+def rad2deg(self: Tensor) -> Tensor:
+    """`aten::rad2deg`: times 180 / pi, rounded first."""
+    return torch.mul(_floating(self), 180 / math.pi)
+
+
+def pow_scalar(self: Tensor, exponent: float) -> Tensor:
+    """`aten::pow.Tensor_Scalar`: products, roots and quotients for the exponents that have them."""
+    dtype = torch.result_type(self, exponent)
+    if not dtype.is_floating_point:
+        return torch.pow(self, exponent)
+    x = self.to(dtype)
+    known = _simple_powers().get(exponent)
+    return known(x) if known is not None else binary("pow", x, torch.tensor(exponent, dtype=dtype))
+
+
+@functools.cache
+def _simple_powers() -> dict[float, Callable[[Tensor], Tensor]]:
+    from samebits.portable.kernels.root import sqrt
+
+    return {
+        0: torch.ones_like,
+        1: torch.clone,
+        2: lambda x: x * x,
+        3: lambda x: (x * x) * x,
+        0.5: sqrt,
+        -0.5: lambda x: unary("rsqrt", x),
+        -1: torch.reciprocal,
+        -2: lambda x: torch.reciprocal(x * x),
+    }
+
+
+def pow_tensor(self: Tensor, exponent: Tensor) -> Tensor:
+    """`aten::pow.Tensor_Tensor`: every pair as C's `pow`."""
+    if not torch.result_type(self, exponent).is_floating_point:
+        return torch.pow(self, exponent)
+    return binary("pow", *_pair(self, exponent))
+
+
+def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
+    """`aten::pow.Scalar`: 2 to a power is exp2."""
+    if not torch.result_type(self, exponent).is_floating_point:
+        return torch.pow(self, exponent)
+    base, power = _pair(self, exponent)
+    return unary("exp2", power) if self == 2 else binary("pow", base, power)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    unaries = {name: _unary(name) for name in _UNARY}
+    binaries = {name: _binary(name) for name in _BINARY}
+    xlogy, xlog1py = _binary("xlogy"), _binary("xlog1py")
+    return {
+        **unaries,
+        **binaries,
+        "special_ndtr": _unary("ndtr"),
+        "special_log_ndtr": _unary("log_ndtr"),
+        "special_entr": entr,
+        "xlogy.Tensor": xlogy,
+        "xlogy.Scalar_Self": xlogy,
+        "xlogy.Scalar_Other": xlogy,
+        "special_xlog1py": xlog1py,
+        "special_xlog1py.self_scalar": xlog1py,
+        "special_xlog1py.other_scalar": xlog1py,
+        "tanh_backward": tanh_backward,
+        "sigmoid_backward": sigmoid_backward,
+        "logit": logit,
+        "logit_backward": logit_backward,
+        "angle": angle,
+        "deg2rad": deg2rad,
+        "rad2deg": rad2deg,
+        "pow.Tensor_Scalar": pow_scalar,
+        "pow.Tensor_Tensor": pow_tensor,
+        "pow.Scalar": pow_of_scalar,
+    }

@@ -1,0 +1,73 @@
+"""Elementary functions in portable mode against plain torch, values and gradients, over torch's own samples."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from opinfo import check_op
+
+from samebits.portable.dispatch import PortableMode
+
+DTYPES = (torch.float32, torch.float64)
+UNARY = """
+    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc rsqrt sinh cosh asin acos atan asinh acosh atanh
+    sin cos tan sinc erfinv special.ndtr special.log_ndtr special.entr logit angle deg2rad rad2deg
+""".split()
+BINARY = "atan2 hypot logaddexp logaddexp2 xlogy special.xlog1py pow float_power".split()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", UNARY + BINARY)
+def test_agrees_with_torch(name: str, dtype: torch.dtype) -> None:
+    assert check_op(name, dtype, limit=12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", ["lgamma", "digamma"])
+def test_values_of_gamma_functions(name: str, dtype: torch.dtype) -> None:
+    x = torch.linspace(-9.37, 40.11, 999, dtype=dtype)
+    with PortableMode():
+        ours = getattr(torch, name)(x)
+    torch.testing.assert_close(ours, getattr(torch, name)(x), rtol=1e-5 if dtype == torch.float32 else 1e-11, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["exp", "sin", "log", "rsqrt", "atan", "logit"])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.uint8])
+def test_integers_become_floats(name: str, dtype: torch.dtype) -> None:
+    x = torch.tensor([1, 0, 1], dtype=dtype)
+    with PortableMode():
+        ours = getattr(torch, name)(x)
+    torch.testing.assert_close(ours, getattr(torch, name)(x))
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, 0.5, -0.5, -1, -2, 4, 1.7, -3, float("inf"), float("nan")])
+def test_powers_by_a_number(exponent: float) -> None:
+    x = torch.tensor([0.0, -0.0, 1.5, -2.0, float("inf"), -float("inf"), float("nan"), 1.0])
+    with PortableMode():
+        ours = x**exponent
+    torch.testing.assert_close(ours, x**exponent, equal_nan=True)
+
+
+def test_integer_powers_stay_integers() -> None:
+    x = torch.tensor([-3, 0, 7])
+    with PortableMode():
+        assert torch.equal(x**3, torch.tensor([-27, 0, 343]))
+        assert torch.equal(torch.tensor([2]) ** torch.tensor([10]), torch.tensor([1024]))
+
+
+@pytest.mark.parametrize("shape", [(3, 4, 5, 6)])
+def test_results_keep_the_memory_format(shape: tuple[int, ...]) -> None:
+    x = torch.rand(shape).to(memory_format=torch.channels_last)
+    y = torch.rand(shape).permute(0, 1, 3, 2)
+    with PortableMode():
+        assert torch.exp(x).stride() == x.exp().stride()
+        assert torch.exp(y).stride() == y.exp().stride()
+        assert torch.exp(x[:, ::2]).shape == (3, 2, 5, 6)
+
+
+def test_half_precision_is_rounded_once() -> None:
+    x = torch.rand(100).to(torch.bfloat16)
+    with PortableMode():
+        ours = torch.exp(x)
+    assert ours.dtype == torch.bfloat16
+    torch.testing.assert_close(ours, x.double().exp().to(torch.bfloat16))
