@@ -1,4 +1,4 @@
-"""The proof of the list of exact ops: the same digests under each instruction set of torch, with 1 and 2 threads."""
+"""The proof of the list of exact ops: the same digests under each instruction set, with 1 and 2 threads."""
 
 from __future__ import annotations
 
