@@ -32,7 +32,7 @@ SAMPLES = 4
 class Watch(TorchDispatchMode):
     """Keeps a running digest of what each op of torch gave.
 
-    Entered before portable mode it sees what that passes to torch, and what its handlers call.
+    Entered after portable mode it sees what the script calls, and what that gave.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ def run_samples(watch: Watch, mode: PortableMode) -> None:
             for sample in itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
                 given = [refill(sample.input, numbers), *refill(list(sample.args), numbers)]
                 try:
-                    with watch, mode:
+                    with mode, watch:
                         info(*given, **sample.kwargs)
                 except SamebitsError:
                     break
@@ -280,7 +280,7 @@ def main() -> None:
     for threads in (2, 1):
         torch.set_num_threads(threads)
         watch, mode = Watch(), PortableMode()
-        with watch, mode:
+        with mode, watch:
             run_elementwise()
             run_others()
             run_whole_numbers()

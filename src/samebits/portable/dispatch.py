@@ -35,6 +35,7 @@ from samebits.portable.ops import (
     qr,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -74,6 +75,7 @@ _FAMILIES = (
     qr,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -90,6 +92,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
     supports_higher_order_operators = True  # to be refused by name
+    audited = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -104,7 +107,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
 
     def __enter__(self) -> PortableMode:  # noqa: PYI034 - typing.Self is new in Python 3.11
         """Enter; with the audit outside where the environment asks for it."""
-        audit = AuditMode() if not self._audits and audit_asked() else None
+        audit = AuditMode() if self.audited and not self._audits and audit_asked() else None
         if audit is not None:
             audit.__enter__()
         self._audits.append(audit)
