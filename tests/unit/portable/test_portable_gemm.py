@@ -198,6 +198,7 @@ def test_what_is_added_and_scaled(kernels: Kernels) -> None:
                 scaled = product if alpha == 1 else product * alpha
                 expected = scaled + (own if beta == 1 else own * beta)
                 assert same_bits(gemm(a, b, own, beta, alpha), expected), (variant, own.shape, beta, alpha)
+        assert same_bits(gemm(a, b, None, 1, 0.7), product * 0.7), variant
         vector, added = a[:, :1], torch.randn(33, 1)
         by_vector = torch.from_numpy(reference(a.t().numpy(), vector.numpy())) + 2 * torch.ones(150, 1)
         assert same_bits(gemm(a.t(), vector, torch.ones(1), 2), by_vector), variant
