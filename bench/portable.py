@@ -2,8 +2,8 @@
 
     python bench/portable.py [--only FAMILY ...] [--threads N ...] [--rounds N]
 
-A ratio above 1 is slower than torch. The bits do not depend on the number of threads, the times do. Machines are
-shared and noisy: every round measures everything of a case once, and the load is printed.
+A ratio above 1 is slower than torch. The bits do not depend on the number of threads, the times do. Machines
+are shared and noisy: a round measures both jobs of a case once, and the load is printed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ void naive(const float *a, const float *b, float *c, long m, long n, long k) {
             float total = 0;
             for (long from = 0; from < k; from += 128) {
                 float chain = 0;
-                for (long t = from; t < from + 128 && t < k; t++) chain = fmaf(a[i * k + t], b[t * n + j], chain);
+                for (long t = from; t < from + 128 && t < k; t++)
+                    chain = fmaf(a[i * k + t], b[t * n + j], chain);
                 total += chain;
             }
             c[i * n + j] = total;
@@ -62,7 +63,9 @@ class Case:
     flops: int = 0
 
 
-def matrix(rows: int, columns: int, *, turned: bool = False, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+def matrix(
+    rows: int, columns: int, *, turned: bool = False, dtype: torch.dtype = torch.float32
+) -> torch.Tensor:
     """Normal values; `turned` ones lie in memory column by column."""
     return torch.randn(columns, rows, dtype=dtype).t() if turned else torch.randn(rows, columns, dtype=dtype)
 
@@ -114,7 +117,10 @@ def small_products() -> Iterator[Case]:
         yield product(m, n, k, layout)
     q, keys = torch.randn(16, 128, 64), torch.randn(16, 128, 64).transpose(1, 2)
     yield Case(
-        "16 of 128x64 by 64x128 NT", lambda: torch.bmm(q, keys), lambda: gemm(q, keys), 2 * 16 * 128 * 128 * 64
+        "16 of 128x64 by 64x128 NT",
+        lambda: torch.bmm(q, keys),
+        lambda: gemm(q, keys),
+        2 * 16 * 128 * 128 * 64,
     )
 
 
@@ -139,7 +145,18 @@ def compile_naive() -> Callable[..., object] | None:
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder) / "naive.c", Path(folder) / "naive.so"
         source.write_text(NAIVE)
-        command = ["cc", "-O3", "-march=native", "-ffp-contract=off", "-shared", "-fPIC", "-o", library, source, "-lm"]
+        command = [
+            "cc",
+            "-O3",
+            "-march=native",
+            "-ffp-contract=off",
+            "-shared",
+            "-fPIC",
+            "-o",
+            library,
+            source,
+            "-lm",
+        ]
         try:
             subprocess.run(command, check=True)
         except (OSError, subprocess.CalledProcessError) as error:

@@ -12,6 +12,11 @@ SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 /* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
 #define A_BYTES (256 << 10)
 #define B_BYTES (1 << 20)
+#if defined(__GNUC__)
+#define PREFETCH(address) __builtin_prefetch(address, 1)
+#else
+#define PREFETCH(address) (void)(address)
+#endif
 #define SLACK 64 /* elements that packing may write beyond its panels */
 
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -41,15 +46,18 @@ static void copy_tile(int64_t size, int64_t rows, int64_t columns, char *to, int
                       const char *from, int64_t from_row, int64_t from_column) {
     for (int64_t i = 0; i < rows; i++)
         for (int64_t j = 0; j < columns; j++)
-            memcpy(to + size * (i * to_row + j * to_column), from + size * (i * from_row + j * from_column), 4),
-                size == 8 ? memcpy(to + 8 * (i * to_row + j * to_column) + 4,
-                                   from + 8 * (i * from_row + j * from_column) + 4, 4)
-                          : NULL;
+            if (size == 4)
+                memcpy(to + 4 * (i * to_row + j * to_column), from + 4 * (i * from_row + j * from_column), 4);
+            else
+                memcpy(to + 8 * (i * to_row + j * to_column), from + 8 * (i * from_row + j * from_column), 8);
 }
 
 static void do_chains(const work *w, sbp_tile tile, int64_t k, const char *a, const char *b, int64_t b_row, char *c,
-                      int64_t c_row, int first) {
+                      int64_t c_row, int first, int64_t rows, int64_t row_bytes) {
     const int64_t size = w->kernels->size;
+    for (int64_t i = 0; i < rows; i++) /* it is needed after the first block only */
+        for (int64_t at = 0; at < row_bytes; at += 64)
+            PREFETCH(c + i * c_row * size + at);
     for (; k > 0; k -= SBP_K_BLOCK, first = 0) {
         tile(least(k, SBP_K_BLOCK), a, w->width_a, b, b_row, c, c_row, first);
         a += size * SBP_K_BLOCK * w->width_a;
@@ -65,13 +73,13 @@ static void do_tile(const work *w, int64_t k, const char *a, const char *b, int6
     const sbp_tile tile = g->tiles[rows - 1][vectors - 1];
     char *c = c_at(w, i, j);
     if (row == columns && c_column == 1) {
-        do_chains(w, tile, k, a, b, b_row, c, c_row, first);
+        do_chains(w, tile, k, a, b, b_row, c, c_row, first, rows, row * g->size);
         return;
     }
-    char aside[SBP_MOST_ROWS * 32 * 8] __attribute__((aligned(64)));
+    char aside[SBP_MOST_ROWS * 16 * 2 * 8] __attribute__((aligned(64)));
     if (!first)
         copy_tile(g->size, rows, columns, aside, row, 1, c, c_row, c_column);
-    do_chains(w, tile, k, a, b, b_row, aside, row, first);
+    do_chains(w, tile, k, a, b, b_row, aside, row, first, 0, 0);
     copy_tile(g->size, rows, columns, c, c_row, c_column, aside, row, 1);
 }
 
@@ -133,7 +141,9 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
     const int64_t m = m_to - m_from, n = n_to - n_from, k = least(p->k, SBP_K_PANEL);
     if (m <= 0 || n <= 0)
         return 0;
-    work w = {p, g, p->a, p->b, p->a.pack, p->b.pack, p->a.context, p->b.context, batch, m_from, m_to, n_from, n_to};
+    work w = {.p = p, .kernels = g, .a = p->a, .b = p->b, .pack_a = p->a.pack, .pack_b = p->b.pack,
+              .context_a = p->a.context, .context_b = p->b.context, .batch = batch,
+              .m_from = m_from, .m_to = m_to, .n_from = n_from, .n_to = n_to};
     if (!w.pack_a)
         w.pack_a = g->pack, w.context_a = &w.a;
     if (!w.pack_b)

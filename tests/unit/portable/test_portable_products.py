@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import pytest
 import torch
@@ -11,6 +11,9 @@ from torch.nn import functional
 
 from samebits.errors import SamebitsError
 from samebits.portable.dispatch import PortableMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 OPS = (
     "mm",

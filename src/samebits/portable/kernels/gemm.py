@@ -45,18 +45,15 @@ def _multiply(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, f
     added = _NO_SELF
     if self is not None:
         if self.dim() != 1 or self.shape[0] != n:
-            self = self.expand(m, n)  # noqa: PLW0642
+            self = self.expand(m, n)
             added = (self.data_ptr(), *self.stride(), 0)
         else:
             added = (self.data_ptr(), 0, self.stride(0), 0)
     a_row, a_column = a.stride()
     b_row, b_column = b.stride()
-    load().call(  # type: ignore[union-attr]
-        "gemm",
-        (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
-        + (b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0, *added),
-        scalars,
-    )
+    words = (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
+    words += (b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0, *added)
+    load().call("gemm", words, scalars)  # type: ignore[union-attr]
     return out
 
 
@@ -66,17 +63,14 @@ def _multiply_batches(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[
     out = a.new_empty((batch, m, n))
     added = _NO_SELF
     if self is not None:
-        self = self.expand(batch, m, n)  # noqa: PLW0642
+        self = self.expand(batch, m, n)
         outer, row, column = self.stride()
         added = (self.data_ptr(), row, column, outer)
     a_batch, a_row, a_column = a.stride()
     b_batch, b_row, b_column = b.stride()
-    load().call(  # type: ignore[union-attr]
-        "gemm",
-        (a.dtype is _float64, batch, m, n, k, a.data_ptr(), a_row, a_column, a_batch)
-        + (b.data_ptr(), b_row, b_column, b_batch, out.data_ptr(), n, 1, m * n, *added),
-        scalars,
-    )
+    words = (a.dtype is _float64, batch, m, n, k, a.data_ptr(), a_row, a_column, a_batch)
+    words += (b.data_ptr(), b_row, b_column, b_batch, out.data_ptr(), n, 1, m * n, *added)
+    load().call("gemm", words, scalars)  # type: ignore[union-attr]
     return out
 
 

@@ -77,7 +77,9 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: flo
 def dot(self: Tensor, tensor: Tensor) -> Tensor:
     """`aten::dot`."""
     if self.dim() != 1 or tensor.shape != self.shape:
-        raise RuntimeError(f"dot: two vectors of one size are needed: {tuple(self.shape)}, {tuple(tensor.shape)}")
+        raise RuntimeError(
+            f"dot: two vectors of one size are needed: {tuple(self.shape)}, {tuple(tensor.shape)}"
+        )
     if not _is_ours(self, tensor):
         return torch.dot(self, tensor)
     return gemm(self.unsqueeze(0), tensor.unsqueeze(1)).view(())
@@ -103,12 +105,13 @@ def addmm_activation(
     """`aten::_addmm_activation` with its default, relu."""
     if use_gelu:
         raise SamebitsError(
-            "aten._addmm_activation with use_gelu has no portable kernel: call addmm, then gelu.", slug="portable-op"
+            "aten._addmm_activation with use_gelu has no portable kernel: call addmm, then gelu.",
+            slug="portable-op",
         )
     return torch.relu(addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
 
-def trilinear(  # noqa: PLR0913
+def trilinear(  # noqa: PLR0913, PLR0917 (the schema's)
     i1: Tensor,
     i2: Tensor,
     i3: Tensor,
@@ -182,13 +185,20 @@ def _is_ours(left: Tensor, right: Tensor, added: Tensor | None = None) -> bool:
 
 
 def _check_batches(left: Tensor, right: Tensor) -> None:
-    if left.dim() != 3 or right.dim() != 3 or left.shape[0] != right.shape[0] or left.shape[2] != right.shape[1]:
+    if (
+        left.dim() != 3
+        or right.dim() != 3
+        or left.shape[0] != right.shape[0]
+        or left.shape[2] != right.shape[1]
+    ):
         raise RuntimeError(f"bmm: shapes {tuple(left.shape)} and {tuple(right.shape)} cannot be multiplied")
 
 
 def _check_vector(name: str, matrix: Tensor, vector: Tensor) -> None:
     if matrix.dim() != 2 or vector.dim() != 1 or matrix.shape[1] != vector.shape[0]:
-        raise RuntimeError(f"{name}: shapes {tuple(matrix.shape)} and {tuple(vector.shape)} cannot be multiplied")
+        raise RuntimeError(
+            f"{name}: shapes {tuple(matrix.shape)} and {tuple(vector.shape)} cannot be multiplied"
+        )
 
 
 def table() -> Table:
