@@ -139,13 +139,13 @@ SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *sca
 }
 
 /* What a batch norm does to each channel between its passes over all values; few enough for one thread. */
-#define BATCH_TERMS(name, T, SQRT)                                                                                    \
+#define BATCH_TERMS(name, T)                                                                                          \
     static void name(const int64_t *w, const double *s) {                                                             \
         const T *mean = (const T *)w[2], *total = (const T *)w[3], *weight = (const T *)w[4];                         \
         T *running_mean = (T *)w[5], *running_var = (T *)w[6], *rstd = (T *)w[7], *scale = (T *)w[8];                 \
-        const T count = (T)s[0], eps = (T)s[1], momentum = (T)s[2], rest = (T)s[3];                                   \
+        const T momentum = (T)s[2], rest = (T)s[3];                                                                   \
         for (int64_t c = 0; c < w[1]; c++) {                                                                          \
-            rstd[c] = 1 / SQRT(total[c] / count + eps);                                                               \
+            rstd[c] = (T)(1 / sqrt((double)total[c] / s[0] + s[1]));                                                  \
             scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
             if (running_mean)                                                                                         \
                 running_mean[c] = mean[c] * momentum + running_mean[c] * rest;                                        \
@@ -154,8 +154,8 @@ SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *sca
         }                                                                                                             \
     }
 
-BATCH_TERMS(batch_terms_f32, float, sqrtf)
-BATCH_TERMS(batch_terms_f64, double, sqrt)
+BATCH_TERMS(batch_terms_f32, float)
+BATCH_TERMS(batch_terms_f64, double)
 
 /* words: is_f64, channels, mean, total, weight, running_mean, running_var, rstd, scale;
  * scalars: count, eps, momentum, 1 - momentum */

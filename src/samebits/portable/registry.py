@@ -16,6 +16,9 @@ import torch
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+
+# Where the in-place op is not named after the op: pow.Scalar is the power of a number, which is no tensor.
+_IN_PLACE = {"pow.Scalar": "", "pow.Tensor_Scalar": "pow_.Scalar", "pow.Tensor_Tensor": "pow_.Tensor"}
 _OWN_ROUNDING = "samebits_own_rounding"
 
 
@@ -81,7 +84,8 @@ def _find(name: str) -> Any | None:
 
 def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
     base, _, overload = name.partition(".")
-    in_place = _find(f"{base}_.{overload}" if overload else f"{base}_")
+    in_place_name = _IN_PLACE.get(name, f"{base}_.{overload}" if overload else f"{base}_")
+    in_place = _find(in_place_name) if in_place_name else None
     if in_place is not None:
         yield in_place, _make_in_place(handler)
     for out_overload in (f"{overload}_out" if overload else "out", "out"):

@@ -109,8 +109,8 @@ def statistics(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
 
 
 def reciprocal_deviation(variance: Tensor, eps: float) -> Tensor:
-    """1 / sqrt(variance + eps)."""
-    return sqrt(variance + eps).reciprocal_()
+    """1 / sqrt(variance + eps), in float64 and rounded at the end."""
+    return sqrt(variance.to(torch.float64) + eps).reciprocal_().to(variance.dtype)
 
 
 def group_norm(
@@ -200,7 +200,7 @@ def batch_terms(
         words = (mean.dtype == torch.float64, mean.numel(), *map(_address, tensors))
         kernels.call("batch_norm_terms", words, (count, eps, momentum, 1 - momentum))
         return rstd, scale
-    rstd = reciprocal_deviation(total / count, eps)
+    rstd = reciprocal_deviation(total.to(torch.float64) / count, eps).to(total.dtype)
     for kept, value in zip(running, (mean, total / (count - 1)), strict=True):
         if kept is not None:
             kept.copy_(value * momentum + kept.to(mean.dtype) * (1 - momentum))
