@@ -9,7 +9,8 @@
 
 /* The functions in the order of their numbers, which src/samebits/portable/kernels/activations.py has as well. */
 #define SBP_ACTIVATIONS(X)                                                                                            \
-    X(softshrink) X(hardshrink) X(shrink_backward) X(hardsigmoid) X(hardsigmoid_backward) X(hardswish) X(hardswish_backward)\
+    X(softshrink) X(hardshrink) X(shrink_backward) X(hardsigmoid) X(hardsigmoid_backward)                             \
+    X(hardswish) X(hardswish_backward)                                                                                \
     X(gelu) X(gelu_backward) X(gelu_tanh) X(gelu_tanh_backward) X(silu) X(silu_backward) X(mish) X(mish_backward)     \
     X(elu) X(elu_backward) X(elu_backward_of_result) X(softplus) X(softplus_backward)                                 \
     X(log_sigmoid) X(log_sigmoid_backward) X(glu) X(glu_backward_value) X(glu_backward_gate)                          \
@@ -22,7 +23,8 @@
 enum { SBP_ACTIVATION_COUNT = SBP_ACTIVATIONS(SBP_COUNT_ONE) };
 
 /* out[i] = f(a[i], b[i], c[i]) with parameters p; out is apart from the inputs. */
-typedef void (*sbp_activation_f32)(const float *a, const float *b, const float *c, const float *p, float *out, int64_t n);
+typedef void (*sbp_activation_f32)(const float *a, const float *b, const float *c, const float *p, float *out,
+                                   int64_t n);
 typedef void (*sbp_activation_f64)(const double *a, const double *b, const double *c, const double *p, double *out,
                                    int64_t n);
 

@@ -64,7 +64,7 @@ def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """An output, and the inputs with its strides or of one element."""
     shape = inputs[0].shape
     if any(tensor.shape != shape for tensor in inputs):
-        shape = torch.broadcast_shapes(*(tensor.shape for tensor in inputs))
+        shape = torch.broadcast_shapes(*(tensor.shape for tensor in inputs))  # type: ignore[no-untyped-call]
     model = next((tensor for tensor in inputs if tensor.shape == shape), None)
     out = torch.empty(shape, dtype=inputs[0].dtype) if model is None else torch.empty_like(model)
     return out, tuple(_like(tensor, out) for tensor in inputs)

@@ -143,7 +143,8 @@ def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917 - the arguments of the 
     if training and upper - lower > _NOISE_LEAST:
         return torch.mul(noise, grad_output)
     slope = (lower + upper) / 2
-    return torch.ops.aten.leaky_relu_backward(grad_output, self, slope, self_is_result)
+    out: Tensor = torch.ops.aten.leaky_relu_backward(grad_output, self, slope, self_is_result)
+    return out
 
 
 def _of_input(name: str) -> Handler:

@@ -100,8 +100,13 @@ def multi_margin_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the
     return _to_both(values, labels, _sample_gradient(grad_output, scores, reduction)).view(self.shape)
 
 
+def _rows(tensor: Tensor) -> Tensor:
+    """One row of a tensor that has none."""
+    return tensor if tensor.dim() > 1 else tensor.reshape(1, -1)
+
+
 def _samples(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    scores, labels = torch.atleast_2d(self), target.reshape(-1)
+    scores, labels = _rows(self), target.reshape(-1)
     if bool(((labels < 0) | (labels >= scores.shape[1])).any()):
         raise RuntimeError("target out of range")
     return scores, labels
@@ -128,7 +133,7 @@ def _to_both(values: Tensor, labels: Tensor, grad: Tensor) -> Tensor:
 
 def multilabel_margin_loss_forward(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """`aten::multilabel_margin_loss_forward`."""
-    scores = torch.atleast_2d(self)
+    scores = _rows(self)
     _, is_target = _label_lists(scores, target)
     z = _pair_margins(scores, target)
     losses = torch.div(sum_over(z, (1, 2)), max(scores.shape[1], 1))
@@ -144,7 +149,7 @@ def multilabel_margin_loss_backward(
     is_target: Tensor,  # noqa: ARG001
 ) -> Tensor:
     """`aten::multilabel_margin_loss_backward`."""
-    scores = torch.atleast_2d(self)
+    scores = _rows(self)
     labels, _ = _label_lists(scores, target)
     active = _pair_margins(scores, target) > 0
     counts = torch.sum(active, 1).scatter_add_(1, labels, torch.neg(torch.sum(active, 2)))
@@ -154,7 +159,7 @@ def multilabel_margin_loss_backward(
 
 def _label_lists(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
     """The labels of each sample up to the first -1, 0 after it; which classes are labels."""
-    lists = torch.atleast_2d(target)
+    lists = _rows(target)
     listed = _listed(lists)
     if bool((listed & ((lists < -1) | (lists >= scores.shape[1]))).any()):
         raise RuntimeError("target out of range")
@@ -172,7 +177,7 @@ def _listed(lists: Tensor) -> Tensor:
 def _pair_margins(scores: Tensor, target: Tensor) -> Tensor:
     """1 - x[label] + x[d] for each place in the list and each d that is no label, where above 0; else 0."""
     labels, is_target = _label_lists(scores, target)
-    listed = _listed(torch.atleast_2d(target))
+    listed = _listed(_rows(target))
     z = torch.add(torch.rsub(torch.gather(scores, 1, labels), 1).unsqueeze(2), scores.unsqueeze(1))
     counts = listed.unsqueeze(2) & ~is_target.unsqueeze(1) & ~torch.le(z, 0)
     return torch.where(counts, z, 0.0)

@@ -99,7 +99,7 @@ def _shares(log_probs: Tensor, loss: Tensor, log_alpha: Tensor, states: _States)
     beta = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype)
     steps = []
     for time in range(log_probs.shape[0] - 1, -1, -1):
-        ending = (time == states.inputs - 1).unsqueeze(1)
+        ending = torch.eq(states.inputs, time + 1).unsqueeze(1)
         after = _after(beta, _skip_ahead(states.skip), -1)
         after = torch.where(ending, torch.where(ends, 0.0, _NEVER), after)
         emitted = _emitted(log_probs, time, states)

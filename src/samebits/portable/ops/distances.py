@@ -60,7 +60,7 @@ def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tenso
 
 
 def _same_batches(x1: Tensor, x2: Tensor) -> tuple[Tensor, Tensor]:
-    batches = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+    batches = torch.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])  # type: ignore[no-untyped-call]
     return x1.expand(batches + x1.shape[-2:]), x2.expand(batches + x2.shape[-2:])
 
 

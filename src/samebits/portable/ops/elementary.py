@@ -170,6 +170,13 @@ def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
     return unary("exp2", power) if self == 2 else binary("pow", base, power)
 
 
+def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
+    """`aten::pow_`."""
+    if isinstance(exponent, torch.Tensor):
+        return self.copy_(pow_tensor(self, exponent))
+    return self.copy_(pow_scalar(self, exponent))
+
+
 def table() -> Table:
     """The ops of this module."""
     unaries = {name: _unary(name) for name in _UNARY}
@@ -197,4 +204,6 @@ def table() -> Table:
         "pow.Tensor_Scalar": pow_scalar,
         "pow.Tensor_Tensor": pow_tensor,
         "pow.Scalar": pow_of_scalar,
+        "pow_.Scalar": pow_in_place,  # the in-place op of `pow.Tensor_Scalar`, by its name
+        "pow_.Tensor": pow_in_place,
     }

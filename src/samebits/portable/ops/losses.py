@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -124,7 +125,8 @@ def _factor(self: Tensor, target: Tensor, reduction: int, numerator: int = 1) ->
     """What the gradient of each element is multiplied by, made in float64."""
     if reduction != MEAN:
         return float(numerator)
-    count = self.numel() if self.shape == target.shape else torch.broadcast_tensors(self, target)[0].numel()
+    shape = torch.broadcast_shapes(self.shape, target.shape)  # type: ignore[no-untyped-call]
+    count = math.prod(shape)
     return numerator / count if count else 0.0
 
 

@@ -108,94 +108,94 @@ def _normal_density(x: Array) -> Array:
     return where(size > 13, 0, inside).astype(np.float32)
 
 
-def _softshrink(a: Array, p: Params) -> Array:
+def _softshrink(a: Array, p: Params) -> Any:
     return where(a > p[0], a - p[0], where(a < -p[0], a + p[0], a * 0))
 
 
-def _hardswish_backward(a: Array, b: Array, p: Params) -> Array:
+def _hardswish_backward(a: Array, b: Array, p: Params) -> Any:
     return where(b <= -3, 0, where(b < 3, a * (b / 3 + 0.5), a))
 
 
 BETA, KAPPA = float.fromhex("0x1.9884533d43651p-1"), float.fromhex("0x1.6e4e26d4801f7p-5")
 
 
-def _gelu_tanh(a: Array, p: Params) -> Array:
+def _gelu_tanh(a: Array, p: Params) -> Any:
     return 0.5 * a * (1 + unary("tanh", BETA * (a + KAPPA * (a * a * a))))
 
 
-def _gelu_tanh_backward(a: Array, b: Array, p: Params) -> Array:
+def _gelu_tanh_backward(a: Array, b: Array, p: Params) -> Any:
     square = b * b
     t = unary("tanh", BETA * (b + KAPPA * (square * b)))
     slope = BETA * (1 + a.dtype.type(3) * a.dtype.type(KAPPA) * square)
     return a * (0.5 * (1 + t) + 0.5 * b * (1 - t * t) * slope)
 
 
-def _silu_backward(a: Array, b: Array, p: Params) -> Array:
+def _silu_backward(a: Array, b: Array, p: Params) -> Any:
     s = _expit(b)
     return a * (s * (1 + b * (1 - s)))
 
 
-def _mish(a: Array, p: Params) -> Array:
+def _mish(a: Array, p: Params) -> Any:
     e = _exp(a)
     n = e * (e + 2)
     return where(a > 20, a, a * (n / (n + 2)))
 
 
-def _mish_backward(a: Array, b: Array, p: Params) -> Array:
+def _mish_backward(a: Array, b: Array, p: Params) -> Any:
     e = _exp(b)
     n = e * (e + 2)
     w = n / (n + 2)
     return where(b > 20, a, a * (w + b * (e / (1 + e)) * (1 - w * w)))
 
 
-def _elu(a: Array, p: Params) -> Array:
+def _elu(a: Array, p: Params) -> Any:
     return where(a <= 0, _expm1(a * p[2]) * (p[0] * p[1]), a * p[1])
 
 
-def _elu_backward(a: Array, b: Array, p: Params) -> Array:
+def _elu_backward(a: Array, b: Array, p: Params) -> Any:
     return where(b <= 0, a * p[2] * (p[0] * p[1]) * _exp(b * p[2]), a * p[1])
 
 
-def _softplus(a: Array, p: Params) -> Array:
+def _softplus(a: Array, p: Params) -> Any:
     z = a * p[0]
     return where(z > p[1], a, _log1p_exp(z) / p[0])
 
 
-def _softplus_backward(a: Array, b: Array, p: Params) -> Array:
+def _softplus_backward(a: Array, b: Array, p: Params) -> Any:
     z = b * p[0]
     return where(z > p[1], a, a * _expit(z))
 
 
-def _log_sigmoid(a: Array, p: Params) -> Array:
+def _log_sigmoid(a: Array, p: Params) -> Any:
     return where(a > 0, 0, a).astype(a.dtype) - _log1p(_exp(-np.abs(a)))
 
 
-def _glu_backward_gate(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _glu_backward_gate(a: Array, b: Array, c: Array, p: Params) -> Any:
     s = _expit(c)
     return (1 - s) * s * a * b
 
 
-def _lerp(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _lerp(a: Array, b: Array, c: Array, p: Params) -> Any:
     d = b - a
     return where(np.abs(c) < 0.5, a + c * d, b - d * (1 - c))
 
 
-def _smooth_l1(a: Array, b: Array, p: Params) -> Array:
+def _smooth_l1(a: Array, b: Array, p: Params) -> Any:
     z = np.abs(a - b)
     return where(z < p[0], 0.5 * z * z / p[0], z - 0.5 * p[0])
 
 
-def _smooth_l1_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _smooth_l1_backward(a: Array, b: Array, c: Array, p: Params) -> Any:
     d, g = a - b, c * p[0]
     return where(d <= -p[1], -g, where(d >= p[1], g, d * g / p[1]))
 
 
-def _huber(a: Array, b: Array, p: Params) -> Array:
+def _huber(a: Array, b: Array, p: Params) -> Any:
     z = np.abs(a - b)
     return where(z <= p[0], 0.5 * z * z, p[0] * (z - 0.5 * p[0]))
 
 
-def _huber_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _huber_backward(a: Array, b: Array, c: Array, p: Params) -> Any:
     d, g = a - b, c * p[0]
     return where(d <= -p[1], -(g * p[1]), where(d >= p[1], g * p[1], d * g))
 
@@ -204,11 +204,11 @@ def _log_cut(log_x: Array) -> Array:
     return where(log_x < -100, -100, log_x).astype(log_x.dtype)
 
 
-def _binary_cross_entropy(a: Array, b: Array, p: Params) -> Array:
+def _binary_cross_entropy(a: Array, b: Array, p: Params) -> Any:
     return (b - 1) * _log_cut(_log1p(-a)) - b * _log_cut(_log(a))
 
 
-def _binary_cross_entropy_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _binary_cross_entropy_backward(a: Array, b: Array, c: Array, p: Params) -> Any:
     spread = (1 - a) * a
     return c * (a - b) / where(spread < a.dtype.type(1e-12), a.dtype.type(1e-12), spread) * p[0]
 
