@@ -1,4 +1,4 @@
-"""Convolutions: contractions over columns that are written out in full, and sums for the bias."""
+"""Convolutions: contractions over columns that are written out in full."""
 
 from __future__ import annotations
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 Sizes = tuple[int, ...]
 Shape = tuple[Sizes, Sizes, Sizes, int]
 """Stride, padding, dilation, groups."""
-
-CHUNK, LANES = 256, 16
 
 
 def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array:
@@ -35,7 +33,9 @@ def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array
     padded = np.pad(image, [(0, 0), (0, 0), *((p, p) for p in padding)])
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, image.ndim)))
-    windows = windows[(..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
+    windows = windows[
+        (..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    ]
     windows = windows[(slice(None), slice(None), *(slice(n) for n in sizes))]
     n = len(kernel)
     windows = np.moveaxis(windows, range(-n, 0), range(2, 2 + n))
@@ -88,25 +88,3 @@ def weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shap
     b = np.moveaxis(inputs, 0, 2).reshape(groups, inputs.shape[2], -1)
     result = gemm(a, np.swapaxes(b, -1, -2))
     return result.reshape(gradient.shape[1], image.shape[1] // groups, *kernel)
-
-
-def sums(rows: Array) -> Array:
-    """The sum of each row, as "Reductions" defines it."""
-    chunks = -(-rows.shape[1] // CHUNK)
-    if not chunks:
-        return np.zeros(rows.shape[0], rows.dtype)
-    # What is missing from the last chunk may be +0, because a lane is never -0.
-    filled = np.zeros((rows.shape[0], chunks * CHUNK), rows.dtype)
-    filled[:, : rows.shape[1]] = rows
-    steps = filled.reshape(rows.shape[0], chunks, CHUNK // LANES, LANES)
-    lanes = np.zeros((rows.shape[0], chunks, LANES), rows.dtype)
-    with np.errstate(all="ignore"):
-        for step in range(steps.shape[2]):
-            lanes = lanes + steps[:, :, step]
-        for half in (8, 4, 2, 1):
-            lanes = lanes[..., :half] + lanes[..., half : 2 * half]
-        parts = lanes[..., 0]
-        while parts.shape[1] > 1:
-            even = parts.shape[1] // 2 * 2
-            parts = np.concatenate([parts[:, 0:even:2] + parts[:, 1:even:2], parts[:, even:]], 1)
-    return parts[:, 0]
