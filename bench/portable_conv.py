@@ -2,21 +2,23 @@
 
     python bench/portable_conv.py [--threads 2] [--rounds 7]
 
-Prints, for each shape, milliseconds of plain torch and the ratio of portable mode to it: the forward, the gradients
-of input and weight apart, and forward with all gradients. Minima of interleaved rounds.
+Prints, for each shape, milliseconds of plain torch and the ratio of portable mode to it: the forward, the
+gradients of input and weight apart, and forward with all gradients. Minima of interleaved rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from samebits.portable.dispatch import PortableMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Shape(NamedTuple):

@@ -27,7 +27,7 @@ _DTYPES = frozenset({torch.float32, torch.float64})
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def convolution(
+def convolution(  # noqa: PLR0913, PLR0917 - the parameters of the op
     input: Tensor,  # noqa: A002
     weight: Tensor,
     bias: Tensor | None,
@@ -55,7 +55,7 @@ def convolution(
     return _like(out, input, weight)
 
 
-def convolution_backward(
+def convolution_backward(  # noqa: PLR0913, PLR0917
     grad_output: Tensor,
     input: Tensor,  # noqa: A002
     weight: Tensor,
@@ -158,7 +158,8 @@ def _check(
         return
     raise RuntimeError(
         f"a convolution of an input of size {tuple(image.shape)} and a weight of {tuple(weight.shape)} with "
-        f"stride {stride}, padding {padding}, dilation {dilation}, groups {groups}: sizes or channels do not fit"
+        f"stride {stride}, padding {padding}, dilation {dilation}, groups {groups}: "
+        "sizes or channels do not fit"
     )
 
 
@@ -175,7 +176,7 @@ def _check_kind(*tensors: Tensor) -> None:
             raise RuntimeError(f"a convolution of {dtype} and {tensor.dtype}: they should be the same")
 
 
-def _convolution(
+def _convolution(  # noqa: PLR0913, PLR0917
     input: Tensor,  # noqa: A002
     weight: Tensor,
     bias: Tensor | None,
@@ -191,7 +192,7 @@ def _convolution(
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def mkldnn_convolution(
+def mkldnn_convolution(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -204,7 +205,7 @@ def mkldnn_convolution(
     return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
-def slow_conv(
+def slow_conv(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -213,13 +214,13 @@ def slow_conv(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
 ) -> Tensor:
-    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward` and `slow_conv_dilated*`: convolutions of one group."""
+    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward`, `slow_conv_dilated*`: one group."""
     return convolution(
         self, _with_sizes(weight, self, kernel_size), bias, stride, padding, dilation, False, (0,), 1
     )
 
 
-def slow_conv_transpose(
+def slow_conv_transpose(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -234,7 +235,7 @@ def slow_conv_transpose(
     return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
 
 
-def slow_conv2d_backward(
+def slow_conv2d_backward(  # noqa: PLR0913, PLR0917
     grad_output: Tensor,
     self: Tensor,
     weight: Tensor,
@@ -250,7 +251,7 @@ def slow_conv2d_backward(
     )
 
 
-def depthwise(
+def depthwise(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
