@@ -93,7 +93,8 @@ def _input_gradient(
         return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
     # Beyond the positions that reach an input there may be some that output_padding added.
     inputs = forward(gradient, weight, None, geometry)
-    return inputs[(slice(None), slice(None), *(slice(n) for n in image.shape[2:]))].contiguous()
+    reached = (..., *(slice(n) for n in image.shape[2:]))
+    return inputs[reached].contiguous()
 
 
 def _transposed(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,10 +33,10 @@ def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array
     padded = np.pad(image, [(0, 0), (0, 0), *((p, p) for p in padding)])
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, image.ndim)))
-    windows = windows[
-        (..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
-    ]
-    windows = windows[(slice(None), slice(None), *(slice(n) for n in sizes))]
+    met: Any = (..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    windows = windows[met]
+    within: Any = (slice(None), slice(None), *(slice(n) for n in sizes))
+    windows = windows[within]
     n = len(kernel)
     windows = np.moveaxis(windows, range(-n, 0), range(2, 2 + n))
     return windows.reshape(image.shape[0], groups, -1, math.prod(sizes))
@@ -71,7 +71,9 @@ def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Ar
     for index in np.ndindex(image.shape[2:]):
         at = tuple(i * s + r - p for i, s, r, p in zip(index, stride, reach, padding, strict=True))
         if all(0 <= a < n for a, n in zip(at, spread.shape[2:], strict=True)):
-            spread[(..., *at)] = image[(..., *index)]
+            place: Any = (..., *at)
+            source: Any = (..., *index)
+            spread[place] = image[source]
     turned = np.flip(weight, tuple(range(2, weight.ndim)))
     turned = turned.reshape(groups, weight.shape[0] // groups, weight.shape[1], *kernel)
     turned = np.swapaxes(turned, 1, 2).reshape(-1, weight.shape[0] // groups, *kernel)
