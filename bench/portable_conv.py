@@ -2,21 +2,23 @@
 
     python bench/portable_conv.py [--threads 2] [--rounds 7]
 
-Prints, for each shape, milliseconds of plain torch and the ratio of portable mode to it: the forward, the gradients
-of input and weight apart, and forward with all gradients. Minima of interleaved rounds.
+Prints, for each shape, milliseconds of plain torch and the ratio of portable mode to it: the forward, the
+gradients of input and weight apart, and forward with all gradients. Minima of interleaved rounds.
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 
 from samebits.portable.dispatch import PortableMode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 class Shape(NamedTuple):
@@ -101,7 +103,9 @@ def seconds(call: Callable[[], object]) -> float:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--only", default="")

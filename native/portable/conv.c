@@ -266,13 +266,3 @@ SBP_API int64_t samebits_portable_conv_weight(const int64_t *words, const double
     free(c.places);
     return result;
 }
-
-/* words: is_f64, gradient of the output, sums (out), samples, channels, positions */
-SBP_API int64_t samebits_portable_conv_bias(const int64_t *words, const double *scalars) {
-    const sbp_conv_table *table = conv_now();
-    const sbp_conv_steps *steps = words[0] ? &table->f64 : &table->f32;
-    (void)scalars;
-    sbp_conv_bias c = {(const char *)words[1], (char *)words[2], words[3], words[4], words[5], 0};
-    sbp_share_out(c.channels, least_parts(c.samples * c.positions), steps->bias, &c);
-    return c.failed ? SBP_NO_MEMORY : 0;
-}

@@ -53,20 +53,12 @@ typedef struct {
     int64_t failed;
 } sbp_conv_weight;
 
-/* Sums over samples and positions, for each channel. */
-typedef struct {
-    const char *gradient;
-    char *out;
-    int64_t samples, channels, positions, failed;
-} sbp_conv_bias;
-
 typedef void (*sbp_conv_step)(void *job, int64_t from, int64_t to);
 
 typedef struct {
     int64_t lanes, most_rows;
     sbp_conv_step pad, pack, compute, compute_samples;     /* of sbp_conv */
     sbp_conv_step weight_pad, weight_pack, weight_compute; /* of sbp_conv_weight */
-    sbp_conv_step bias;                                    /* of sbp_conv_bias */
 } sbp_conv_steps;
 
 typedef struct {

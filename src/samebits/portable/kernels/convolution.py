@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -56,7 +57,9 @@ def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geomet
     return _convolve(image, weight, bias, geometry, (weight.shape[0], *sizes), is_transposed=False)
 
 
-def transposed(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes) -> Tensor:
+def transposed(
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
+) -> Tensor:
     """The transpose of a convolution: the gradient of its input, with `image` as the gradient of its output.
 
     Args:
@@ -101,7 +104,8 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
 
         return out.copy_(torch.from_numpy(reference(gradient.numpy(), image.numpy(), kernel, geometry)))
     if _is_pointwise(kernel, geometry.padding):
-        image = _sampled(image, geometry.stride)[(..., *(slice(n) for n in gradient.shape[2:]))]
+        met = (..., *(slice(n) for n in gradient.shape[2:]))
+        image = _sampled(image, geometry.stride)[met]
         geometry = geometry._replace(stride=(1,) * len(kernel))
     image, gradient = image.contiguous(), gradient.contiguous()
     addresses = (image.data_ptr(), gradient.data_ptr(), out.data_ptr())
@@ -117,22 +121,17 @@ def bias_gradient(gradient: Tensor) -> Tensor:
     Args:
         gradient: (samples, channels, sizes...).
     """
-    samples, channels, *sizes = gradient.shape
-    kernels = load()
-    if kernels is None or not gradient.numel():
-        from samebits.portable.reference.convolution import sums
-
-        rows = gradient.transpose(0, 1).reshape(channels, -1)
-        return torch.from_numpy(sums(rows.numpy()))
-    out = gradient.new_empty(channels)
-    gradient = gradient.contiguous()
-    words = (gradient.data_ptr(), out.data_ptr(), samples, channels, math.prod(sizes))
-    kernels.call("conv_bias", (int(out.dtype == torch.float64), *words))
-    return out
+    return sum_over(gradient, (0, *range(2, gradient.dim())))
 
 
 def _convolve(
-    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, shape: Sizes, *, is_transposed: bool
+    image: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    geometry: Geometry,
+    shape: Sizes,
+    *,
+    is_transposed: bool,
 ) -> Tensor:
     out = image.new_empty((image.shape[0], *shape))
     if not out.numel():
@@ -153,7 +152,13 @@ def _convolve(
 
 
 def _reference(
-    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, out: Tensor, *, is_transposed: bool
+    image: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    geometry: Geometry,
+    out: Tensor,
+    *,
+    is_transposed: bool,
 ) -> Tensor:
     from samebits.portable.reference import convolution
 
@@ -172,8 +177,11 @@ def _spread_and_convolve(
     stride, padding, dilation, groups = geometry
     kernel = weight.shape[2:]
     reach = tuple(d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
-    wide = image.new_zeros((*image.shape[:2], *((n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True))))
-    wide[(..., *(slice(None, None, s) for s in stride))] = image
+    wide = image.new_zeros(
+        (*image.shape[:2], *((n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True)))
+    )
+    places = (..., *(slice(None, None, s) for s in stride))
+    wide[places] = image
     ends = [(r - p, n + p - w) for r, p, n, w in zip(reach, padding, sizes, wide.shape[2:], strict=True)]
     wide = torch.constant_pad_nd(wide, [end for pair in reversed(ends) for end in pair])
     rows = weight.shape[0] // groups
@@ -189,7 +197,8 @@ def _is_pointwise(kernel: Sequence[int], padding: Sizes) -> bool:
 
 def _sampled(image: Tensor, stride: Sizes) -> Tensor:
     """The pixels that a kernel of size one meets."""
-    return image if max(stride) == 1 else image[(..., *(slice(None, None, s) for s in stride))]
+    places = (..., *(slice(None, None, s) for s in stride))
+    return image if max(stride) == 1 else image[places]
 
 
 def _is_finite(weight: Tensor) -> bool:
@@ -216,7 +225,14 @@ def _three(*sizes: Sequence[int]) -> list[int]:
     one = (1,) * missing
     zero = (0,) * missing
     flat: list[int] = []
-    for lead, each in ((one, image), (one, out), (one, kernel), (one, stride), (zero, padding), (one, dilation)):
+    for lead, each in (
+        (one, image),
+        (one, out),
+        (one, kernel),
+        (one, stride),
+        (zero, padding),
+        (one, dilation),
+    ):
         flat += lead
         flat += each
     return flat

@@ -27,7 +27,7 @@ _DTYPES = frozenset({torch.float32, torch.float64})
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def convolution(  # noqa: PLR0913 -- the parameters of the ATen schema
+def convolution(  # noqa: PLR0913, PLR0917 - the parameters of the op
     input: Tensor,  # noqa: A002
     weight: Tensor,
     bias: Tensor | None,
@@ -55,7 +55,7 @@ def convolution(  # noqa: PLR0913 -- the parameters of the ATen schema
     return _like(out, input, weight)
 
 
-def convolution_backward(  # noqa: PLR0913
+def convolution_backward(  # noqa: PLR0913, PLR0917
     grad_output: Tensor,
     input: Tensor,  # noqa: A002
     weight: Tensor,
@@ -75,7 +75,9 @@ def convolution_backward(  # noqa: PLR0913
     _check_kind(grad_output, input, weight)
     of_input = of_weight = of_bias = None
     if output_mask[0]:
-        of_input = _like(_input_gradient(grad_output, input, weight, geometry, transposed), input, weight)
+        of_input = _like(
+            _input_gradient(grad_output, input, weight, geometry, is_transposed=transposed), input, weight
+        )
     if output_mask[1]:
         pair = (input, grad_output) if transposed else (grad_output, input)
         of_weight = _like(weight_gradient(*pair, tuple(weight.shape[2:]), geometry), input, weight)
@@ -84,19 +86,26 @@ def convolution_backward(  # noqa: PLR0913
     return of_input, of_weight, of_bias
 
 
-def _input_gradient(gradient: Tensor, image: Tensor, weight: Tensor, geometry: Geometry, is_transposed: bool) -> Tensor:
+def _input_gradient(
+    gradient: Tensor, image: Tensor, weight: Tensor, geometry: Geometry, *, is_transposed: bool
+) -> Tensor:
     if not is_transposed:
         return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
     # Beyond the positions that reach an input there may be some that output_padding added.
     inputs = forward(gradient, weight, None, geometry)
-    return inputs[(slice(None), slice(None), *(slice(n) for n in image.shape[2:]))].contiguous()
+    reached = (..., *(slice(n) for n in image.shape[2:]))
+    return inputs[reached].contiguous()
 
 
-def _transposed(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, extra: Sizes) -> Tensor:
+def _transposed(
+    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, extra: Sizes
+) -> Tensor:
     stride, padding, dilation, _ = geometry
     sizes = tuple(
         (n - 1) * s - 2 * p + d * (k - 1) + e + 1
-        for n, s, p, d, k, e in zip(image.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True)
+        for n, s, p, d, k, e in zip(
+            image.shape[2:], stride, padding, dilation, weight.shape[2:], extra, strict=True
+        )
     )
     return transposed(image, weight, bias, geometry, sizes)
 
@@ -117,13 +126,25 @@ def _has_channels_last(tensor: Tensor, wanted: torch.memory_format) -> bool:
     return tensor.is_contiguous(memory_format=wanted) and not tensor.is_contiguous()
 
 
-def _check(  # noqa: PLR0913
-    image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, extra: Sizes, *, is_transposed: bool
+def _check(
+    image: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    geometry: Geometry,
+    extra: Sizes,
+    *,
+    is_transposed: bool,
 ) -> None:
-    """Raises what torch raises for sizes that do not fit."""
+    """Raises RuntimeError, as torch does, for sizes that do not fit."""
     _check_kind(image, weight, *(() if bias is None else (bias,)))
     stride, padding, dilation, groups = geometry
-    fits = image.dim() == weight.dim() and groups > 0 and min(stride) > 0 and min(dilation) > 0 and min(padding) >= 0
+    fits = (
+        image.dim() == weight.dim()
+        and groups > 0
+        and min(stride) > 0
+        and min(dilation) > 0
+        and min(padding) >= 0
+    )
     if fits:
         rows, depth = weight.shape[:2]
         inputs, outputs = (rows, depth * groups) if is_transposed else (depth * groups, rows)
@@ -136,9 +157,11 @@ def _check(  # noqa: PLR0913
             fits &= all(n + 2 * p > d * (k - 1) for n, p, d, k in reach)
     if fits:
         return
-    meta = [None if tensor is None else tensor.to("meta") for tensor in (image, weight, bias)]
-    torch.convolution(*meta, stride, padding, dilation, is_transposed, extra, groups)
-    raise RuntimeError(f"convolution: an input of {tuple(image.shape)} does not fit a weight of {tuple(weight.shape)}")
+    raise RuntimeError(
+        f"a convolution of an input of size {tuple(image.shape)} and a weight of {tuple(weight.shape)} with "
+        f"stride {stride}, padding {padding}, dilation {dilation}, groups {groups}: "
+        "sizes or channels do not fit"
+    )
 
 
 def _check_kind(*tensors: Tensor) -> None:
@@ -154,7 +177,7 @@ def _check_kind(*tensors: Tensor) -> None:
             raise RuntimeError(f"a convolution of {dtype} and {tensor.dtype}: they should be the same")
 
 
-def _convolution(
+def _convolution(  # noqa: PLR0913, PLR0917
     input: Tensor,  # noqa: A002
     weight: Tensor,
     bias: Tensor | None,
@@ -170,7 +193,7 @@ def _convolution(
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def mkldnn_convolution(
+def mkldnn_convolution(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -183,7 +206,7 @@ def mkldnn_convolution(
     return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
-def slow_conv(
+def slow_conv(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -192,11 +215,13 @@ def slow_conv(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
 ) -> Tensor:
-    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward` and `slow_conv_dilated*`: convolutions of one group."""
-    return convolution(self, _with_sizes(weight, self, kernel_size), bias, stride, padding, dilation, False, (0,), 1)
+    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward`, `slow_conv_dilated*`: one group."""
+    return convolution(
+        self, _with_sizes(weight, self, kernel_size), bias, stride, padding, dilation, False, (0,), 1
+    )
 
 
-def slow_conv_transpose(
+def slow_conv_transpose(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -211,7 +236,7 @@ def slow_conv_transpose(
     return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
 
 
-def slow_conv2d_backward(
+def slow_conv2d_backward(  # noqa: PLR0913, PLR0917
     grad_output: Tensor,
     self: Tensor,
     weight: Tensor,
@@ -227,7 +252,7 @@ def slow_conv2d_backward(
     )
 
 
-def depthwise(
+def depthwise(  # noqa: PLR0913, PLR0917
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -238,17 +263,25 @@ def depthwise(
 ) -> Tensor:
     """`aten::_conv_depthwise2d` and `conv_depthwise3d`: a group for each channel."""
     del kernel_size
-    return convolution(self, weight, bias, stride, padding, dilation, False, (0,), self.shape[-weight.dim() + 1])
+    return convolution(
+        self, weight, bias, stride, padding, dilation, False, (0,), self.shape[-weight.dim() + 1]
+    )
 
 
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """`aten::conv_tbc`: over (time, batch, channel), with a weight of (kernel, channel, output channel)."""
-    out = convolution(self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1,), (pad,), (1,), False, (0,), 1)
+    out = convolution(
+        self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1,), (pad,), (1,), False, (0,), 1
+    )
     return out.permute(2, 0, 1).contiguous()
 
 
 def im2col(
-    self: Tensor, kernel_size: Sequence[int], dilation: Sequence[int], padding: Sequence[int], stride: Sequence[int]
+    self: Tensor,
+    kernel_size: Sequence[int],
+    dilation: Sequence[int],
+    padding: Sequence[int],
+    stride: Sequence[int],
 ) -> Tensor:
     """`aten::im2col`: only moves data."""
     return torch.ops.aten.im2col(self, kernel_size, dilation, padding, stride)  # type: ignore[no-any-return]
@@ -272,7 +305,9 @@ def col2im(
         for n, p, d, k, s in zip(output_size, pads, dilations, kernel, strides, strict=True)
     ]
     if self.shape[-1] != blocks[0] * blocks[1] or min(blocks) < 1 or self.shape[1] % (kernel[0] * kernel[1]):
-        torch.ops.aten.col2im(self.to("meta"), output_size, kernel_size, dilation, padding, stride)
+        raise RuntimeError(
+            f"columns of size {tuple(self.shape)} do not fold to blocks {blocks} of kernel {kernel}"
+        )
     columns = self.reshape(self.shape[0], -1, *kernel, *blocks)
     out = self.new_zeros((*columns.shape[:2], height + 2 * pads[0], width + 2 * pads[1]))
     for y in range(kernel[0]):

@@ -1,9 +1,9 @@
-"""Convolutions: contractions over columns that are written out in full, and sums for the bias."""
+"""Convolutions: contractions over columns that are written out in full."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 Sizes = tuple[int, ...]
 Shape = tuple[Sizes, Sizes, Sizes, int]
 """Stride, padding, dilation, groups."""
-
-CHUNK, LANES = 256, 16
 
 
 def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array:
@@ -35,8 +33,10 @@ def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array
     padded = np.pad(image, [(0, 0), (0, 0), *((p, p) for p in padding)])
     reach = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
     windows = np.lib.stride_tricks.sliding_window_view(padded, reach, axis=tuple(range(2, image.ndim)))
-    windows = windows[(..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))]
-    windows = windows[(slice(None), slice(None), *(slice(n) for n in sizes))]
+    met: Any = (..., *(slice(None, None, s) for s in stride), *(slice(None, None, d) for d in dilation))
+    windows = windows[met]
+    within: Any = (slice(None), slice(None), *(slice(n) for n in sizes))
+    windows = windows[within]
     n = len(kernel)
     windows = np.moveaxis(windows, range(-n, 0), range(2, 2 + n))
     return windows.reshape(image.shape[0], groups, -1, math.prod(sizes))
@@ -71,7 +71,9 @@ def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Ar
     for index in np.ndindex(image.shape[2:]):
         at = tuple(i * s + r - p for i, s, r, p in zip(index, stride, reach, padding, strict=True))
         if all(0 <= a < n for a, n in zip(at, spread.shape[2:], strict=True)):
-            spread[(..., *at)] = image[(..., *index)]
+            place: Any = (..., *at)
+            source: Any = (..., *index)
+            spread[place] = image[source]
     turned = np.flip(weight, tuple(range(2, weight.ndim)))
     turned = turned.reshape(groups, weight.shape[0] // groups, weight.shape[1], *kernel)
     turned = np.swapaxes(turned, 1, 2).reshape(-1, weight.shape[0] // groups, *kernel)
@@ -88,25 +90,3 @@ def weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shap
     b = np.moveaxis(inputs, 0, 2).reshape(groups, inputs.shape[2], -1)
     result = gemm(a, np.swapaxes(b, -1, -2))
     return result.reshape(gradient.shape[1], image.shape[1] // groups, *kernel)
-
-
-def sums(rows: Array) -> Array:
-    """The sum of each row, as "Reductions" defines it."""
-    chunks = -(-rows.shape[1] // CHUNK)
-    if not chunks:
-        return np.zeros(rows.shape[0], rows.dtype)
-    # What is missing from the last chunk may be +0, because a lane is never -0.
-    filled = np.zeros((rows.shape[0], chunks * CHUNK), rows.dtype)
-    filled[:, : rows.shape[1]] = rows
-    steps = filled.reshape(rows.shape[0], chunks, CHUNK // LANES, LANES)
-    lanes = np.zeros((rows.shape[0], chunks, LANES), rows.dtype)
-    with np.errstate(all="ignore"):
-        for step in range(steps.shape[2]):
-            lanes = lanes + steps[:, :, step]
-        for half in (8, 4, 2, 1):
-            lanes = lanes[..., :half] + lanes[..., half : 2 * half]
-        parts = lanes[..., 0]
-        while parts.shape[1] > 1:
-            even = parts.shape[1] // 2 * 2
-            parts = np.concatenate([parts[:, 0:even:2] + parts[:, 1:even:2], parts[:, even:]], 1)
-    return parts[:, 0]
