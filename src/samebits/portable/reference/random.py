@@ -83,7 +83,8 @@ _SIN_F32 = "0x1.921fb6p+0 -0x1.4abbcep-1 0x1.466bc6p-4 -0x1.32d2ccp-8 0x1.507834
 _COS_F32 = "0x1p+0 -0x1.3bd3ccp+0 0x1.03c1fp-2 -0x1.55d3c8p-6 0x1.e1f506p-11 -0x1.a6d1f2p-16"
 _SIN_F64 = (
     "0x1.921fb54442d18p+0 -0x1.4abbce625be53p-1 0x1.466bc6775aae2p-4 -0x1.32d2cce62bd86p-8 "
-    "0x1.50783487ee782p-13 -0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 -0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
+    "0x1.50783487ee782p-13 -0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 "
+    "-0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
 )
 _COS_F64 = (
     "0x1p+0 -0x1.3bd3cc9be45dep+0 0x1.03c1f081b5ac4p-2 -0x1.55d3c7e3cbffap-6 0x1.e1f506891babbp-11 "
