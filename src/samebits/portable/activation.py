@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
@@ -13,6 +14,7 @@ from samebits.errors import SamebitsError
 from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
 from samebits.hooks.patching import Patches
 from samebits.portable.dispatch import PortableMode
+from samebits.portable.paths import layers_op_by_op
 from samebits.portable.refusals import refuse_compiled
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ class Activation:
     def __init__(self) -> None:
         self._mode: PortableMode | None = None
         self._patches = Patches()
+        self._paths = contextlib.ExitStack()
 
     @property
     def running(self) -> bool:
@@ -51,6 +54,7 @@ class Activation:
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
         for owner, name in ((torch, "torch.compile"), (torch.nn.Module, "nn.Module.compile")):
             self._patches.set(owner, "compile", _refused_compile(owner.compile, name))
+        self._paths.enter_context(layers_op_by_op())
         mode.__enter__()
         self._mode = mode
 
@@ -64,6 +68,7 @@ class Activation:
             return
         mode, self._mode = self._mode, None
         mode.__exit__(None, None, None)
+        self._paths.close()
         self._patches.restore()
         check_subnormals()
 
@@ -123,7 +128,7 @@ def _followed(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
     @functools.wraps(setter)
-    def set_flush_denormal(mode: bool) -> bool:  # noqa: FBT001 - the signature of torch
+    def set_flush_denormal(mode: bool) -> bool:
         if mode:
             raise SamebitsError(
                 "torch.set_flush_denormal(True) flushes subnormal numbers to zero, and portable mode keeps "

@@ -22,11 +22,15 @@ from samebits.portable.ops import (
     distributions,
     elementary,
     embedding,
+    grids,
     index_put,
+    interpolation,
+    linalg,
     losses,
     normalization,
     optimizers,
     ordering,
+    padding,
     pooling,
     qr,
     random,
@@ -57,11 +61,15 @@ _FAMILIES = (
     distributions,
     elementary,
     embedding,
+    grids,
     index_put,
+    interpolation,
+    linalg,
     losses,
     normalization,
     optimizers,
     ordering,
+    padding,
     pooling,
     qr,
     random,
@@ -114,8 +122,10 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and _have_own_dispatch(types):  # such a class says which ops it consists of
-            return NotImplemented
+        if types and _have_own_dispatch(types):
+            if any(kind.__name__ == "FakeTensor" for kind in types):  # no contents
+                return func(*args, **(kwargs or {}))
+            return NotImplemented  # such a class says which ops it consists of
         try:
             plan = self._plans[id(func)][0]
         except KeyError:

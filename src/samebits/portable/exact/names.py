@@ -47,16 +47,16 @@ FACTORIES = _names(
 QUERIES = _names(
     """
     _assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async
-    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _local_scalar_dense all
-    any count_nonzero equal is_same_size is_set_to nonzero nonzero_static sym_constrain_range
-    sym_constrain_range_for_size
+    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _linalg_check_errors
+    _local_scalar_dense all any count_nonzero equal is_same_size is_set_to nonzero nonzero_static
+    sym_constrain_range sym_constrain_range_for_size
     """
 )
 """Ops that answer with integers, bools or a copy."""
 
 COMPARISONS = _names(
     """
-    bucketize eq ge gt isin isinf isnan isneginf isposinf le logical_and logical_not logical_or
+    allclose bucketize eq ge gt isin isinf isnan isneginf isposinf le logical_and logical_not logical_or
     logical_xor lt ne searchsorted
     """
 )
@@ -67,8 +67,8 @@ SINGLE = _names(
     _prelu_kernel _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs
     adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide fmod frac hardtanh_backward
     heaviside leaky_relu leaky_relu_backward max_pool2d_with_indices max_pool3d_with_indices mul
-    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sub threshold
-    threshold_backward trunc upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sub threshold threshold_backward
+    trunc upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """
 )
 """Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""

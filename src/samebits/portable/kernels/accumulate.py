@@ -19,7 +19,8 @@ def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, s
 
     Args:
         out: (batch, rows, columns), float32 or float64, contiguous; changed in place.
-        index: (batch, m, columns), int64, rows of `out`, negative ones from the end. Any strides, 0 where it is shared.
+        index: (batch, m, columns), int64, rows of `out`, negative ones from the end; any strides, 0 where it
+            is shared.
         src: (batch, m, columns), the dtype of `out`, any strides.
         kind: one of `KINDS`.
         skip: whether -1 stands for no row, its source left out.
@@ -35,7 +36,7 @@ def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, s
         from samebits.portable.reference.accumulate import accumulate as reference
 
         _check(bool(((index >= out.shape[1]) | (index < int(skip))).any()))
-        reference(out.numpy(), index.numpy(), src.numpy(), kind)
+        reference(out.numpy(), index.numpy(), src.numpy(), kind, skip=skip)
         return out
     if src.numel():
         bad = torch.empty(1, dtype=torch.int64)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -30,7 +31,7 @@ class Heads:
 
 
 def attend(heads: Heads) -> tuple[Tensor, Tensor]:
-    """The weighted values, laid out as (batch, positions, heads, size), and the logarithms of sums of exponentials."""
+    """The weighted values, laid out as (batch, positions, heads, size), and logarithms of sums of exponentials."""
     batch, count, queries = heads.query.shape[:3]
     value_size = heads.value.shape[-1]
     out = heads.query.new_empty((batch, queries, count, value_size)).transpose(1, 2)
@@ -51,7 +52,8 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
     """The gradients of query, key and value; those of keys and values for each head of queries."""
     batch, count = heads.query.shape[:2]
     of_query, of_key, of_value = (
-        torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype) for x in (heads.query, heads.key, heads.value)
+        torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype)
+        for x in (heads.query, heads.key, heads.value)
     )
     kernels = load()
     if kernels is None:
@@ -70,7 +72,7 @@ def _rows(x: Tensor) -> Tensor:
     return x if x.stride(-1) == 1 or x.shape[-1] == 1 else x.contiguous()
 
 
-def _arrays(heads: Heads) -> tuple[object, ...]:
+def _arrays(heads: Heads) -> tuple[Any, Any, Any, Any]:
     groups = heads.query.shape[1] // heads.key.shape[1]
     key, value = (x.repeat_interleave(groups, 1).numpy() for x in (heads.key, heads.value))
     return heads.query.numpy(), key, value, None if heads.mask is None else heads.mask.numpy()

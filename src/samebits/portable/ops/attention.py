@@ -25,7 +25,12 @@ def _roots(query: Tensor, scale: float | None) -> tuple[float, float]:
 
 
 def _heads(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, is_causal: bool, roots: tuple[float, float]
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None,
+    is_causal: bool,
+    roots: tuple[float, float],
 ) -> Heads:
     if mask is not None:
         if mask.dtype == torch.bool:

@@ -23,7 +23,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def embedding_dense_backward(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
-    """`aten::embedding_dense_backward`: with scale_grad_by_freq each gradient is divided by its row's count first."""
+    """`aten::embedding_dense_backward`: scale_grad_by_freq divides each gradient by its row's count first."""
     flat = indices.reshape(-1).to(torch.int64)
     grad = grad_output.reshape(flat.numel(), grad_output.shape[-1])
     if scale_grad_by_freq and flat.numel():
@@ -50,7 +50,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> Bags:
-    """`aten::_embedding_bag`: a bag's rows are added in the order of `indices`; per-sample weights multiply first."""
+    """`aten::_embedding_bag`: a bag's rows, times their weights, are added in the order of `indices`."""
     del scale_grad_by_freq
     if sparse:
         refuse("_embedding_bag", "with sparse=True")
@@ -79,7 +79,7 @@ def _into_bags(out: Tensor, target: Tensor, rows: Tensor, kind: str) -> Tensor:
 
 
 def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[Tensor, Tensor]:
-    """The largest of each bag, 0 for an empty one, and which row of the table it is: the first of equals, else -1."""
+    """The largest of each bag, 0 for an empty one, and its row of the table: the first of equals, else -1."""
     columns = rows.shape[1]
     best = _into_bags(torch.full((1, bags, columns), -torch.inf, dtype=rows.dtype), target, rows, "largest")
     at = torch.where(target < 0, 0, target)

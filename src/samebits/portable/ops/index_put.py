@@ -23,7 +23,7 @@ def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool =
     """`aten::index_put`: values in row-major order of the index; without accumulate the last one stays."""
     is_float = is_real(self, "index_put")
     if accumulate and not is_float:
-        return torch.index_put(self, indices, values, accumulate=True)
+        return torch.index_put(self, list(indices), values, accumulate=True)
     dims, tensors = _spread(indices)
     if not dims:
         return self + values.expand(self.shape) if accumulate else values.expand(self.shape).clone()
@@ -77,8 +77,7 @@ def _flat_index(tensors: Sequence[Tensor], sizes: list[int]) -> Tensor:
                 raise IndexError(
                     f"index {lowest if lowest < -size else highest} is out of bounds: the size is {size}"
                 )
-            index = torch.where(index < 0, index + size, index) if lowest < 0 else index
-        flat = flat * size + index
+        flat = flat * size + torch.where(index < 0, index + size, index)
     return flat.reshape(-1)
 
 

@@ -166,7 +166,7 @@ def _make_fractional(n: int) -> Callable[..., tuple[Tensor, Tensor]]:
         leading = self.shape[:-n]
         planes = self.reshape(leading.numel(), torch.Size(sizes).numel())
         samples = random_samples.to(self.dtype).reshape(leading.numel(), n)
-        # Samples of a plane are for its dimensions in order if there are three, else the last one comes first.
+        # Samples of a plane are for its dimensions in order if there are three, else the last comes first.
         columns = range(n) if n == 3 else range(n - 1, -1, -1)
         starts = [
             _starts(samples[:, c], *side) for c, *side in zip(columns, sizes, kernel, outputs, strict=True)

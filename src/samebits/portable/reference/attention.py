@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from samebits.portable.reference.fma import Array
 
 
-def attend(query: Array, key: Array, value: Array, mask: Array | None, *, is_causal: bool) -> tuple[Array, Array]:
+def attend(
+    query: Array, key: Array, value: Array, mask: Array | None, *, is_causal: bool
+) -> tuple[Array, Array]:
     """The weighted values, and the logarithms of sums of exponentials.
 
     Args:
@@ -39,7 +41,9 @@ def attend_backward(
     """The gradients of query, key and value."""
     weights = _weights(_scores(query, key, mask, is_causal))
     flat = weights.reshape(-1, weights.shape[-1])
-    slope = softmax_gradient(flat, gemm(grad, value.swapaxes(2, 3)).reshape(flat.shape)).reshape(weights.shape)
+    slope = softmax_gradient(flat, gemm(grad, value.swapaxes(2, 3)).reshape(flat.shape)).reshape(
+        weights.shape
+    )
     turned = slope.swapaxes(2, 3)
     return gemm(slope, key), gemm(turned, query), gemm(weights.swapaxes(2, 3), grad)
 
@@ -49,10 +53,11 @@ def _scores(query: Array, key: Array, mask: Array | None, is_causal: bool) -> Ar
     if mask is not None:
         scores = scores + mask
     if is_causal:
-        scores = np.where(np.tri(*scores.shape[2:], dtype=bool), scores, scores.dtype.type(-np.inf))
+        scores = np.where(np.tri(scores.shape[2], scores.shape[3]) > 0, scores, scores.dtype.type(-np.inf))
     return scores
 
 
 def _weights(scores: Array) -> Array:
     flat = softmax(scores.reshape(-1, scores.shape[-1])).reshape(scores.shape)
-    return np.where((scores == -np.inf).all(-1, keepdims=True), scores.dtype.type(0), flat)
+    found: Array = np.where((scores == -np.inf).all(-1, keepdims=True), scores.dtype.type(0), flat)
+    return found

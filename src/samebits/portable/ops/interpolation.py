@@ -1,0 +1,235 @@
+"""Interpolation and its gradients, one dimension after the other."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.ops.accumulation import index_add
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+Sizes = Sequence[int]
+Taps = tuple[torch.Tensor, torch.Tensor]
+"""(outputs, taps): which inputs make an output, and with what weights."""
+
+
+def _scale(size: int, outputs: int, align: bool, scale: float | None, real: Any) -> Any:
+    if align:
+        return real(size - 1) / real(outputs - 1) if outputs > 1 else real(0)
+    return real(1.0 / scale) if scale else real(size) / real(outputs)
+
+
+@functools.lru_cache(maxsize=256)
+def _taps(kind: str, size: int, outputs: int, align: bool, scale: float | None, is_f64: bool) -> Taps:
+    real = np.float64 if is_f64 else np.float32
+    step = _scale(size, outputs, align, scale, real)
+    at = np.arange(outputs).astype(real)
+    makers = {"linear": _linear, "cubic": _cubic, "linear_aa": _smooth, "cubic_aa": _smooth}
+    index, weight = makers[kind](kind, size, at, step, align)
+    return torch.from_numpy(index.astype(np.int64)), torch.from_numpy(weight.astype(real))
+
+
+def _linear(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
+    del kind
+    real = at.dtype.type
+    source = step * at if align else np.maximum(step * (at + real(0.5)) - real(0.5), real(0))
+    first = np.minimum(source.astype(np.int64), size - 1)
+    second_weight = np.minimum(np.maximum(source - first.astype(at.dtype), real(0)), real(1))
+    second = first + (first < size - 1)
+    return np.stack([first, second], 1), np.stack([real(1) - second_weight, second_weight], 1)
+
+
+def _cubic(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
+    del kind
+    real = at.dtype.type
+    source = step * at if align else step * (at + real(0.5)) - real(0.5)
+    floor = np.floor(source)
+    index = np.clip(floor.astype(np.int64)[:, None] + np.arange(-1, 3), 0, size - 1)
+    return index, np.stack(cubic_weights(np.clip(source - floor, real(0), real(1))), 1)
+
+
+def cubic_weights(t: Any) -> list[Any]:
+    """The weights of the four inputs around a place that is t after the second of them.
+
+    Args:
+        t: 0 .. 1, of NumPy or torch.
+    """
+    a = -0.75
+
+    def near(x: Any) -> Any:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: Any) -> Any:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    return [far(t + 1), near(t), near(1 - t), far(2 - t)]
+
+
+def _smooth(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
+    del align
+    real = at.dtype.type
+    half = real(1 if kind == "linear_aa" else 2)
+    support = half * step if step >= 1 else half
+    narrowing = real(1) / step if step >= 1 else real(1)
+    center = step * (at + real(0.5))
+    first = np.maximum((center - support + real(0.5)).astype(np.int64), 0)
+    count = np.minimum((center + support + real(0.5)).astype(np.int64), size) - first
+    taps = np.arange(count.max(initial=1))
+    x = np.abs(((taps + first[:, None]).astype(at.dtype) - center[:, None] + real(0.5)) * narrowing)
+    weight = np.where(taps < count[:, None], _smooth_weight(kind, x), real(0))
+    total = weight[:, :1]
+    for tap in range(1, len(taps)):
+        total = total + weight[:, tap : tap + 1]
+    index = np.where(taps < count[:, None], taps + first[:, None], first[:, None])
+    return index, np.where(total != 0, weight / np.where(total != 0, total, real(1)), weight)
+
+
+def _smooth_weight(kind: str, x: Any) -> Any:
+    if kind == "linear_aa":
+        return np.where(x < 1, 1 - x, 0)
+    a = -0.5
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((x - 5) * x + 8) * x * a - 4 * a
+    return np.where(x < 1, near, np.where(x < 2, far, 0))
+
+
+def _along(x: Tensor, dim: int, taps: Taps) -> Tensor:
+    index, weight = taps
+    shape = [1] * x.dim()
+    shape[dim] = -1
+    out = x.index_select(dim, index[:, 0]) * weight[:, 0].reshape(shape)
+    for tap in range(1, index.shape[1]):
+        out = out + x.index_select(dim, index[:, tap]) * weight[:, tap].reshape(shape)
+    return out
+
+
+def _back_along(grad: Tensor, dim: int, taps: Taps, size: int) -> Tensor:
+    index, weight = taps
+    shape = [1] * (grad.dim() + 1)
+    shape[dim], shape[dim + 1] = weight.shape
+    shares = grad.unsqueeze(dim + 1) * weight.reshape(shape)
+    sizes = list(grad.shape)
+    sizes[dim] = size
+    return index_add(grad.new_zeros(sizes), dim, index.reshape(-1), shares.flatten(dim, dim + 1))
+
+
+def _all_taps(
+    kind: str, sizes: Sizes, outputs: Sizes, how: tuple[bool, Sequence[float | None]], dtype: Any
+) -> list[Taps]:
+    align, scales = how
+    scales = [*scales, *[None] * (len(sizes) - len(scales))]
+    is_f64 = dtype == torch.float64
+    return [
+        _taps(kind, *side, align, scale, is_f64) for *side, scale in zip(sizes, outputs, scales, strict=True)
+    ]
+
+
+def _make(kind: str, n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor], Callable[..., Tensor]]:
+    def upsample(
+        self: Tensor, output_size: Sizes, align_corners: bool, *scales: float | None, **named: float | None
+    ) -> Tensor:
+        how = align_corners, [*scales, *named.values()]
+        every = _all_taps(kind, self.shape[-n:], output_size, how, self.dtype)
+        out = self
+        for dim in reversed(range(n)):
+            out = _along(out, out.dim() - n + dim, every[dim])
+        return out.contiguous()
+
+    def backward(
+        grad_output: Tensor,
+        output_size: Sizes,
+        input_size: Sizes,
+        align_corners: bool,
+        *scales: float | None,
+        **named: float | None,
+    ) -> Tensor:
+        sizes = input_size[-n:]
+        every = _all_taps(
+            kind, sizes, output_size, (align_corners, [*scales, *named.values()]), grad_output.dtype
+        )
+        grad = grad_output
+        for dim in range(n):
+            grad = _back_along(grad, grad.dim() - n + dim, every[dim], sizes[dim])
+        return grad
+
+    def by_factors(
+        input: Tensor, output_size: Sizes | None, align_corners: bool, scale_factors: Sequence[float] | None
+    ) -> Tensor:
+        sizes = input.shape[-n:]
+        factors = list(scale_factors or [])
+        outputs = output_size or [int(size * factor) for size, factor in zip(sizes, factors, strict=True)]
+        return upsample(input, outputs, align_corners, *factors)
+
+    return upsample, backward, by_factors
+
+
+def _nearest_index(size: int, outputs: int, scale: float | None, shift: float) -> Tensor:
+    real = np.float32
+    at = np.arange(outputs).astype(real) + real(shift)
+    index = np.floor(at * _scale(size, outputs, align=False, scale=scale, real=real)).astype(np.int64)
+    if outputs in (size, 2 * size) and not shift:
+        index = np.arange(outputs) * size // outputs
+    return torch.from_numpy(np.minimum(index, size - 1))
+
+
+def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:
+    """The gradient of planes, of which each output position is one input position.
+
+    Args:
+        grad: (..., outputs of each dimension).
+        indices: for each dimension the input position of each output position.
+        sizes: of the input, all dimensions.
+    """
+    n = len(indices)
+    flat = torch.zeros((), dtype=torch.int64)
+    for index, size in zip(indices, sizes[-n:], strict=True):
+        flat = flat[..., None] * size + index
+    planes, inside = torch.Size(sizes[:-n]).numel(), torch.Size(sizes[-n:]).numel()
+    out = torch.zeros((planes, inside, 1), dtype=grad.dtype)
+    if grad.numel():
+        accumulate_(out, flat.reshape(1, -1, 1).expand(planes, -1, 1), grad.reshape(planes, -1, 1))
+    return out.reshape(tuple(sizes))
+
+
+def _make_nearest_backward(n: int, shift: float) -> Callable[..., Tensor]:
+    def backward(
+        grad_output: Tensor,
+        output_size: Sizes,
+        input_size: Sizes,
+        *scales: float | None,
+        **named: float | None,
+    ) -> Tensor:
+        factors = [*scales, *named.values()]
+        factors += [None] * (n - len(factors))
+        sides = zip(input_size[-n:], output_size, factors, strict=True)
+        return spread_planes(grad_output, [_nearest_index(*side, shift) for side in sides], input_size)
+
+    return backward
+
+
+def table() -> Table:
+    """The ops of this module."""
+    found: dict[str, Callable[..., Any]] = {}
+    kinds = {
+        "upsample_linear1d": ("linear", 1),
+        "upsample_bilinear2d": ("linear", 2),
+        "upsample_trilinear3d": ("linear", 3),
+        "upsample_bicubic2d": ("cubic", 2),
+        "_upsample_bilinear2d_aa": ("linear_aa", 2),
+        "_upsample_bicubic2d_aa": ("cubic_aa", 2),
+    }
+    for name, (kind, n) in kinds.items():
+        found[name], found[f"{name}_backward"], found[f"{name}.vec"] = _make(kind, n)
+    for n in (1, 2, 3):
+        found[f"upsample_nearest{n}d_backward"] = _make_nearest_backward(n, 0.0)
+        found[f"_upsample_nearest_exact{n}d_backward"] = _make_nearest_backward(n, 0.5)
+    return found

@@ -1,0 +1,254 @@
+"""Triangular systems, Cholesky and LU factors, and what is made of them; every sum is a contraction."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.gemm import gemm
+from samebits.portable.ops.checks import REAL, refuse
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def _matrices(x: Tensor, op: str) -> Tensor:
+    """A contiguous copy as (batch, rows, columns)."""
+    if x.dtype not in REAL:
+        refuse(op, f"of {x.dtype} tensors")
+    rows, columns = x.shape[-2:]
+    return x.clone(memory_format=torch.contiguous_format).reshape(x.shape[:-2].numel(), rows, columns)
+
+
+def linalg_cholesky_ex(
+    self: Tensor, *, upper: bool = False, check_errors: bool = False
+) -> tuple[Tensor, Tensor]:
+    """`aten::linalg_cholesky_ex`: column after column."""
+    a = _matrices(self.transpose(-2, -1) if upper else self, "linalg_cholesky_ex")
+    n = a.shape[-1]
+    info = torch.zeros(a.shape[0], dtype=torch.int32)
+    out = torch.zeros_like(a)
+    for j in range(n):
+        column = a[:, j:, j : j + 1]
+        if j:
+            column = column - gemm(out[:, j:, :j], out[:, j : j + 1, :j].transpose(1, 2))
+        failed = ~(column[:, 0, 0] > 0)
+        info = torch.where(failed & (info == 0), j + 1, info).to(torch.int32)
+        out[:, j:, j : j + 1] = column / torch.sqrt(column[:, :1])
+        out[:, j, j] = torch.sqrt(column[:, 0, 0])
+    if check_errors:
+        linalg_check_errors(info, "linalg.cholesky", is_matrix=self.dim() == 2)
+    factor = out.reshape(self.shape)
+    return factor.transpose(-2, -1).contiguous() if upper else factor, info.reshape(self.shape[:-2])
+
+
+def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
+    """`aten::_linalg_check_errors`."""
+    failed = info.reshape(-1).nonzero().reshape(-1)
+    if failed.numel():
+        which = "" if is_matrix else f"(Batch element {int(failed[0])}): "
+        code = int(info.reshape(-1)[failed[0]])
+        raise torch.linalg.LinAlgError(  # type: ignore[attr-defined]
+            f"{api_name}: {which}the matrix is singular or not positive-definite at element {code}"
+        )
+
+
+def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
+    """X with a x = b: row after row from the one with a single unknown; (batch, n, n) and (batch, n, columns)."""
+    n = a.shape[-1]
+    x = b.clone(memory_format=torch.contiguous_format)
+    for i in reversed(range(n)) if upper else range(n):
+        known = slice(i + 1, n) if upper else slice(0, i)
+        row = x[:, i : i + 1]
+        if known.stop > known.start:
+            row = row - gemm(a[:, i : i + 1, known], x[:, known])
+        x[:, i : i + 1] = row if unit else row / a[:, i : i + 1, i : i + 1]
+    return x
+
+
+def linalg_solve_triangular(
+    self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Tensor:
+    """`aten::linalg_solve_triangular`."""
+    if not left:
+        turned = linalg_solve_triangular(
+            self.transpose(-2, -1), B.transpose(-2, -1), upper=not upper, unitriangular=unitriangular
+        )
+        return turned.transpose(-2, -1).contiguous()
+    leading = np.broadcast_shapes(tuple(self.shape[:-2]), tuple(B.shape[:-2]))
+    a = _matrices(self.expand(*leading, *self.shape[-2:]), "linalg_solve_triangular")
+    b = _matrices(B.expand(*leading, *B.shape[-2:]), "linalg_solve_triangular")
+    return _solved(a, b, upper=upper, unit=unitriangular).reshape(*leading, *B.shape[-2:])
+
+
+def triangular_solve(
+    self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
+) -> tuple[Tensor, Tensor]:
+    """`aten::triangular_solve`."""
+    a = A.transpose(-2, -1) if transpose else A
+    found = linalg_solve_triangular(a, self, upper=upper != transpose, unitriangular=unitriangular)
+    return found, A.expand(*found.shape[:-2], *A.shape[-2:]).clone()
+
+
+def linalg_lu_factor_ex(
+    A: Tensor, *, pivot: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::linalg_lu_factor_ex`: columns and rows in turn; the pivot is the first of the largest."""
+    a = _matrices(A, "linalg_lu_factor_ex")
+    batch, rows, columns = a.shape
+    least = min(rows, columns)
+    pivots = torch.zeros((batch, least), dtype=torch.int32)
+    info = torch.zeros(batch, dtype=torch.int32)
+    for k in range(least):
+        if k:
+            a[:, k:, k : k + 1] -= gemm(a[:, k:, :k], a[:, :k, k : k + 1])
+        if pivot:
+            _swap(a, k, pivots)
+        else:
+            pivots[:, k] = k + 1
+        if k:
+            a[:, k : k + 1, k + 1 :] -= gemm(a[:, k : k + 1, :k], a[:, :k, k + 1 :])
+        top = a[:, k : k + 1, k : k + 1]
+        info = torch.where((top.reshape(-1) == 0) & (info == 0), k + 1, info).to(torch.int32)
+        a[:, k + 1 :, k : k + 1] = torch.where(
+            top == 0, a[:, k + 1 :, k : k + 1], a[:, k + 1 :, k : k + 1] / top
+        )
+    if check_errors:
+        linalg_check_errors(info, "linalg.lu_factor", is_matrix=A.dim() == 2)
+    leading = A.shape[:-2]
+    return a.reshape(A.shape), pivots.reshape(*leading, least), info.reshape(leading)
+
+
+def _swap(a: Tensor, k: int, pivots: Tensor) -> None:
+    largest = torch.from_numpy(np.abs(a[:, k:, k].numpy()).argmax(1)) + k
+    every = torch.arange(a.shape[0])
+    pivots[:, k] = (largest + 1).to(torch.int32)
+    chosen, top = a[every, largest].clone(), a[:, k].clone()
+    a[every, largest] = top
+    a[:, k] = chosen
+
+
+def _order(pivots: Tensor, rows: int) -> Tensor:
+    """Which row of the matrix is at each place after the swaps: (batch, rows)."""
+    order = np.tile(np.arange(rows), (pivots.shape[0], 1))
+    for matrix, swaps in zip(order, pivots.numpy(), strict=True):
+        for k, one in enumerate(swaps):
+            matrix[[k, one - 1]] = matrix[[one - 1, k]]
+    return torch.from_numpy(order)
+
+
+def linalg_lu_solve(
+    LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
+) -> Tensor:
+    """`aten::linalg_lu_solve`."""
+    if not left:
+        turned = linalg_lu_solve(LU, pivots, B.transpose(-2, -1), adjoint=not adjoint)
+        return turned.transpose(-2, -1).contiguous()
+    leading = np.broadcast_shapes(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))
+    a = _matrices(LU.expand(*leading, *LU.shape[-2:]), "linalg_lu_solve")
+    b = _matrices(B.expand(*leading, *B.shape[-2:]), "linalg_lu_solve")
+    order = _order(pivots.expand(*leading, -1).reshape(a.shape[0], -1), a.shape[-1])[:, :, None].expand(
+        b.shape
+    )
+    if not adjoint:
+        lower = _solved(a, b.gather(1, order), upper=False, unit=True)
+        return _solved(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
+    turned = a.transpose(1, 2)
+    found = _solved(turned, _solved(turned, b, upper=False, unit=False), upper=True, unit=True)
+    return torch.zeros_like(found).scatter(1, order, found).reshape(*leading, *B.shape[-2:])
+
+
+def linalg_solve_ex(
+    A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`aten::_linalg_solve_ex`."""
+    factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
+    is_vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
+    found = linalg_lu_solve(factors, pivots, B.unsqueeze(-1) if is_vector else B, left=left)
+    return found.squeeze(-1) if is_vector else found, factors, pivots, info
+
+
+def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
+    """`aten::linalg_inv_ex`: the solution for the unit matrix."""
+    factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
+    return linalg_lu_solve(factors, pivots, torch.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)), info
+
+
+def _sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:
+    swaps = (pivots != torch.arange(1, pivots.shape[-1] + 1)).to(torch.int64).sum(-1)
+    return torch.where(swaps % 2 == 0, torch.ones((), dtype=dtype), -1.0)
+
+
+def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::_linalg_det`: the sign of the swaps times each value of the diagonal, ascending."""
+    factors, pivots, _ = linalg_lu_factor_ex(A)
+    out = _sign(pivots, A.dtype)
+    for value in factors.diagonal(0, -2, -1).unbind(-1):
+        out = out * value
+    return out, factors, pivots
+
+
+def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """`aten::_linalg_slogdet`: the logarithms of the diagonal are added from +0, ascending."""
+    factors, pivots, _ = linalg_lu_factor_ex(A)
+    sign = _sign(pivots, A.dtype)
+    out = torch.zeros_like(sign)
+    for value in factors.diagonal(0, -2, -1).unbind(-1):
+        sign = sign * torch.sign(value)
+        out = out + unary("log", value.abs())
+    return sign, out, factors, pivots
+
+
+def lu_unpack(
+    LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::lu_unpack`: moves only."""
+    rows, columns = LU_data.shape[-2:]
+    least, empty = min(rows, columns), LU_data.new_empty(0)
+    lower, upper, swaps = empty, empty, empty
+    if unpack_data:
+        lower = LU_data[..., :, :least].tril(-1) + torch.eye(rows, least, dtype=LU_data.dtype)
+        upper = LU_data[..., :least, :].triu()
+    if unpack_pivots:
+        order = _order(LU_pivots.reshape(-1, LU_pivots.shape[-1]), rows)
+        swaps = torch.eye(rows, dtype=LU_data.dtype)[order].transpose(1, 2)
+        swaps = swaps.reshape(*LU_pivots.shape[:-1], rows, rows).contiguous()
+    return swaps, lower, upper
+
+
+def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
+    """`aten::cholesky_solve`."""
+    lower = input2.transpose(-2, -1) if upper else input2
+    first = linalg_solve_triangular(lower, self, upper=False)
+    return linalg_solve_triangular(lower.transpose(-2, -1), first, upper=True)
+
+
+def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
+    """`aten::cholesky_inverse`."""
+    unit = torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape)
+    return cholesky_solve(unit, self, upper)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    found: dict[str, Any] = {
+        "linalg_cholesky_ex": linalg_cholesky_ex,
+        "_linalg_check_errors": linalg_check_errors,
+        "linalg_solve_triangular": linalg_solve_triangular,
+        "triangular_solve": triangular_solve,
+        "linalg_lu_factor_ex": linalg_lu_factor_ex,
+        "linalg_lu_solve": linalg_lu_solve,
+        "_linalg_solve_ex": linalg_solve_ex,
+        "linalg_inv_ex": linalg_inv_ex,
+        "_linalg_det": linalg_det,
+        "_linalg_slogdet": linalg_slogdet,
+        "lu_unpack": lu_unpack,
+        "cholesky_solve": cholesky_solve,
+        "cholesky_inverse": cholesky_inverse,
+    }
+    return found

@@ -1,0 +1,53 @@
+"""Gradients of padding, and sequences that are packed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.ops.interpolation import spread_planes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def _reflected(size: int, before: int, after: int) -> Tensor:
+    at = (torch.arange(size + before + after) - before).abs()
+    return torch.where(at >= size, 2 * (size - 1) - at, at)
+
+
+def _replicated(size: int, before: int, after: int) -> Tensor:
+    return (torch.arange(size + before + after) - before).clamp(0, size - 1)
+
+
+def _make(n: int, index: Callable[[int, int, int], Tensor]) -> Callable[..., Tensor]:
+    def backward(grad_output: Tensor, self: Tensor, padding: Sequence[int]) -> Tensor:
+        pairs = [padding[2 * d : 2 * d + 2] for d in range(n)][::-1]
+        indices = [index(size, *pair) for size, pair in zip(self.shape[-n:], pairs, strict=True)]
+        return spread_planes(grad_output, indices, self.shape)
+
+    return backward
+
+
+def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
+    """`aten::_pack_padded_sequence`: step after step, the sequences that have it; moves only."""
+    steps = input.transpose(0, 1) if batch_first else input
+    if bool((lengths[1:] > lengths[:-1]).any()) or bool((lengths <= 0).any()):
+        raise RuntimeError("lengths of packed sequences must be positive and in descending order")
+    sizes = [int((lengths > step).sum()) for step in range(int(lengths[0]))]
+    data = torch.cat([steps[step, :size] for step, size in enumerate(sizes)])
+    return data, torch.tensor(sizes, dtype=torch.int64)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    found: dict[str, Callable[..., object]] = {"_pack_padded_sequence": pack_padded_sequence}
+    for n in (1, 2, 3):
+        found[f"reflection_pad{n}d_backward"] = _make(n, _reflected)
+        found[f"replication_pad{n}d_backward"] = _make(n, _replicated)
+    return found

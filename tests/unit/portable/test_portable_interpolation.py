@@ -1,0 +1,45 @@
+"""Interpolation, grids and padding against torch."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from opinfo import check_op
+
+OPS = [
+    "nn.functional.interpolate:linear",
+    "nn.functional.interpolate:bilinear",
+    "nn.functional.interpolate:bicubic",
+    "nn.functional.interpolate:trilinear",
+    "nn.functional.interpolate:nearest",
+    "nn.functional.interpolate:nearest-exact",
+    "_upsample_bilinear2d_aa",
+    "nn.functional.grid_sample",
+    "nn.functional.pad:reflect",
+    "nn.functional.pad:replicate",
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize("name", OPS)
+def test_ops_agree_with_torch(name, dtype):
+    op, _, variant = name.partition(":")
+    check_op(op, dtype, variant=variant, limit=8)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("size", [(3, 5), (11, 4)])
+def test_smoothed_interpolation_agrees_with_torch(mode, size):
+    from samebits.portable.dispatch import PortableMode
+
+    x = torch.randn(2, 3, 7, 8, dtype=torch.float64, requires_grad=True)
+
+    def run():
+        out = torch.nn.functional.interpolate(x, size, mode=mode, antialias=True)
+        return out, torch.autograd.grad(out, x, torch.cos(out.detach() * 0 + 0.3))[0]
+
+    plain = run()
+    with PortableMode():
+        out = torch.nn.functional.interpolate(x, size, mode=mode, antialias=True)
+        ours = out, torch.autograd.grad(out, x, torch.full_like(out, 0.955336489125606))[0]
+    torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-10)
