@@ -43,9 +43,9 @@ def words(key: int, count: int, *, first: int = 0, stream: int = 0, lane: int = 
     return philox(key, counters).ravel()[:count]
 
 
-def words64(key: int, count: int) -> Array:
+def words64(key: int, count: int, stream: int = 0) -> Array:
     """The first `count` pairs of words as numbers of 64 bits, uint64."""
-    pairs = words(key, 2 * count).reshape(-1, 2).astype(np.uint64)
+    pairs = words(key, 2 * count, stream=stream).reshape(-1, 2).astype(np.uint64)
     joined: Array = pairs[:, 0] | pairs[:, 1] << _UP
     return joined
 
@@ -124,15 +124,15 @@ def unit(drawn: Array) -> Array:
     return single
 
 
-def _drawn(key: int, count: int, wide: bool) -> Array:  # noqa: FBT001
-    return words64(key, count) if wide else words(key, count)
+def _drawn(key: int, count: int, wide: bool, stream: int) -> Array:  # noqa: FBT001
+    return words64(key, count, stream) if wide else words(key, count, stream=stream)
 
 
-def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> Array:  # noqa: FBT001
+def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stream: int = 0) -> Array:  # noqa: FBT001
     """Normal values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
-    drawn = _drawn(key, count + count % 2, wide)
+    drawn = _drawn(key, count + count % 2, wide, stream)
     of = np.float64 if wide else np.float32
     radius = np.sqrt(of(-2) * unary("log", unit(drawn[::2])))
     z = np.stack([radius * part for part in turn(drawn[1::2])], axis=1).ravel()[:count]
@@ -140,11 +140,11 @@ def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> A
     return scaled
 
 
-def exponential(key: int, count: int, wide: bool, rate: float) -> Array:  # noqa: FBT001
+def exponential(key: int, count: int, wide: bool, rate: float, stream: int = 0) -> Array:  # noqa: FBT001
     """Exponential values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
-    drawn = _drawn(key, count, wide)
+    drawn = _drawn(key, count, wide, stream)
     of = np.float64 if wide else np.float32
     value = -unary("log", unit(drawn))
     bounded: Array = np.maximum(value, of(2.0**-54 if wide else 2.0**-26)) / of(rate)
