@@ -62,12 +62,12 @@ def _gamma(alpha: Tensor, key: int) -> Tensor:
 
 
 def poisson(self: Tensor, generator: Any = None) -> Tensor:
-    """`aten::poisson`: how many exponential waits fit into the rate; takes as many rounds as the largest count."""
+    """`aten::poisson`: how many exponential waits fit into the rate, one round for each."""
     if self.numel() and not bool((self >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if self.numel() and not bool((self <= _LARGEST_RATE).all()):
         raise SamebitsError(
-            f"portable mode draws Poisson values for rates up to {_LARGEST_RATE}, and a larger one was found: "
+            f"portable mode draws Poisson values for rates up to {_LARGEST_RATE}; a larger one was found: "
             "run without portable mode",
             slug="portable-op",
         )
