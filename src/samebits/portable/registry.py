@@ -16,9 +16,6 @@ import torch
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
-
-# Where the in-place op is not named after the op: pow.Scalar is the power of a number, which is no tensor.
-_IN_PLACE = {"pow.Scalar": "", "pow.Tensor_Scalar": "pow_.Scalar", "pow.Tensor_Tensor": "pow_.Tensor"}
 _OWN_ROUNDING = "samebits_own_rounding"
 
 
@@ -84,8 +81,7 @@ def _find(name: str) -> Any | None:
 
 def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
     base, _, overload = name.partition(".")
-    in_place_name = _IN_PLACE.get(name, f"{base}_.{overload}" if overload else f"{base}_")
-    in_place = _find(in_place_name) if in_place_name else None
+    in_place = _in_place(name)
     if in_place is not None:
         yield in_place, _make_in_place(handler)
     for out_overload in (f"{overload}_out" if overload else "out", "out"):
@@ -93,6 +89,25 @@ def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
         if op is not None and _matches(op, name):
             yield op, _make_out(handler, _out_names(op))
             return
+
+
+def _in_place(name: str) -> Any | None:
+    """The op in place with the same types of arguments: that of `pow.Tensor_Scalar` is `pow_.Scalar`."""
+    base, _, overload = name.partition(".")
+    op, packet = _find(name), getattr(torch.ops.aten, f"{base}_", None)
+    if op is None or packet is None:
+        return None
+    wanted = _types(op)
+    named = getattr(packet, overload or "default", None)
+    others = (getattr(packet, other) for other in packet.overloads())
+    fitting = [one for one in (named, *others) if one is not None and _types(one) == wanted]
+    if fitting:
+        return fitting[0]
+    return named if named is not None and _types(named)[:1] == wanted[:1] else None
+
+
+def _types(op: Any) -> list[str]:
+    return [str(argument.type) for argument in op._schema.arguments]
 
 
 def _matches(out_op: Any, name: str) -> bool:

@@ -59,6 +59,9 @@ OPS: dict[str, Callable[[], torch.Tensor]] = {
     "cauchy_": lambda: torch.empty(9).cauchy_(),
     "multinomial": lambda: torch.multinomial(P, 3),
     "multinomial replacement": lambda: torch.multinomial(P, 9, replacement=True),
+    "gamma": lambda: torch._standard_gamma(torch.linspace(0.2, 9, 20)),
+    "dirichlet": lambda: torch._sample_dirichlet(P + 0.5),
+    "poisson": lambda: torch.poisson(torch.linspace(0, 9, 20)),
     "rrelu": lambda: F.rrelu(torch.linspace(-1, 1, 9), training=True),
 }
 
@@ -192,6 +195,15 @@ def test_multinomial_shares() -> None:
     single = _run(lambda: torch.multinomial(weights.expand(60_000, 4), 1))
     torch.testing.assert_close(torch.bincount(single[:, 0]) / 10_000, weights, atol=0.05, rtol=0)
     assert sorted(_run(lambda: torch.multinomial(weights, 3)).tolist()) == [0, 1, 3]
+
+
+@pytest.mark.parametrize("alpha", [0.3, 1.0, 4.5])
+def test_gamma_and_poisson_moments(alpha: float) -> None:
+    rates = torch.full((50_000,), alpha, dtype=torch.float64)
+    for draw in (torch._standard_gamma, torch.poisson):
+        values = _run(lambda draw=draw: draw(rates))
+        assert abs(float(values.mean()) - alpha) < 5 * (alpha / 50_000) ** 0.5
+        assert abs(float(values.var()) - alpha) < 0.05 * max(alpha, 1)
 
 
 BAD: dict[str, Callable[[], Any]] = {

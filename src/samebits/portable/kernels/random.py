@@ -121,6 +121,26 @@ def exponential_into(out: Tensor, key: int, rate: float) -> None:
         _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
 
 
+def normal_stream(count: int, key: int, stream: int) -> Tensor:
+    """float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
+    out = torch.empty(count, dtype=torch.float64)
+    if not _fill(Kind.NORMAL_F64, out, key, b=1.0, stream=stream):
+        from samebits.portable.reference.random import normal
+
+        _copy(out, normal(key, count, True, 0.0, 1.0, stream))
+    return out
+
+
+def exponential_stream(count: int, key: int, stream: int) -> Tensor:
+    """float64 exponential values of rate 1, from another stream of words."""
+    out = torch.empty(count, dtype=torch.float64)
+    if not _fill(Kind.EXPONENTIAL_F64, out, key, a=1.0, stream=stream):
+        from samebits.portable.reference.random import exponential
+
+        _copy(out, exponential(key, count, True, 1.0, stream))
+    return out
+
+
 def cumulated(rows: Tensor) -> Tensor:
     """Sums of each row up to each element, one addition after the other, float64."""
     return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
@@ -150,6 +170,7 @@ def _fill(  # noqa: PLR0913
     bits: int = 0,
     low: int = 0,
     source: Tensor | None = None,
+    stream: int = 0,
     a: float = 0.0,
     b: float = 0.0,
 ) -> bool:
@@ -159,7 +180,7 @@ def _fill(  # noqa: PLR0913
         return False
     count = out.numel() if count is None else count
     address = 0 if source is None else source.data_ptr()
-    words = (kind, out.data_ptr(), count, _signed(key), 0, 0, 0, bits, low, address)
+    words = (kind, out.data_ptr(), count, _signed(key), 0, stream, 0, bits, low, address)
     if count:
         kernels.call("random", words, (a, b))
     return True

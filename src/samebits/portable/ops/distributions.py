@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from samebits.portable.kernels import random as kernels
@@ -48,7 +49,7 @@ def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any =
     tensors = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
     if isinstance(std, torch.Tensor) and std.numel() and not bool((std >= 0).all()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    shape = torch.broadcast_tensors(*tensors)[0].shape
+    shape = np.broadcast_shapes(*(tuple(tensor.shape) for tensor in tensors))
     out = torch.empty(shape, dtype=tensors[0].dtype)
     work = torch.empty(shape, dtype=compute_dtype(out))
     if not is_real(out):

@@ -43,9 +43,9 @@ def words(key: int, count: int, *, first: int = 0, stream: int = 0, lane: int = 
     return philox(key, counters).ravel()[:count]
 
 
-def words64(key: int, count: int) -> Array:
+def words64(key: int, count: int, stream: int = 0) -> Array:
     """The first `count` pairs of words as numbers of 64 bits, uint64."""
-    pairs = words(key, 2 * count).reshape(-1, 2).astype(np.uint64)
+    pairs = words(key, 2 * count, stream=stream).reshape(-1, 2).astype(np.uint64)
     joined: Array = pairs[:, 0] | pairs[:, 1] << _UP
     return joined
 
@@ -83,7 +83,8 @@ _SIN_F32 = "0x1.921fb6p+0 -0x1.4abbcep-1 0x1.466bc6p-4 -0x1.32d2ccp-8 0x1.507834
 _COS_F32 = "0x1p+0 -0x1.3bd3ccp+0 0x1.03c1fp-2 -0x1.55d3c8p-6 0x1.e1f506p-11 -0x1.a6d1f2p-16"
 _SIN_F64 = (
     "0x1.921fb54442d18p+0 -0x1.4abbce625be53p-1 0x1.466bc6775aae2p-4 -0x1.32d2cce62bd86p-8 "
-    "0x1.50783487ee782p-13 -0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 -0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
+    "0x1.50783487ee782p-13 -0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 "
+    "-0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
 )
 _COS_F64 = (
     "0x1p+0 -0x1.3bd3cc9be45dep+0 0x1.03c1f081b5ac4p-2 -0x1.55d3c7e3cbffap-6 0x1.e1f506891babbp-11 "
@@ -123,15 +124,15 @@ def unit(drawn: Array) -> Array:
     return single
 
 
-def _drawn(key: int, count: int, wide: bool) -> Array:  # noqa: FBT001
-    return words64(key, count) if wide else words(key, count)
+def _drawn(key: int, count: int, wide: bool, stream: int) -> Array:  # noqa: FBT001
+    return words64(key, count, stream) if wide else words(key, count, stream=stream)
 
 
-def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> Array:  # noqa: FBT001
+def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stream: int = 0) -> Array:  # noqa: FBT001
     """Normal values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
-    drawn = _drawn(key, count + count % 2, wide)
+    drawn = _drawn(key, count + count % 2, wide, stream)
     of = np.float64 if wide else np.float32
     radius = np.sqrt(of(-2) * unary("log", unit(drawn[::2])))
     z = np.stack([radius * part for part in turn(drawn[1::2])], axis=1).ravel()[:count]
@@ -139,11 +140,11 @@ def normal(key: int, count: int, wide: bool, mean: float, deviation: float) -> A
     return scaled
 
 
-def exponential(key: int, count: int, wide: bool, rate: float) -> Array:  # noqa: FBT001
+def exponential(key: int, count: int, wide: bool, rate: float, stream: int = 0) -> Array:  # noqa: FBT001
     """Exponential values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
-    drawn = _drawn(key, count, wide)
+    drawn = _drawn(key, count, wide, stream)
     of = np.float64 if wide else np.float32
     value = -unary("log", unit(drawn))
     bounded: Array = np.maximum(value, of(2.0**-54 if wide else 2.0**-26)) / of(rate)
