@@ -153,9 +153,9 @@ def linalg_lu_solve(
     leading = np.broadcast_shapes(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))
     a = _matrices(LU.expand(*leading, *LU.shape[-2:]), "linalg_lu_solve")
     b = _matrices(B.expand(*leading, *B.shape[-2:]), "linalg_lu_solve")
-    order = _order(pivots.expand(*leading, pivots.shape[-1]).reshape(a.shape[0], pivots.shape[-1]), a.shape[-1])[:, :, None].expand(
-        b.shape
-    )
+    order = _order(
+        pivots.expand(*leading, pivots.shape[-1]).reshape(a.shape[0], pivots.shape[-1]), a.shape[-1]
+    )[:, :, None].expand(b.shape)
     if not adjoint:
         lower = _solved(a, b.gather(1, order), upper=False, unit=True)
         return _solved(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
