@@ -1,13 +1,8 @@
 #undef T
 #undef CONV
 #undef V
+#undef VECTOR
 #undef LANES
-#undef LOAD
-#undef STORE
-#undef ALL
-#undef FMA
-#undef ADD
 #undef WIDTH
 #undef PIXELS
 #undef COLUMNS
-#undef SQUARE

@@ -1,16 +1,22 @@
 #include "conv.h"
-#include "conv_vector.h"
+#include "simd.h"
+
+/* Rows of a tile: with two vectors each and a vector of either factor they fill the registers. */
+#if defined(SBP_IS_AVX512)
+#define CONV_ROWS 14
+#elif defined(SBP_IS_AVX2)
+#define CONV_ROWS 6
+#elif defined(SBP_IS_NEON)
+#define CONV_ROWS 12
+#else
+#define CONV_ROWS 4
+#endif
 
 #define T float
 #define CONV(name) SBP(conv_##name##_f32)
-#define V conv_v_f32
-#define LANES CONV_L_f32
-#define LOAD conv_load_f32
-#define STORE conv_store_f32
-#define ALL conv_all_f32
-#define FMA conv_fma_f32
-#define ADD conv_add_f32
-#define SQUARE SBP(conv_square_f32)
+#define V(name) vf32_##name
+#define VECTOR vf32
+#define LANES vf32_LANES
 #include "conv_tile.h"
 #include "conv_turn.h"
 #include "conv_pixels.h"
@@ -20,14 +26,9 @@
 
 #define T double
 #define CONV(name) SBP(conv_##name##_f64)
-#define V conv_v_f64
-#define LANES CONV_L_f64
-#define LOAD conv_load_f64
-#define STORE conv_store_f64
-#define ALL conv_all_f64
-#define FMA conv_fma_f64
-#define ADD conv_add_f64
-#define SQUARE SBP(conv_square_f64)
+#define V(name) vf64_##name
+#define VECTOR vf64
+#define LANES vf64_LANES
 #include "conv_tile.h"
 #include "conv_turn.h"
 #include "conv_pixels.h"
@@ -36,7 +37,7 @@
 #include "conv_end.h"
 
 #define CONV_STEPS(type)                                                                                              \
-    {CONV_L_##type,                                                                                                   \
+    {v##type##_LANES,                                                                                                  \
      CONV_ROWS,                                                                                                       \
      SBP(conv_pad_##type),                                                                                            \
      SBP(conv_pack_##type),                                                                                           \

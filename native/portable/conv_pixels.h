@@ -120,7 +120,7 @@ static void CONV(gather)(const T *image, const int64_t *places, int64_t terms, c
     for (int64_t k = 0; k < terms; k++) {
         const int64_t at = places[k], row = k * WIDTH;
         for (int64_t r = 0; r < runs; r++)
-            STORE(target[r] + row, LOAD(from[r] + at));
+            V(store)(target[r] + row, V(load)(from[r] + at));
     }
 }
 

@@ -11,23 +11,23 @@ static inline int64_t SBP(conv_panel)(int64_t rows, int64_t panels, int64_t pane
 static inline __attribute__((always_inline)) void CONV(tile)(const int rows, int64_t terms, const T *a, const T *left,
                                                             const T *right, const int64_t *places, T *c,
                                                             int64_t c_row) {
-    V one[CONV_ROWS], two[CONV_ROWS];
+    VECTOR one[CONV_ROWS], two[CONV_ROWS];
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++)
-        one[i] = two[i] = ALL(0);
+        one[i] = two[i] = V(set)(0);
     for (int64_t k = 0; k < terms; k++, a += rows) {
-        const V x = LOAD(left + places[k]), y = LOAD(right + places[k]);
+        const VECTOR x = V(load)(left + places[k]), y = V(load)(right + places[k]);
 #pragma GCC unroll 14
         for (int i = 0; i < rows; i++) {
-            const V w = ALL(a[i]);
-            one[i] = FMA(w, x, one[i]);
-            two[i] = FMA(w, y, two[i]);
+            const VECTOR w = V(set)(a[i]);
+            one[i] = V(fma)(w, x, one[i]);
+            two[i] = V(fma)(w, y, two[i]);
         }
     }
 #pragma GCC unroll 14
     for (int i = 0; i < rows; i++) {
-        STORE(c + i * c_row, ADD(LOAD(c + i * c_row), one[i]));
-        STORE(c + i * c_row + LANES, ADD(LOAD(c + i * c_row + LANES), two[i]));
+        V(store)(c + i * c_row, V(add)(V(load)(c + i * c_row), one[i]));
+        V(store)(c + i * c_row + LANES, V(add)(V(load)(c + i * c_row + LANES), two[i]));
     }
 }
 

@@ -112,10 +112,10 @@ SBP_FUNCTION double sbm_angle_f64(double n, double d, double *v, double *more) {
     const double less = sbm_two_sum_f64(n, -d, &n_low), sum = sbm_two_sum_f64(d, n, &d_low);
     const double p = wide ? less : n, p_low = wide ? n_low : 0, q = wide ? sum : d, q_low = wide ? d_low : 0;
     const double found = p / q, rest = (fma(-found, q, p) + fma(-found, q_low, p_low)) / q;
-    const int plain = n != 0 && d < SBM_INFINITY_f64;
-    *v = plain ? found : 0;
-    const double z = *v * *v, of_z = *v * z * sbm_atan_terms_f64(z);
-    *more = plain ? of_z + rest : 0;
+    const double z = found * found, of_z = found * z * sbm_atan_terms_f64(z) + rest;
+    const double finite = d < SBM_INFINITY_f64 ? found : 0, of_finite = d < SBM_INFINITY_f64 ? of_z : 0;
+    *v = n == 0 ? 0 : finite;
+    *more = n == 0 ? 0 : of_finite;
     return wide ? 1 : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "norm.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -113,5 +114,77 @@ SBP_API int64_t samebits_portable_channel_norm(const int64_t *w, const double *s
     const int64_t width = w[12] == 1 ? w[11] : w[12];
     (void)scalars;
     sbp_share_out(w[10] * w[11] * w[12] / width, 1 + 16384 / width, share_channels, &j);
+    return 0;
+}
+
+typedef struct {
+    void (*kernel)(const sbp_group *g, int64_t from, int64_t to);
+    sbp_group group;
+} group_job;
+
+static void share_groups(void *context, int64_t from, int64_t to) {
+    const group_job *j = context;
+    j->kernel(&j->group, from, to);
+}
+
+/* words: is_f64, backward, x, gradient, weight, bias, out, mean, rstd, sums, crosses, samples, groups, each, inner;
+ * scalars: eps */
+SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *scalars) {
+    const sbp_norm_of *kernels = w[0] ? &norm_now()->f64 : &norm_now()->f32;
+    group_job j = {w[1] ? kernels->group_gradient : kernels->group,
+                   {(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5], (void *)w[6],
+                    (void *)w[7], (void *)w[8], (void *)w[9], (void *)w[10], w[12], w[13], w[14], scalars[0]}};
+    sbp_share_out(w[11] * w[12], 1 + 8192 / (w[13] * w[14]), share_groups, &j);
+    return 0;
+}
+
+/* What a batch norm does to each channel between its passes over all values; few enough for one thread. */
+#define BATCH_TERMS(name, T, SQRT)                                                                                    \
+    static void name(const int64_t *w, const double *s) {                                                             \
+        const T *mean = (const T *)w[2], *total = (const T *)w[3], *weight = (const T *)w[4];                         \
+        T *running_mean = (T *)w[5], *running_var = (T *)w[6], *rstd = (T *)w[7], *scale = (T *)w[8];                 \
+        const T count = (T)s[0], eps = (T)s[1], momentum = (T)s[2], rest = (T)s[3];                                   \
+        for (int64_t c = 0; c < w[1]; c++) {                                                                          \
+            rstd[c] = 1 / SQRT(total[c] / count + eps);                                                               \
+            scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
+            if (running_mean)                                                                                         \
+                running_mean[c] = mean[c] * momentum + running_mean[c] * rest;                                        \
+            if (running_var)                                                                                          \
+                running_var[c] = total[c] / (T)(s[0] - 1) * momentum + running_var[c] * rest;                         \
+        }                                                                                                             \
+    }
+
+BATCH_TERMS(batch_terms_f32, float, sqrtf)
+BATCH_TERMS(batch_terms_f64, double, sqrt)
+
+/* words: is_f64, channels, mean, total, weight, running_mean, running_var, rstd, scale;
+ * scalars: count, eps, momentum, 1 - momentum */
+SBP_API int64_t samebits_portable_batch_norm_terms(const int64_t *w, const double *scalars) {
+    (w[0] ? batch_terms_f64 : batch_terms_f32)(w, scalars);
+    return 0;
+}
+
+#define BATCH_GRADIENT_TERMS(name, T)                                                                                 \
+    static void name(const int64_t *w, const double *s) {                                                             \
+        const T *sums = (const T *)w[2], *crosses = (const T *)w[3], *rstd = (const T *)w[4];                         \
+        const T *weight = (const T *)w[5], count = (T)s[0];                                                           \
+        T *slope = (T *)w[6], *one = slope + w[1], *shift = one + w[1], *scale = shift + w[1];                        \
+        T *of_weight = scale + w[1];                                                                                  \
+        for (int64_t c = 0; c < w[1]; c++) {                                                                          \
+            slope[c] = crosses[c] / count * rstd[c] * rstd[c];                                                        \
+            one[c] = 1;                                                                                               \
+            shift[c] = sums[c] / count;                                                                               \
+            scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
+            of_weight[c] = crosses[c] * rstd[c];                                                                      \
+        }                                                                                                             \
+    }
+
+BATCH_GRADIENT_TERMS(batch_gradient_terms_f32, float)
+BATCH_GRADIENT_TERMS(batch_gradient_terms_f64, double)
+
+/* words: is_f64, channels, sums, crosses, rstd, weight, five rows of results: slope, 1, shift, scale, gradient of the
+ * weight; scalars: count */
+SBP_API int64_t samebits_portable_batch_norm_gradient_terms(const int64_t *w, const double *scalars) {
+    (w[0] ? batch_gradient_terms_f64 : batch_gradient_terms_f32)(w, scalars);
     return 0;
 }

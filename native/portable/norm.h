@@ -21,6 +21,14 @@ typedef struct {
     int64_t channels, inner;
 } sbp_channels;
 
+/* (samples, groups, each, inner) values next to each other. */
+typedef struct {
+    const void *x, *gradient, *weight, *bias;
+    void *out, *mean, *rstd, *sums, *crosses; /* the last two: for each channel of each sample */
+    int64_t groups, each, inner;
+    double eps;
+} sbp_group;
+
 typedef struct {
     void (*layer)(const sbp_layer *l, int64_t from, int64_t to);
     void (*layer_gradient)(const sbp_layer *l, int64_t from, int64_t to);
@@ -28,6 +36,8 @@ typedef struct {
                           void *of_bias);
     void (*scale)(const sbp_channels *c, int64_t from, int64_t to);    /* parts are rows of `inner` values, or, */
     void (*gradient)(const sbp_channels *c, int64_t from, int64_t to); /* if that is 1, of `channels` */
+    void (*group)(const sbp_group *g, int64_t from, int64_t to);
+    void (*group_gradient)(const sbp_group *g, int64_t from, int64_t to);
 } sbp_norm_of;
 
 typedef struct {

@@ -70,6 +70,51 @@
         memcpy(of_bias, bias[0], (size_t)count * sizeof(T));                                                          \
     }                                                                                                                 \
                                                                                                                       \
+    /* Rows are the groups of the samples: `each` channels of `inner` values. */                                      \
+    static void SBR(norm_group)(const sbp_group *g, int64_t from, int64_t to) {                                       \
+        const T *weight = g->weight, *bias = g->bias;                                                                 \
+        const int64_t inner = g->inner, n = g->each * inner;                                                          \
+        for (int64_t row = from; row < to; row++) {                                                                   \
+            const T *x = (const T *)g->x + row * n;                                                                   \
+            T *out = (T *)g->out + row * n;                                                                           \
+            const T mean = SBR(total)(SBP_SUM, x, x, 0, n) / (T)n;                                                    \
+            const T variance = SBR(total)(SBP_DEVIATIONS, x, x, mean, n) / (T)n;                                      \
+            const T rstd = 1 / SQRT(variance + (T)g->eps);                                                            \
+            ((T *)g->mean)[row] = mean;                                                                               \
+            ((T *)g->rstd)[row] = rstd;                                                                               \
+            for (int64_t c = 0; c < g->each; c++, x += inner, out += inner) {                                         \
+                const int64_t channel = row % g->groups * g->each + c;                                                \
+                const T scale = weight ? rstd * weight[channel] : rstd, shift = bias ? bias[channel] : 0;             \
+                for (int64_t i = 0; i < inner; i++)                                                                   \
+                    out[i] = FMA(x[i] - mean, scale, shift);                                                          \
+            }                                                                                                         \
+        }                                                                                                             \
+    }                                                                                                                 \
+                                                                                                                      \
+    static void SBR(norm_group_gradient)(const sbp_group *g, int64_t from, int64_t to) {                              \
+        const int64_t inner = g->inner, each = g->each, n = each * inner;                                             \
+        for (int64_t row = from; row < to; row++) {                                                                   \
+            const T *x = (const T *)g->x + row * n, *gradient = (const T *)g->gradient + row * n;                     \
+            const T *weight = g->weight ? (const T *)g->weight + row % g->groups * each : NULL;                       \
+            const T mean = ((const T *)g->mean)[row], rstd = ((const T *)g->rstd)[row];                               \
+            T *out = (T *)g->out + row * n, *sums = (T *)g->sums + row * each, *crosses = (T *)g->crosses + row * each;\
+            for (int64_t c = 0; c < each; c++) {                                                                      \
+                sums[c] = SBR(total)(SBP_SUM, gradient + c * inner, gradient, 0, inner);                              \
+                crosses[c] = SBR(total)(SBP_CROSS, x + c * inner, gradient + c * inner, mean, inner);                 \
+            }                                                                                                         \
+            const T sum = weight ? SBR(total)(SBP_PRODUCTS, sums, weight, 0, each)                                    \
+                                 : SBR(total)(SBP_SUM, sums, sums, 0, each);                                          \
+            const T cross = weight ? SBR(total)(SBP_PRODUCTS, crosses, weight, 0, each)                               \
+                                   : SBR(total)(SBP_SUM, crosses, crosses, 0, each);                                  \
+            const T shift = sum / (T)n, slope = cross / (T)n * rstd * rstd;                                           \
+            for (int64_t c = 0; c < each; c++, x += inner, gradient += inner, out += inner) {                         \
+                const T w = weight ? weight[c] : 1;                                                                   \
+                for (int64_t i = 0; i < inner; i++)                                                                   \
+                    out[i] = FMA(mean - x[i], slope, gradient[i] * w - shift) * rstd;                                 \
+            }                                                                                                         \
+        }                                                                                                             \
+    }                                                                                                                 \
+                                                                                                                      \
     static void SBR(norm_scale)(const sbp_channels *c, int64_t from, int64_t to) {                                    \
         const T *m = c->m, *k = c->k, *t = c->t;                                                                      \
         const int64_t width = c->inner == 1 ? c->channels : c->inner;                                                 \
@@ -111,8 +156,8 @@ SBN(float, SBN_F32, fmaf, sqrtf)
 SBN(double, SBN_F64, fma, sqrt)
 
 const sbp_norm_table SBP(norm) = {
-    {SBP(norm_layer_f32), SBP(norm_layer_gradient_f32), SBP(norm_weights_f32), SBP(norm_scale_f32), SBP(norm_gradient_f32)},
-    {SBP(norm_layer_f64), SBP(norm_layer_gradient_f64), SBP(norm_weights_f64), SBP(norm_scale_f64), SBP(norm_gradient_f64)},
+    {SBP(norm_layer_f32), SBP(norm_layer_gradient_f32), SBP(norm_weights_f32), SBP(norm_scale_f32), SBP(norm_gradient_f32), SBP(norm_group_f32), SBP(norm_group_gradient_f32)},
+    {SBP(norm_layer_f64), SBP(norm_layer_gradient_f64), SBP(norm_weights_f64), SBP(norm_scale_f64), SBP(norm_gradient_f64), SBP(norm_group_f64), SBP(norm_group_gradient_f64)},
 };
 
 #endif

@@ -112,7 +112,8 @@ static const char *chunk_at(const job *j, const char *base, int of_b, int64_t ch
     const axis *inner = &j->over[j->reduced - 1];
     int64_t run = chunk * SBP_CHUNK / inner->size, at = chunk * SBP_CHUNK % inner->size;
     for (int64_t done = 0; done < n; run++, at = 0) {
-        const axis start = locate(j->over, j->reduced - 1, run);
+        const axis two = {0, run * j->over[0].a, run * j->over[0].b, 0}; /* the usual case, without a division */
+        const axis start = j->reduced == 2 ? two : locate(j->over, j->reduced - 1, run);
         const char *from = base + j->size * ((of_b ? start.b : start.a) + at * stride_of(inner, of_b));
         const int64_t take = inner->size - at < n - done ? inner->size - at : n - done;
         if (take == n && stride_of(inner, of_b) == 1)

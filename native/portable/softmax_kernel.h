@@ -5,21 +5,28 @@
 #include "reduce_kernel.h"
 #include "softmax.h"
 
+#define SBR_VECTORS(T) ((int)(SBP_LANES * sizeof(T) / SBP_VECTOR))
+
 #define SBS(T, SBR, SBM)                                                                                              \
     /* The greatest value, +0 for either zero; NaNs do not count. */                                                  \
     static T SBR(softmax_most)(const T *x, int64_t n) {                                                               \
-        T lane[SBP_LANES];                                                                                            \
+        SBR(vec) lane[SBR_VECTORS(T)];                                                                                \
+        T one[SBP_LANES];                                                                                             \
         int64_t i = 0;                                                                                                \
-        for (int l = 0; l < SBP_LANES; l++)                                                                           \
-            lane[l] = -(T)INFINITY;                                                                                   \
+        for (int p = 0; p < SBR_VECTORS(T); p++)                                                                      \
+            lane[p] = (SBR(vec)){0} - (T)INFINITY;                                                                    \
         for (; i + SBP_LANES <= n; i += SBP_LANES)                                                                    \
-            for (int l = 0; l < SBP_LANES; l++)                                                                       \
-                lane[l] = x[i + l] > lane[l] ? x[i + l] : lane[l];                                                    \
+            for (int p = 0; p < SBR_VECTORS(T); p++) {                                                                \
+                const SBR(vec) next = SBR(vec_load)(x + i + p * (SBP_LANES / SBR_VECTORS(T)));                        \
+                const __typeof__(next > next) is_more = next > lane[p];                                               \
+                lane[p] = (SBR(vec))(((__typeof__(is_more))next & is_more) | ((__typeof__(is_more))lane[p] & ~is_more));\
+            }                                                                                                         \
+        memcpy(one, lane, sizeof one);                                                                                \
         for (; i < n; i++)                                                                                            \
-            lane[0] = x[i] > lane[0] ? x[i] : lane[0];                                                                \
+            one[0] = x[i] > one[0] ? x[i] : one[0];                                                                   \
         for (int l = 1; l < SBP_LANES; l++)                                                                           \
-            lane[0] = lane[l] > lane[0] ? lane[l] : lane[0];                                                          \
-        return lane[0] + 0;                                                                                           \
+            one[0] = one[l] > one[0] ? one[l] : one[0];                                                               \
+        return one[0] + 0;                                                                                            \
     }                                                                                                                 \
                                                                                                                       \
     static void SBR(softmax)(const void *xs, const void *unused, void *outs, int64_t n, int64_t from, int64_t to) {   \

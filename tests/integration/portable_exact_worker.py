@@ -32,7 +32,7 @@ SAMPLES = 4
 class Watch(TorchDispatchMode):
     """Keeps a running digest of what each op of torch gave.
 
-    Entered before portable mode it sees what that passes to torch, and what its handlers call.
+    Entered after portable mode it sees what the script calls, and what that gave.
     """
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ def contents(value: Any) -> bytes:
 
 
 def refill(value: Any, numbers: np.random.Generator) -> Any:
-    """Samples are drawn by torch, whose `randn` differs by instruction set: numpy's numbers in their place."""
+    """Samples are drawn by torch, whose `randn` is not the same everywhere: numpy's in their place."""
     if isinstance(value, torch.Tensor):
         if value.dtype not in FLOATS or value.layout != torch.strided or not value.numel():
             return value
@@ -92,7 +92,7 @@ def run_samples(watch: Watch, mode: PortableMode) -> None:
             for sample in itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
                 given = [refill(sample.input, numbers), *refill(list(sample.args), numbers)]
                 try:
-                    with watch, mode:
+                    with mode, watch:
                         info(*given, **sample.kwargs)
                 except SamebitsError:
                     break
@@ -208,6 +208,7 @@ def run_others() -> None:
     flag = torch.tensor([True, True])
     aten._is_all_true(flag)
     aten._is_any_true(flag)
+    aten._linalg_check_errors(torch.tensor(0, dtype=torch.int32), "inv", is_matrix=True)
     aten._assert_async(flag[0])
     aten._assert_async.msg(flag[0], "text")
     aten._assert_scalar(True, "text")
@@ -243,17 +244,6 @@ def run_others() -> None:
     aten.select_copy(a, 0, 3)
     aten.slice_copy(a, 0, 3, 9, 2)
     aten.split_copy(a, 5)
-    cube = a.view(1, 1, 2, 3, 4)
-    aten.upsample_nearest3d(cube, [3, 5, 7])
-    aten._upsample_nearest_exact3d(cube, [3, 5, 7])
-    whole = torch.arange(24).view(4, 6) % 5
-    whole << 2, whole >> 1
-    aten.unique_dim(whole, 0)
-    aten.unique_dim_consecutive(whole, 0)
-    aten.unique_consecutive(a)
-    whole.clone().index_put_((torch.tensor([1, 2]),), torch.tensor(7), accumulate=True)
-    aten._unsafe_index_put(whole, [torch.tensor([1, 2])], whole[:2])
-    aten._index_put_impl_(whole.clone(), [torch.tensor([1, 2])], whole[:2])
     aten.sym_constrain_range(3, min=0, max=9)
     aten.sym_constrain_range_for_size(3, min=0, max=9)
     for name, (dims, shape) in itertools.product(
@@ -267,6 +257,22 @@ def run_others() -> None:
     aten.triu_indices(3, 4)
 
 
+def run_whole_numbers() -> None:
+    """Ops on integers that no sample of torch calls, and volumes."""
+    aten = torch.ops.aten
+    cube = values(24, torch.float32).view(1, 1, 2, 3, 4)
+    aten.upsample_nearest3d(cube, [3, 5, 7])
+    aten._upsample_nearest_exact3d(cube, [3, 5, 7])
+    whole = torch.arange(24).view(4, 6) % 5
+    whole << 2, whole >> 1
+    aten.unique_dim(whole, 0)
+    aten.unique_dim_consecutive(whole, 0)
+    aten.unique_consecutive(whole)
+    whole.clone().index_put_((torch.tensor([1, 2]),), torch.tensor(7), accumulate=True)
+    aten._unsafe_index_put(whole, [torch.tensor([1, 2])], whole[:2])
+    aten._index_put_impl_(whole.clone(), [torch.tensor([1, 2])], whole[:2])
+
+
 def main() -> None:
     """Everything with one thread and with two."""
     warnings.simplefilter("ignore")
@@ -274,9 +280,10 @@ def main() -> None:
     for threads in (2, 1):
         torch.set_num_threads(threads)
         watch, mode = Watch(), PortableMode()
-        with watch, mode:
+        with mode, watch:
             run_elementwise()
             run_others()
+            run_whole_numbers()
             large = values(40000, torch.float32)
             run_large(large, torch.from_numpy(np.random.default_rng(2).permutation(40000)))
         if threads == 1:  # they are too small to be shared out

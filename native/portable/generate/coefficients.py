@@ -1,10 +1,11 @@
-"""Makes the polynomials of the portable mathematics: each interpolates its function at Chebyshev nodes.
+# ruff: noqa: INP001
+"""Makes the polynomials of the portable mathematics: interpolations at Chebyshev nodes.
 
     python3 native/portable/generate/coefficients.py
 
 writes math_coefficients.h, src/samebits/portable/reference/coefficients.py, and the table in
-docs/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the numerics: another
-result is another version of them.
+docs/portable-numerics.md between its two marks. It needs mpmath. Coefficients are part of the numerics:
+another result is another version of them.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def removed(function: Function, powers: int) -> Function:
 
 
 def of_square(function: Function, first: Any) -> Function:
-    """g with function(x) = first x + x^3 g(x^2), for an odd function."""
+    """G with function(x) = first x + x^3 g(x^2), for an odd function."""
     series = mp.taylor(function, 0, 61)
 
     def rest(z: Any) -> Any:
@@ -111,7 +112,7 @@ def lgamma_from(start: int) -> Function:
 
 
 def stirling(z: Any) -> Any:
-    """x (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) at x = 1 / sqrt(z)."""
+    """X (lgamma(x) - (x - 1/2) log(x) + x - log(2 pi) / 2) at x = 1 / sqrt(z)."""
     if z < mp.mpf("1e-6"):
         return mp.fsum(mp.bernoulli(2 * k) / (2 * k * (2 * k - 1)) * z ** (k - 1) for k in range(1, 12))
     x = 1 / mp.sqrt(z)
@@ -137,7 +138,7 @@ def two_by_pi_digits() -> list[str]:
 LN2 = mp.log(2)
 ROOT_LOW, ROOT_HIGH = mp.sqrt(0.5) - 1, mp.sqrt(2) - 1
 EIGHTH = mp.mpf(1) / 4
-# name: (function, low, high, degree for float32 arithmetic, degree for float64 arithmetic; None: there is none)
+# name: (function, low, high, degree in float32 arithmetic, degree in float64 arithmetic or None)
 POLYNOMIALS: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "exp": (removed(mp.exp, 3), -LN2 / 2, LN2 / 2, 4, 10),
     "log": (removed(mp.log1p, 3), ROOT_LOW, ROOT_HIGH, 8, 20),
@@ -148,7 +149,13 @@ POLYNOMIALS: dict[str, tuple[Function, Any, Any, int | None, int | None]] = {
     "erfcx_slope": (lambda t: mp.diff(scaled_erfc, t), mp.mpf("-0.65"), mp.mpf(25) / 31, None, 5),
     "erfcx": (scaled_erfc_rest, mp.mpf("-0.65"), mp.mpf(25) / 31, None, 21),
     "sin": (of_square(mp.sin, 1), 0, mp.pi**2 / 16, None, 6),
-    "cos": (lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z else mp.mpf(1) / 24, 0, mp.pi**2 / 16, None, 5),
+    "cos": (
+        lambda z: (mp.cos(mp.sqrt(z)) - 1 + z / 2) / z**2 if z else mp.mpf(1) / 24,
+        0,
+        mp.pi**2 / 16,
+        None,
+        5,
+    ),
     "sinh": (of_square(mp.sinh, 1), 0, 1, None, 8),
     "atan": (of_square(mp.atan, 1), 0, mp.mpf("0.1725"), None, 11),
     "asin": (of_square(mp.asin, 1), 0, EIGHTH, None, 13),
@@ -197,7 +204,12 @@ def constants() -> dict[str, tuple[Any, str]]:
     half_pi = parts(mp.pi / 2, 34, 34, 34)
     for i, part in enumerate(half_pi):
         put("f64", f"HALF_PI_{i + 1}", part)
-    for name, value in (("HALF_PI", mp.pi / 2), ("ROOT_HALF", mp.sqrt(0.5)), ("ERFCX", scaled_erfc(0)), ("THIRD", mp.mpf(1) / 3)):
+    for name, value in (
+        ("HALF_PI", mp.pi / 2),
+        ("ROOT_HALF", mp.sqrt(0.5)),
+        ("ERFCX", scaled_erfc(0)),
+        ("THIRD", mp.mpf(1) / 3),
+    ):
         high, low = parts(value, 53)
         put("f64", f"{name}_FULL", high, f"{name}_REST", low)
     put("f64", "TWO_BY_PI", 2 / mp.pi, "TWO_BY_ROOT_PI", 2 / mp.sqrt(mp.pi))
@@ -232,7 +244,11 @@ def everything() -> tuple[dict[str, str], dict[str, list[str]]]:
 def c_header(names: dict[str, str], polynomials: dict[str, list[str]]) -> str:
     """math_coefficients.h."""
     lines = ["/* Made by generate/coefficients.py: do not edit. See docs/portable-numerics.md. */"]
-    lines += ["#ifndef SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H", "#define SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H", ""]
+    lines += [
+        "#ifndef SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H",
+        "#define SAMEBITS_PORTABLE_MATH_COEFFICIENTS_H",
+        "",
+    ]
     lines += ['#include "math_base.h"', ""]
     suffix = {"f32": "f", "f64": ""}
     lines += [f"#define SBM_{name} {value}{suffix[name[-3:]]}" for name, value in names.items()]
@@ -254,7 +270,8 @@ def python_module(names: dict[str, str], polynomials: dict[str, list[str]]) -> s
     lines += [f'    "{name}": float.fromhex("{value}"),' for name, value in names.items()]
     lines += ["}", "", "POLYNOMIALS = {"]
     for name, terms in polynomials.items():
-        lines += [f'    "{name}": tuple(map(float.fromhex, """', *[f"        {term}" for term in terms], '    """.split())),']
+        lines += [f'    "{name}": tuple(float.fromhex(text) for text in (']
+        lines += [*[f'        "{term}",' for term in terms], "    )),"]
     return "\n".join([*lines, "}", "# fmt: on", ""])
 
 
@@ -263,7 +280,9 @@ def markdown(names: dict[str, str], polynomials: dict[str, list[str]]) -> str:
     lines = ["", "| constant | value |", "|---|---|"]
     lines += [f"| `{name}` | `{value}` |" for name, value in names.items()]
     lines += ["", "| polynomial | coefficients, of x^0 first |", "|---|---|"]
-    lines += [f"| `{name}` | {' '.join(f'`{term}`' for term in terms)} |" for name, terms in polynomials.items()]
+    lines += [
+        f"| `{name}` | {' '.join(f'`{term}`' for term in terms)} |" for name, terms in polynomials.items()
+    ]
     return "\n".join([*lines, ""])
 
 

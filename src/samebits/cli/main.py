@@ -14,6 +14,7 @@ from samebits.cli.command import summary
 from samebits.cli.compare import CompareCommand
 from samebits.cli.cost import CostCommand
 from samebits.cli.doctor import DoctorCommand
+from samebits.cli.portable_ops import PortableOpsCommand
 from samebits.cli.resume_check import ResumeCheckCommand
 from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
@@ -38,6 +39,7 @@ _COMMANDS: tuple[Command, ...] = (
     DoctorCommand(),
     SpreadCommand(),
     ResumeCheckCommand(),
+    PortableOpsCommand(),
 )
 _EPILOG = """\
 examples:

@@ -9,7 +9,7 @@ import torch
 
 from samebits.portable.exact.names import CHOICES
 from samebits.portable.exact.standing import base_name, standing_of
-from samebits.torch_private import dispatch_mode_class
+from samebits.torch_private import dispatch_mode_class, is_virtual
 
 AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
 
@@ -29,6 +29,7 @@ _EXACT_WITH_CARE = CHOICES | {
     "cummin",
     "frexp",
     "index_copy",
+    "random",
     "index_put",
     "max",
     "min",
@@ -74,7 +75,12 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if func.namespace in {"profiler", "prim"} or _computes_nothing(func, args):
         return True
     if base_name(func) in _EXACT_WITH_CARE or func._overloadname == "dtype":
-        return not _accumulates(func, args, kwargs)
+        return not _accumulates(func, args, kwargs) and not _draws_floats(func, args)
+    tensors = [value for value in args if isinstance(value, torch.Tensor)]
+    if tensors and all(tensor.numel() == 0 for tensor in tensors):  # asked what torch would say of the rest
+        return True
+    if any(is_virtual(tensor) for tensor in tensors):
+        return True
     standing = standing_of(func)
     if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
         return True
@@ -93,6 +99,11 @@ def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
     if "index_put" not in func._schema.name or not _has_floats(args):
         return False
     return bool(args[3] if len(args) > 3 else kwargs.get("accumulate", False))
+
+
+def _draws_floats(func: Any, args: tuple[Any, ...]) -> bool:
+    """Integers come from the generator one by one."""
+    return func._schema.name == "aten::random_" and _has_floats(args[:1])
 
 
 def _has_floats(values: Any) -> bool:

@@ -26,12 +26,12 @@ class CoveredOp:
         name: `mm`, or `sum.dim_IntList` for an overload that is not the default.
         kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
             nothing; `integer`: torch's own for integers and bools only.
-        family: the module that has the kernel; empty for torch's own.
+        section: what it belongs to (docs/portable-numerics.md); empty for torch's own.
     """
 
     name: str
     kind: str
-    family: str = ""
+    section: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def covered_ops() -> tuple[CoveredOp, ...]:
     for names, kind in ((INTEGERS, INTEGER), (VIEWS | COPIES | FACTORIES | QUERIES, MOVE)):
         found |= {name: CoveredOp(name, kind) for name in names}
     found |= {name: CoveredOp(name, EXACT) for name in COMPARISONS | SINGLE}
-    found |= {name: CoveredOp(name, KERNEL, family) for name, family in _kernels()}
+    found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
     return tuple(found[name] for name in sorted(found))
 
 
@@ -101,6 +101,8 @@ def is_covered(model: Any, batch: Any) -> Coverage:
 
 class CollectingMode(PortableMode):
     """Portable mode that lets torch compute what it would refuse, and notes it."""
+
+    audited = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,12 +134,16 @@ class CollectingMode(PortableMode):
 
 
 def _kernels() -> Iterable[tuple[str, str]]:
-    homes = {name: family.__name__.rpartition(".")[2] for family in families() for name in family.table()}
+    homes = {name: _section(family) for family in families() for name in family.table()}
     for op in handlers(families()):
         name, overload = op._schema.name.partition("::")[2], op._overloadname
         full = name if overload == "default" else f"{name}.{overload}"
         if full in homes:
             yield full, homes[full]
+
+
+def _section(family: Any) -> str:
+    return str(family.__name__.rpartition(".")[2].replace("_", " ").capitalize())
 
 
 def _run(model: Any, batch: Any) -> bool:

@@ -32,8 +32,10 @@ from samebits.portable.ops import (
     ordering,
     padding,
     pooling,
+    qr,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -70,8 +72,10 @@ _FAMILIES = (
     ordering,
     padding,
     pooling,
+    qr,
     random,
     ranges,
+    remainders,
     roots,
     scans,
     softmax,
@@ -88,6 +92,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
     supports_higher_order_operators = True  # to be refused by name
+    audited = True
 
     def __init__(self) -> None:
         super().__init__()
@@ -102,7 +107,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
 
     def __enter__(self) -> PortableMode:  # noqa: PYI034 - typing.Self is new in Python 3.11
         """Enter; with the audit outside where the environment asks for it."""
-        audit = AuditMode() if not self._audits and audit_asked() else None
+        audit = AuditMode() if self.audited and not self._audits and audit_asked() else None
         if audit is not None:
             audit.__enter__()
         self._audits.append(audit)
@@ -120,8 +125,10 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and _have_own_dispatch(types):  # such a class says which ops it consists of
-            return NotImplemented
+        if types and _have_own_dispatch(types):
+            if any(kind.__name__ == "FakeTensor" for kind in types):  # no contents
+                return func(*args, **(kwargs or {}))
+            return NotImplemented  # such a class says which ops it consists of
         try:
             plan = self._plans[id(func)][0]
         except KeyError:

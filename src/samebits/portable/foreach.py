@@ -24,11 +24,15 @@ _OVERLOADS = {
 }
 _CLAMPS = {"maximum": "clamp_min", "minimum": "clamp_max"}
 _HAVE_VALUE = ("addcmul", "addcdiv")
-_NAMES = """
-    abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone copy cos cosh div erf erfc exp expm1 floor
-    frac lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg norm pow reciprocal round rsqrt sigmoid
-    sign sin sinh sqrt sub tan tanh trunc zero
-""".split()
+_NAMES = frozenset(
+    word
+    for line in (
+        "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone copy cos cosh div erf erfc",
+        "exp expm1 floor frac lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg norm pow",
+        "reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc zero",
+    )
+    for word in line.split()
+)
 _LISTS = ("List[Tensor]", "List[number]")
 
 
@@ -52,7 +56,8 @@ def single_op(op: Any) -> Any | None:
     if overload.startswith("Scalar"):
         base = _CLAMPS.get(base, base)
     packets = [getattr(torch.ops.aten, name, None) for name in dict.fromkeys((base + in_place, base))]
-    candidates = (getattr(packet, candidate, None) for packet in packets for candidate in _OVERLOADS[overload])
+    overloads = _OVERLOADS[overload]
+    candidates = (getattr(packet, candidate, None) for packet in packets for candidate in overloads)
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
@@ -99,5 +104,6 @@ def _call(function: Handler, name: str, given: list[Any], kwargs: dict[str, Any]
         return function(*given[:3], value=given[3])
     if name.startswith("norm"):
         order = given[1] if len(given) > 1 else kwargs.get("ord", 2)
-        return function(given[0], order, None, False, dtype=given[2] if len(given) > 2 else kwargs.get("dtype"))
+        dtype = given[2] if len(given) > 2 else kwargs.get("dtype")
+        return function(given[0], order, None, False, dtype=dtype)
     return function(*given, **kwargs)

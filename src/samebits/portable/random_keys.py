@@ -1,4 +1,4 @@
-"""Where the key of a random op comes from: torch's own generators, so that all that steers them still does."""
+"""Where the key of a random op comes from: torch's own generators, steered as ever."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def next_key(generator: torch.Generator | None) -> int:
     """
     if generator is not None and generator.device.type != "cpu":
         raise SamebitsError(
-            f"a generator of {generator.device} was found where portable mode takes keys from one of the CPU: "
+            f"a generator of {generator.device} was found where portable mode takes keys from the CPU's: "
             "use torch.Generator()",
             slug="portable-op",
         )

@@ -10,10 +10,10 @@ from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 
 from samebits.portable.dispatch import PortableMode
 
-ACTIVATIONS = (
-    "celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu relu relu6 selu "
-    "silu softplus softshrink softsign threshold"
-).split()
+ACTIVATIONS = """
+    celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu relu relu6
+    selu silu softmin softplus softshrink softsign tanhshrink threshold
+""".split()  # noqa: SIM905
 SCALED = ("add", "addcdiv", "addcmul", "lerp", "rsub", "sub")
 
 
@@ -39,7 +39,10 @@ def test_hardsigmoid_has_a_sixth_as_slope() -> None:
     assert x.grad.tolist() == [0, 1 / 6, 1 / 6, 0]
 
 
-@pytest.mark.parametrize("name", ["elu_", "selu_", "celu_", "leaky_relu_", "hardtanh_", "relu_", "threshold_"])
+IN_PLACE = ("elu_", "selu_", "celu_", "leaky_relu_", "hardtanh_", "relu_", "threshold_")
+
+
+@pytest.mark.parametrize("name", IN_PLACE)
 def test_activations_in_place(name: str) -> None:
     extra = (0.3, 0.1) if name == "threshold_" else ()
     x = torch.linspace(-2, 2, 9)

@@ -1,4 +1,4 @@
-"""Elementary functions in portable mode against plain torch, values and gradients, over torch's own samples."""
+"""Elementary functions in portable mode against plain torch, over torch's own samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,41 @@ from opinfo import check_op
 from samebits.portable.dispatch import PortableMode
 
 DTYPES = (torch.float32, torch.float64)
-UNARY = """
-    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc rsqrt sinh cosh asin acos atan asinh acosh atanh
-    sin cos tan sinc erfinv special.ndtr special.log_ndtr special.entr logit angle deg2rad rad2deg
-""".split()
-BINARY = "atan2 hypot logaddexp logaddexp2 xlogy special.xlog1py pow float_power".split()
+UNARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "rsqrt",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sin",
+    "cos",
+    "tan",
+    "sinc",
+    "erfinv",
+    "special.ndtr",
+    "special.log_ndtr",
+    "special.entr",
+    "logit",
+    "angle",
+    "deg2rad",
+    "rad2deg",
+]
+BINARY = ["atan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "special.xlog1py", "pow", "float_power"]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -28,7 +58,9 @@ def test_values_of_gamma_functions(name: str, dtype: torch.dtype) -> None:
     x = torch.linspace(-9.37, 40.11, 999, dtype=dtype)
     with PortableMode():
         ours = getattr(torch, name)(x)
-    torch.testing.assert_close(ours, getattr(torch, name)(x), rtol=1e-5 if dtype == torch.float32 else 1e-11, atol=1e-5)
+    torch.testing.assert_close(
+        ours, getattr(torch, name)(x), rtol=1e-5 if dtype == torch.float32 else 1e-11, atol=1e-5
+    )
 
 
 @pytest.mark.parametrize("name", ["exp", "sin", "log", "rsqrt", "atan", "logit"])

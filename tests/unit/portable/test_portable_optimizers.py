@@ -87,8 +87,10 @@ def _equal(ones: list[torch.Tensor], others: list[torch.Tensor]) -> bool:
     return all(torch.equal(one, other) for one, other in zip(ones, others, strict=True))
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize(("cls", "options"), CASES)
+@pytest.mark.parametrize(
+    ("cls", "options", "dtype"),
+    [(*case, torch.float32) for case in CASES] + [(*case, torch.float64) for case in CASES[::5]],
+)
 def test_loop_foreach_and_fused_are_one(cls: Any, options: dict[str, Any], dtype: torch.dtype) -> None:
     loop = _steps(cls, dtype, True, foreach=False, **options)
     _close(loop, _steps(cls, dtype, False, foreach=False, **options))
@@ -111,8 +113,11 @@ def test_loop_and_foreach_are_close_to_torch(cls: Any, options: dict[str, Any], 
 @pytest.mark.parametrize("cls", [optim.Adam, optim.AdamW, optim.SGD])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_low_precision(cls: Any, dtype: torch.dtype) -> None:
+    # torch's own fused step is no measure: in 2.13 it is further from float32 than its loop, and much
+    # further for gradients of another layout than the parameter's.
+    plain = _steps(cls, dtype, False, foreach=False)
     for options in ({"fused": True}, {"foreach": False}):
-        _close(_steps(cls, dtype, True, **options), _steps(cls, dtype, False, **options))
+        _close(_steps(cls, dtype, True, **options), plain)
 
 
 @pytest.mark.parametrize("cls", [optim.Adam, optim.SGD])
@@ -141,7 +146,8 @@ def _train(cls: Any, portable: bool, **options: Any) -> list[torch.Tensor]:  # n
 
     def closure() -> torch.Tensor:
         optimizer.zero_grad()
-        loss = ((x @ weight - y) ** 2).mean()
+        apart = x @ weight - y
+        loss = (apart * apart).mean()
         loss.backward()
         return loss
 

@@ -141,7 +141,14 @@ def test_a_shorter_tensor_is_the_beginning_of_a_longer_one(native: Any) -> None:
 
 
 def test_bounds_are_kept() -> None:
-    assert sorted({float(v) for v in reference._between(np.array([0.0, 1 - 2.0**-24], np.float32), np.float32(1), np.float32(1 + 2.0**-23))}) == [1.0]
+    assert sorted(
+        {
+            float(v)
+            for v in reference._between(
+                np.array([0.0, 1 - 2.0**-24], np.float32), np.float32(1), np.float32(1 + 2.0**-23)
+            )
+        }
+    ) == [1.0]
     assert reference.unit(np.array([0, 2**32 - 1], np.uint32)).tolist() == [2.0**-32, 1.0]
 
 

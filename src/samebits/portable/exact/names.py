@@ -25,12 +25,12 @@ COPIES = _names(
     as_strided_scatter block_diag cat channel_shuffle clone constant_pad_nd copy detach_copy diag_embed
     diagonal_backward diagonal_copy diagonal_scatter embedding expand_copy fill flip gather im2col index
     index_fill index_select lift lift_fresh lift_fresh_copy masked_fill masked_scatter
-    masked_scatter_backward masked_select max_unpool2d max_unpool3d narrow_copy permute_copy pixel_shuffle
-    pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave
-    replication_pad1d replication_pad2d replication_pad3d resize resize_as roll rot90 scatter
-    select_backward select_copy select_scatter set slice_backward slice_copy slice_scatter split_copy
-    split_with_sizes_copy squeeze_copy stack t_copy take transpose_copy tril triu unbind_copy unfold_copy
-    unique_consecutive unsqueeze_copy view_copy where zero
+    masked_scatter_backward masked_select narrow_copy permute_copy pixel_shuffle pixel_unshuffle
+    reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d
+    replication_pad2d replication_pad3d resize resize_as roll rot90 scatter select_backward select_copy
+    select_scatter set slice_backward slice_copy slice_scatter split_copy split_with_sizes_copy
+    squeeze_copy stack t_copy take transpose_copy tril triu unbind_copy unfold_copy unique_consecutive
+    unsqueeze_copy view_copy where zero
     """
 )
 """Ops that copy elements and compute nothing."""
@@ -47,16 +47,16 @@ FACTORIES = _names(
 QUERIES = _names(
     """
     _assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async
-    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _local_scalar_dense all
-    any count_nonzero equal is_same_size is_set_to nonzero nonzero_static sym_constrain_range
-    sym_constrain_range_for_size
+    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _linalg_check_errors
+    _local_scalar_dense all any count_nonzero equal is_same_size is_set_to nonzero nonzero_static
+    sym_constrain_range sym_constrain_range_for_size
     """
 )
 """Ops that answer with integers, bools or a copy."""
 
 COMPARISONS = _names(
     """
-    bucketize eq ge gt isin isinf isnan isneginf isposinf le logical_and logical_not logical_or
+    allclose bucketize eq ge gt isin isinf isnan isneginf isposinf le logical_and logical_not logical_or
     logical_xor lt ne searchsorted
     """
 )
@@ -65,10 +65,10 @@ COMPARISONS = _names(
 SINGLE = _names(
     """
     _prelu_kernel _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs
-    adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide fmod frac hardtanh_backward
+    adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide frac hardtanh_backward
     heaviside leaky_relu leaky_relu_backward max_pool2d_with_indices max_pool3d_with_indices mul
-    nan_to_num neg nextafter reciprocal remainder round rsub sgn sign sub threshold
-    threshold_backward trunc upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    nan_to_num neg nextafter reciprocal round rsub sgn sign sub threshold threshold_backward trunc
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d
     """
 )
 """Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""
@@ -78,9 +78,9 @@ INTEGERS = _names(
     __lshift__ __rshift__ _index_put_impl _unique2 _unsafe_index_put _unsafe_masked_index_put_accumulate
     add addbmm addcmul addmm addmv amax amin aminmax arange baddbmm bincount bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm clamp clamp_max
-    clamp_min cumprod cumsum dot fmax fmin gcd hardtanh index_add index_copy index_put index_reduce lcm
-    maximum minimum mm mv pow prod put relu rsub scatter_add scatter_reduce signbit sub sum trace
-    unique_consecutive unique_dim unique_dim_consecutive
+    clamp_min cumprod cumsum dot fmax fmin fmod gcd hardtanh index_add index_copy index_put index_reduce
+    lcm maximum minimum mm mv pow prod put relu remainder rsub scatter_add scatter_reduce signbit sub sum
+    trace unique_consecutive unique_dim unique_dim_consecutive
     """
 )
 """Ops that are exact when all that goes in and out is an integer or a bool, whatever the order."""

@@ -1,4 +1,4 @@
-"""Activations, elementwise losses and scaled arithmetic: one function of up to three inputs for each value."""
+"""Activations, elementwise losses and scaled sums: a function of up to three inputs for each value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAMES = tuple(
     mse mse_backward smooth_l1 smooth_l1_backward huber huber_backward
     binary_cross_entropy binary_cross_entropy_backward with_logits with_logits_pos
     soft_margin soft_margin_backward
-    """.split()
+    """.split()  # noqa: SIM905 - a line for each family
 )
 """In the order of native/portable/activation.h."""
 _NUMBERS = {name: number for number, name in enumerate(NAMES)}

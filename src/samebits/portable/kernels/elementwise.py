@@ -1,4 +1,4 @@
-"""Functions of one and of two numbers, element by element ("Elementary functions" in docs/portable-numerics.md)."""
+"""Functions of one and of two numbers ("Elementary functions" in docs/portable-numerics.md)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from samebits.portable.native import load
 if TYPE_CHECKING:
     from torch import Tensor
 
-UNARY = tuple(
-    """
-    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf rsqrt
-    erfc ndtr sinh cosh asin acos atan asinh acosh atanh sinc logit log_ndtr erfinv lgamma digamma
-    sin cos tan
-    """.split()
+UNARY = (
+    *("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "tanh", "sigmoid", "erf", "rsqrt"),
+    *("erfc", "ndtr", "sinh", "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh"),
+    *("sinc", "logit", "log_ndtr", "erfinv", "lgamma", "digamma", "sin", "cos", "tan"),
 )
-BINARY = tuple("pow atan2 xlogy xlog1py hypot logaddexp logaddexp2 tanh_backward sigmoid_backward".split())
+BINARY = (
+    *("pow", "atan2", "xlogy", "xlog1py", "hypot", "logaddexp", "logaddexp2"),
+    *("tanh_backward", "sigmoid_backward"),
+)
 """Both in the order of native/portable/elementwise.h."""
 
 _UNARY_CODES = {name: code for code, name in enumerate(UNARY)}
@@ -54,13 +55,14 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
 
     Args:
         name: one of `BINARY`.
-        x, y: float32 or float64, both alike; shapes that broadcast.
+        x: float32 or float64.
+        y: the same dtype; a shape that broadcasts with that of x.
 
     Returns:
         the shape of both together, the same dtype, new memory.
     """
     if x.shape != y.shape:
-        x, y = torch.broadcast_tensors(x, y)
+        x, y = torch.broadcast_tensors(x, y)  # type: ignore[no-untyped-call]
     x = x if x.is_contiguous() else _dense(x)
     y = y if y.stride() == x.stride() else torch.empty_like(x).copy_(y)
     out = torch.empty_like(x)
@@ -77,6 +79,6 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
 
 
 def _dense(x: Tensor) -> Tensor:
-    """x itself if its elements fill their memory, otherwise a copy with the strides torch gives a result."""
+    """X itself if its elements fill their memory, otherwise a copy with the strides torch gives a result."""
     out = torch.empty_like(x)
     return x if out.stride() == x.stride() else out.copy_(x)

@@ -15,12 +15,14 @@ from samebits.portable.kernels.reductions import (
     sum_cross_over,
     sum_deviations_over,
     sum_over,
-    sum_products_over,
 )
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
     from torch import Tensor
+
+    Numbers = tuple[int, float, float]
 
 
 def layer_norm(
@@ -49,11 +51,15 @@ def layer_norm(
         results = reference(x.reshape(rows, width).numpy(), _numpy(weight), _numpy(bias), eps)
         return _filled((out, mean, rstd), results)
     words = (x.dtype == torch.float64, False, x.data_ptr(), 0, _address(weight), _address(bias))
-    kernels.call("layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,))
+    kernels.call(
+        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,)
+    )
     return out, mean, rstd
 
 
-def layer_norm_gradient(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None) -> Tensor:
+def layer_norm_gradient(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> Tensor:
     """The gradient of x; all contiguous, `mean` and `rstd` as `layer_norm` gave them."""
     out, rows = torch.empty_like(x), mean.numel()
     if not x.numel():
@@ -64,13 +70,19 @@ def layer_norm_gradient(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor,
         from samebits.portable.reference.norms import layer_norm_gradient as reference
 
         matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled((out,), (reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy(), _numpy(weight)),))[0]
+        return _filled(
+            (out,), (reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy(), _numpy(weight)),)
+        )[0]
     words = (x.dtype == torch.float64, True, x.data_ptr(), gradient.data_ptr(), _address(weight), 0)
-    kernels.call("layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,))
+    kernels.call(
+        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,)
+    )
     return out
 
 
-def layer_norm_weight_gradients(gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor) -> tuple[Tensor, Tensor]:
+def layer_norm_weight_gradients(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor
+) -> tuple[Tensor, Tensor]:
     """The gradients of the weight and of the bias, one value for each column; arguments as above."""
     rows = mean.numel()
     width = x.numel() // max(rows, 1)
@@ -82,7 +94,9 @@ def layer_norm_weight_gradients(gradient: Tensor, x: Tensor, mean: Tensor, rstd:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
 
         matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled((of_weight, of_bias), reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy()))
+        return _filled(
+            (of_weight, of_bias), reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy())
+        )
     addresses = (t.data_ptr() for t in (x, gradient, mean, rstd, of_weight, of_bias))
     kernels.call("layer_norm_weights", (x.dtype == torch.float64, *addresses, rows, width))
     return of_weight, of_bias
@@ -96,7 +110,117 @@ def statistics(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
 
 def reciprocal_deviation(variance: Tensor, eps: float) -> Tensor:
     """1 / sqrt(variance + eps)."""
-    return (variance + eps).sqrt_().reciprocal_()
+    return sqrt(variance + eps).reciprocal_()
+
+
+def group_norm(
+    x: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalises every group of channels of every sample.
+
+    Args:
+        x: (samples, channels, positions), contiguous.
+        weight: contiguous, one value for each channel; None for 1.
+        bias: likewise; None for 0.
+        groups: how many.
+        eps: added to the variance.
+
+    Returns:
+        the result, and the mean and 1 / sqrt(variance + eps) of every group, (samples, groups).
+    """
+    out, mean, rstd = (
+        torch.empty_like(x),
+        x.new_empty((x.shape[0], groups)),
+        x.new_empty((x.shape[0], groups)),
+    )
+    kernels = load()
+    if kernels is None:
+        from samebits.portable.reference.norms import group_norm as reference
+
+        return _filled((out, mean, rstd), reference(x.numpy(), _numpy(weight), _numpy(bias), groups, eps))  # type: ignore[return-value]
+    addresses = (
+        x.data_ptr(),
+        0,
+        _address(weight),
+        _address(bias),
+        out.data_ptr(),
+        mean.data_ptr(),
+        rstd.data_ptr(),
+    )
+    sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
+    kernels.call("group_norm", (x.dtype == torch.float64, False, *addresses, 0, 0, *sizes), (eps,))
+    return out, mean, rstd
+
+
+def group_norm_gradient(
+    gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The gradient of x.
+
+    Returns:
+        that, and for each channel of each sample the sum of the gradient and of gradient * (x - mean).
+    """
+    out, sums, crosses = torch.empty_like(x), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    kernels = load()
+    if kernels is None:
+        from samebits.portable.reference.norms import group_norm_gradient as reference
+
+        found = reference(gradient.numpy(), x.numpy(), mean.numpy(), rstd.numpy(), _numpy(weight))
+        return _filled((out, sums, crosses), found)  # type: ignore[return-value]
+    addresses = (x, gradient, weight, None, out, mean, rstd, sums, crosses)
+    groups = mean.shape[1]
+    sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
+    kernels.call("group_norm", (x.dtype == torch.float64, True, *map(_address, addresses), *sizes), (0.0,))
+    return out, sums, crosses
+
+
+def batch_terms(
+    mean: Tensor,
+    total: Tensor,
+    weight: Tensor | None,
+    running: tuple[Tensor | None, Tensor | None],
+    numbers: Numbers,
+) -> tuple[Tensor, Tensor]:
+    """1 / sqrt(total / count + eps), that times weight; running statistics are updated.
+
+    Args:
+        mean: one value for each channel, contiguous, as all the others.
+        total: sums of squared deviations from it.
+        weight: None for 1.
+        running: mean and variance, None for those that are not kept.
+        numbers: count, eps, momentum.
+    """
+    count, eps, momentum = numbers
+    kernels = load()
+    if kernels is not None and all(
+        t is None or (t.is_contiguous() and t.dtype == mean.dtype) for t in running
+    ):
+        rstd, scale = torch.empty_like(mean), torch.empty_like(mean)
+        tensors = (mean, total, weight, *running, rstd, scale)
+        words = (mean.dtype == torch.float64, mean.numel(), *map(_address, tensors))
+        kernels.call("batch_norm_terms", words, (count, eps, momentum, 1 - momentum))
+        return rstd, scale
+    rstd = reciprocal_deviation(total / count, eps)
+    for kept, value in zip(running, (mean, total / (count - 1)), strict=True):
+        if kept is not None:
+            kept.copy_(value * momentum + kept.to(mean.dtype) * (1 - momentum))
+    return rstd, rstd if weight is None else rstd * weight
+
+
+def batch_gradient_terms(
+    sums: Tensor, crosses: Tensor, rstd: Tensor, weight: Tensor | None, count: int
+) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+    """Slope, weight (1), shift and scale for `channels_gradient`, and the gradient of the layer's weight."""
+    kernels = load()
+    if kernels is not None:
+        found = rstd.new_empty((5, rstd.numel()))
+        tensors = (sums, crosses, rstd, weight, found)
+        words = (rstd.dtype == torch.float64, rstd.numel(), *map(_address, tensors))
+        kernels.call("batch_norm_gradient_terms", words, (count,))
+        return found[0], found[1], found[2], found[3], found[4]
+    slope = (crosses / count) * rstd * rstd
+    scale = rstd if weight is None else rstd * weight
+    return slope, torch.ones_like(rstd), sums / count, scale, crosses * rstd
 
 
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
@@ -121,7 +245,9 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
     return out
 
 
-def channels_gradient(gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]) -> Tensor:
+def channels_gradient(
+    gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
+) -> Tensor:
     """fma(mean - x, slope, gradient * weight - shift) * scale.
 
     Args:
@@ -144,11 +270,6 @@ def channels_gradient(gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, 
 def gradient_sums(gradient: Tensor, x: Tensor, mean: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
     """The sum of the gradient over some dimensions, and that of gradient * (x - mean)."""
     return sum_over(gradient, dims), sum_cross_over(x, mean, gradient, dims)
-
-
-def weighted_sums(values: Tensor, weight: Tensor) -> Tensor:
-    """The sum of values * weight over the last dimension."""
-    return sum_products_over(values, weight.expand_as(values), -1)
 
 
 def _numpy(x: Tensor | None) -> object:

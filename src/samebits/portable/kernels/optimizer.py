@@ -76,7 +76,7 @@ def adam(rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, 
         for group, scale in zip(groups, scales, strict=True):
             _in_numpy(group, lambda arrays, scale=scale: reference(rule, arrays, *scale))
         return
-    _step(False, flags, numbers, groups, scales)
+    _step(0, flags, numbers, groups, scales)
 
 
 def sgd(rule: SgdRule, groups: Sequence[Group]) -> None:
@@ -95,11 +95,11 @@ def sgd(rule: SgdRule, groups: Sequence[Group]) -> None:
             _in_numpy(group, lambda arrays: reference(rule, arrays))
         return
     numbers = (1.0, rule.decay, 0.0, rule.momentum, rule.gain, 0.0)
-    _step(True, flags, numbers, groups, [(-rule.lr, 1.0)] * len(groups))
+    _step(1, flags, numbers, groups, [(-rule.lr, 1.0)] * len(groups))
 
 
 def _step(
-    is_sgd: bool,  # noqa: FBT001
+    is_sgd: int,
     flags: int,
     numbers: tuple[float, ...],
     groups: Sequence[Group],
@@ -109,7 +109,7 @@ def _step(
     if kernels is None or not groups:
         return
     dense = [tuple(tensor.contiguous() for tensor in group) for group in groups]
-    words = [int(groups[0][0].dtype == torch.float64), int(is_sgd), flags, len(groups)]
+    words = [int(groups[0][0].dtype == torch.float64), is_sgd, flags, len(groups)]
     for group in dense:
         addresses = [tensor.data_ptr() for tensor in group]
         words += [group[0].numel(), *addresses, *[0] * (5 - len(addresses))]

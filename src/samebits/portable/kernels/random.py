@@ -53,7 +53,8 @@ def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torc
     Args:
         out: contiguous, float32 or float64.
         key: of the op.
-        low, high: the bounds.
+        low: the lower bound.
+        high: the upper one.
         precision: the dtype whose number of bits the values in [0, 1) have.
     """
     bits = _UNIFORM_BITS.get(precision, 53)

@@ -1,8 +1,10 @@
 """Sums and products over dimensions ("Reductions" in docs/portable-numerics.md).
 
-All take float32 or float64 tensors of any strides; `dims` may be one dimension, several, or None or empty for all.
+All take float32 or float64 tensors of any strides; `dims` is one dimension, several, or None for all.
 Results are contiguous.
 """
+
+# ruff: noqa: FBT001, FBT002 - `keepdim` stands where torch has it
 
 from __future__ import annotations
 
@@ -101,7 +103,9 @@ def axes(ndim: int, dims: Dims) -> tuple[int, ...]:
     most = max(ndim, 1)
     for d in given:
         if not -most <= d < most:
-            raise IndexError(f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})")
+            raise IndexError(
+                f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})"
+            )
     found = sorted(d % most for d in given)
     if len(set(found)) < len(found):
         raise RuntimeError(f"dim {given} appears multiple times in the list of dims")
@@ -126,7 +130,9 @@ def _reduce(
     return out.view([size for d, size in enumerate(x.shape) if d not in reduced])
 
 
-def _call(kind: int, x: Tensor, reduced: tuple[int, ...], out: Tensor, b: Tensor | None, mean: Tensor | None) -> None:
+def _call(
+    kind: int, x: Tensor, reduced: tuple[int, ...], out: Tensor, b: Tensor | None, mean: Tensor | None
+) -> None:
     kernels = load()
     if kernels is None or x.dim() > _MOST_AXES:
         out.copy_(_by_reference(kind, x, reduced, b, mean).view(out.shape))

@@ -1,7 +1,7 @@
 """Square roots rounded once.
 
-`torch.sqrt` on the CPU is not: with MKL it is the vector library's, 0.6% of float32 results are one unit off, and
-19% under `MKL_CBWR=COMPATIBLE` (torch 2.13).
+`torch.sqrt` on the CPU is not: with MKL it is the vector library's, 0.6% of float32 results are one unit off,
+and 19% under `MKL_CBWR=COMPATIBLE` (torch 2.13).
 """
 
 from __future__ import annotations

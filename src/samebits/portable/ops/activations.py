@@ -1,4 +1,4 @@
-"""Activations ("Activations" in docs/portable-numerics.md). Those that only choose or scale are torch's own."""
+"""Activations ("Activations"). Those that only choose or scale are torch's own."""
 
 from __future__ import annotations
 
@@ -45,8 +45,13 @@ def celu(self: Tensor, alpha: float = 1) -> Tensor:
     return elu(self, alpha, 1, 1 / alpha)
 
 
-def elu_backward(  # noqa: PLR0917 - the arguments of the op
-    grad_output: Tensor, alpha: float, scale: float, input_scale: float, is_result: bool, self_or_result: Tensor
+def elu_backward(
+    grad_output: Tensor,
+    alpha: float,
+    scale: float,
+    input_scale: float,
+    is_result: bool,  # noqa: FBT001 - the op's
+    self_or_result: Tensor,
 ) -> Tensor:
     """`aten::elu_backward`."""
     name = "elu_backward_of_result" if is_result else "elu_backward"
@@ -131,8 +136,8 @@ def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917 - the arguments of the 
     noise: Tensor,
     lower: float,
     upper: float,
-    training: bool,
-    self_is_result: bool,
+    training: bool,  # noqa: FBT001 - the op's
+    self_is_result: bool,  # noqa: FBT001
 ) -> Tensor:
     """`aten::rrelu_with_noise_backward`: the noise is the slopes that were drawn."""
     if training and upper - lower > _NOISE_LEAST:

@@ -1,4 +1,4 @@
-"""Sums of scaled tensors ("Scaled sums" in docs/portable-numerics.md): products are rounded before they are added."""
+"""Sums of scaled tensors ("Scaled sums"): products are rounded before they are added."""
 
 from __future__ import annotations
 

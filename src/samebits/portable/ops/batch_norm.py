@@ -1,5 +1,7 @@
 """Batch normalisation, in the forms that releases of torch have had ("Normalisation")."""
 
+# ruff: noqa: A002, ARG001, FBT001, PLR0913, PLR0917 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def native_batch_norm(
-    input: Tensor,  # noqa: A002 - names of the schema
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor | None,
@@ -34,22 +36,20 @@ def native_batch_norm(
     """`aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
     x, restore = _by_channels(input)
     if not training:
-        assert running_mean is not None
-        assert running_var is not None
+        running_mean, running_var = _present(running_mean), _present(running_var)
         rstd = norms.reciprocal_deviation(_raised(running_var), eps)
         out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
     mean, total = norms.statistics(x, [0, 2])
-    count = x.shape[0] * x.shape[2]
-    rstd = norms.reciprocal_deviation(total / count, eps)
-    _update(running_mean, mean, momentum)
-    _update(running_var, total / (count - 1), momentum)
+    numbers = (x.shape[0] * x.shape[2], eps, momentum)
+    rstd, scale = norms.batch_terms(mean, total, _optional(weight), (running_mean, running_var), numbers)
+    out = restore(norms.scale_channels(x, mean, scale, _shift(rstd, bias)))
     dtype = _statistics_dtype(input, weight, running_mean)
-    return restore(_scaled(x, mean, rstd, weight, bias)).to(input.dtype), mean.to(dtype), rstd.to(dtype)
+    return out.to(input.dtype), mean.to(dtype), rstd.to(dtype)
 
 
 def no_stats(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     training: bool,
@@ -61,7 +61,7 @@ def no_stats(
 
 
 def no_training(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -70,11 +70,11 @@ def no_training(
     eps: float,
 ) -> Three:
     """`aten::_native_batch_norm_legit_no_training`."""
-    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)  # noqa: FBT003
+    return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
 def functional(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -89,7 +89,7 @@ def functional(
 
 
 def with_update(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -98,12 +98,12 @@ def with_update(
     eps: float,
 ) -> tuple[Tensor, ...]:
     """`aten::_batch_norm_with_update`."""
-    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)  # noqa: FBT003
+    results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return (*results, torch.empty(0, dtype=torch.uint8))
 
 
 def without_update(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
     running_mean: Tensor,
@@ -120,7 +120,7 @@ def without_update(
 
 def native_batch_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -134,29 +134,27 @@ def native_batch_norm_backward(
     x, restore = _by_channels(input)
     gradient = _like(grad_out, input)
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
-    if not train and not (output_mask[1] or output_mask[2]):
-        sums = crosses = mean.new_zeros(())
-    else:
-        sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
+    sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
+    terms = norms.batch_gradient_terms(sums, crosses, rstd, _optional(weight), x.shape[0] * x.shape[2])
+    slope, one, shift, scale, of_weight = terms
     of_input = None
     if output_mask[0]:
-        factor = rstd if weight is None else rstd * _raised(weight)
-        count = x.shape[0] * x.shape[2]
-        slope = (crosses / count) * rstd * rstd if train else torch.zeros_like(rstd)
-        shift = sums / count if train else torch.zeros_like(rstd)
-        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, torch.ones_like(rstd), shift, factor)))
-        of_input = of_input.to(input.dtype)
+        if not train:
+            slope, shift = torch.zeros_like(slope), torch.zeros_like(shift)
+        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(
+            input.dtype
+        )
     dtype = input.dtype if weight is None else weight.dtype
     return (
         of_input,
-        (crosses * rstd).to(dtype) if output_mask[1] else None,
+        of_weight.to(dtype, copy=True) if output_mask[1] else None,
         sums.to(dtype) if output_mask[2] else None,
     )
 
 
 def batch_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     running_mean: Tensor | None,
     running_var: Tensor | None,
@@ -165,7 +163,7 @@ def batch_norm_backward(
     update: bool,
     eps: float,
     output_mask: Mask,
-    reserve: Tensor,  # noqa: ARG001
+    reserve: Tensor,
 ) -> Gradients:
     """`aten::batch_norm_backward`."""
     return native_batch_norm_backward(
@@ -206,13 +204,15 @@ def _like(gradient: Tensor, x: Tensor) -> Tensor:
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
     scale = rstd if weight is None else rstd * _raised(weight)
-    shift = torch.zeros_like(rstd) if bias is None else _raised(bias).contiguous()
-    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), shift)
+    return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(rstd, bias))
 
 
-def _update(running: Tensor | None, value: Tensor, momentum: float) -> None:
-    if running is not None:
-        running.copy_(value * momentum + _raised(running) * (1 - momentum))
+def _shift(like: Tensor, bias: Tensor | None) -> Tensor:
+    return torch.zeros_like(like) if bias is None else _raised(bias).contiguous()
+
+
+def _optional(x: Tensor | None) -> Tensor | None:
+    return None if x is None else _raised(x).contiguous()
 
 
 def _statistics(
@@ -225,12 +225,15 @@ def _statistics(
     eps: float,
 ) -> tuple[Tensor, Tensor]:
     if train:
-        assert save_mean is not None
-        assert save_invstd is not None
-        return _raised(save_mean).contiguous(), _raised(save_invstd).contiguous()
-    assert running_mean is not None
-    assert running_var is not None
-    return _raised(running_mean).contiguous(), norms.reciprocal_deviation(_raised(running_var), eps).contiguous()
+        return _raised(_present(save_mean)).contiguous(), _raised(_present(save_invstd)).contiguous()
+    rstd = norms.reciprocal_deviation(_raised(_present(running_var)), eps)
+    return _raised(_present(running_mean)).contiguous(), rstd.contiguous()
+
+
+def _present(statistic: Tensor | None) -> Tensor:
+    if statistic is None:
+        raise RuntimeError("batch norm: Expected running_mean and running_var when not training")
+    return statistic
 
 
 def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) -> torch.dtype:

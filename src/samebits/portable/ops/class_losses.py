@@ -31,7 +31,7 @@ def nll_loss_forward(
     return (torch.div(total, total_weight) if reduction == MEAN else total), total_weight
 
 
-def nll_loss_backward(  # noqa: PLR0917 - the arguments of the op
+def nll_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
     grad_output: Tensor,
     self: Tensor,
     target: Tensor,
@@ -66,7 +66,7 @@ def _weight_of(weight: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
     return weight[labels]
 
 
-def multi_margin_loss(  # noqa: PLR0917 - the arguments of the op
+def multi_margin_loss(
     self: Tensor,
     target: Tensor,
     p: float = 1,
@@ -83,7 +83,7 @@ def multi_margin_loss(  # noqa: PLR0917 - the arguments of the op
     return reduced(losses.view(target.shape), reduction)
 
 
-def multi_margin_loss_backward(  # noqa: PLR0917 - the arguments of the op
+def multi_margin_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
     grad_output: Tensor,
     self: Tensor,
     target: Tensor,
@@ -108,14 +108,14 @@ def _samples(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _margins(scores: Tensor, labels: Tensor, margin: float) -> Tensor:
-    """margin - (score of the label) + score, where that is above 0; 0 for the label itself."""
+    """(margin - score of the label) + score, where that is above 0; 0 for the label itself."""
     column = labels.unsqueeze(1)
     z = torch.add(torch.rsub(torch.gather(scores, 1, column), margin), scores)
     return torch.where(torch.le(z, 0), 0.0, z).scatter_(1, column, 0.0)
 
 
 def _sample_gradient(grad_output: Tensor, scores: Tensor, reduction: int) -> Tensor:
-    """The gradient of each sample's sum, as a column: divided by the classes, and by the samples for a mean."""
+    """The gradient of each sample's sum, as a column: / classes, and / samples for a mean."""
     samples = scores.shape[0] if reduction == MEAN else 1
     return torch.div(grad_output.reshape(-1, 1), samples * scores.shape[1])
 
@@ -137,7 +137,11 @@ def multilabel_margin_loss_forward(self: Tensor, target: Tensor, reduction: int)
 
 
 def multilabel_margin_loss_backward(
-    grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, is_target: Tensor
+    grad_output: Tensor,
+    self: Tensor,
+    target: Tensor,
+    reduction: int,
+    is_target: Tensor,  # noqa: ARG001
 ) -> Tensor:
     """`aten::multilabel_margin_loss_backward`."""
     scores = torch.atleast_2d(self)
@@ -149,7 +153,7 @@ def multilabel_margin_loss_backward(
 
 
 def _label_lists(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The labels of each sample up to the first -1, others as the first label, and which classes are labels."""
+    """The labels of each sample up to the first -1, 0 after it; which classes are labels."""
     lists = torch.atleast_2d(target)
     listed = _listed(lists)
     if bool((listed & ((lists < -1) | (lists >= scores.shape[1]))).any()):

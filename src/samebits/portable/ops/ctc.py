@@ -1,12 +1,11 @@
 """The CTC loss ("CTC" in docs/portable-numerics.md): sums over all alignments, time step by time step.
 
-States of a sample: a blank, the first label, a blank, the second label, ..., a blank. All tensors of states have
-the dimensions (sample, state), of logarithms of probabilities.
+States of a sample: a blank, the first label, a blank, the second label, ..., a blank. Tensors of states have
+the dimensions (sample, state), and hold logarithms of probabilities.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,6 +14,8 @@ import torch
 from samebits.portable.kernels.elementwise import unary
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from torch import Tensor
 
     from samebits.portable.registry import Table
@@ -43,13 +44,13 @@ class _States:
     last: Tensor
 
 
-def ctc_loss(  # noqa: PLR0913, PLR0917 - the arguments of the op
+def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
     input_lengths: Lengths,
     target_lengths: Lengths,
     blank: int = 0,
-    zero_infinity: bool = False,  # noqa: ARG001 - for the gradient
+    zero_infinity: bool = False,  # noqa: ARG001, FBT001, FBT002 - for the gradient
 ) -> tuple[Tensor, Tensor]:
     """`aten::_ctc_loss`: minus the logarithm of each target's probability, and the states' at each time."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
@@ -74,7 +75,7 @@ def ctc_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
     neg_log_likelihood: Tensor,
     log_alpha: Tensor,
     blank: int,
-    zero_infinity: bool = False,
+    zero_infinity: bool = False,  # noqa: FBT001, FBT002
 ) -> Tensor:
     """`aten::_ctc_loss_backward`."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
@@ -99,7 +100,8 @@ def _shares(log_probs: Tensor, loss: Tensor, log_alpha: Tensor, states: _States)
     steps = []
     for time in range(log_probs.shape[0] - 1, -1, -1):
         ending = (time == states.inputs - 1).unsqueeze(1)
-        after = torch.where(ending, torch.where(ends, 0.0, _NEVER), _after(beta, _skip_ahead(states.skip), -1))
+        after = _after(beta, _skip_ahead(states.skip), -1)
+        after = torch.where(ending, torch.where(ends, 0.0, _NEVER), after)
         emitted = _emitted(log_probs, time, states)
         alive = states.exist & (time < states.inputs).unsqueeze(1)
         beta = torch.where(alive, torch.add(after, emitted), _NEVER)
@@ -183,7 +185,7 @@ def _check(log_probs: Tensor, steps: Tensor, counts: Tensor, blank: int) -> None
     if len(steps) != log_probs.shape[1] or len(counts) != log_probs.shape[1]:
         raise RuntimeError("input_lengths and target_lengths must be of size batch_size")
     if bool((steps > log_probs.shape[0]).any()) or bool((steps < 0).any()):
-        raise RuntimeError("Expected input_lengths to have value at most the size of dimension 0 of log_probs")
+        raise RuntimeError("Expected input_lengths to have values from 0 to the size of log_probs")
     if bool((counts < 0).any()):
         raise RuntimeError("Expected target_lengths to have value at least 0")
 

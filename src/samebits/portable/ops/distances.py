@@ -74,7 +74,7 @@ def _less(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _slopes(difference: Tensor, grad: Tensor, length: Tensor, p: float) -> Tensor:
-    """grad times the derivative of the norm by each component; 0 where that has none."""
+    """The gradient times the derivative of the norm by each component; 0 where that has none."""
     sign = torch.sign(difference)
     if p == 0:
         return torch.zeros_like(difference)

@@ -48,7 +48,7 @@ def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any =
     tensors = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
     if isinstance(std, torch.Tensor) and std.numel() and not bool((std >= 0).all()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
-    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    shape = torch.broadcast_tensors(*tensors)[0].shape
     out = torch.empty(shape, dtype=tensors[0].dtype)
     work = torch.empty(shape, dtype=compute_dtype(out))
     if not is_real(out):
@@ -105,7 +105,13 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return self.copy_((waits / rate).ceil().clamp_(min=1))
 
 
-def multinomial(self: Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None) -> Tensor:  # noqa: FBT001, FBT002
+def multinomial(
+    self: Tensor,
+    num_samples: int,
+    replacement: bool = False,  # noqa: FBT001, FBT002
+    *,
+    generator: Any = None,
+) -> Tensor:
     """`aten::multinomial`."""
     weights = self.double() if self.dtype == torch.float64 else self.float()
     _check_multinomial(weights, num_samples, replacement)
@@ -146,7 +152,7 @@ def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:
     return torch.searchsorted(sums, u * sums[:, -1:], right=True)
 
 
-def rrelu_with_noise_(  # noqa: PLR0913, PLR0917
+def rrelu_with_noise_(
     self: Tensor,
     noise: Tensor,
     lower: float = 0.125,
@@ -158,7 +164,7 @@ def rrelu_with_noise_(  # noqa: PLR0913, PLR0917
     return self.copy_(rrelu_with_noise(self, noise, lower, upper, training, generator))
 
 
-def rrelu_with_noise(  # noqa: PLR0913, PLR0917
+def rrelu_with_noise(
     self: Tensor,
     noise: Tensor,
     lower: float = 0.125,
@@ -212,7 +218,7 @@ def _copied(handler: Handler) -> Handler:
 
 def table() -> Table:
     """The ops of this module."""
-    fillings = {
+    fillings: dict[str, Handler] = {
         "exponential": exponential_,
         "log_normal": log_normal_,
         "cauchy": cauchy_,

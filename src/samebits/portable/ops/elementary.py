@@ -17,11 +17,36 @@ if TYPE_CHECKING:
 
     from samebits.portable.registry import Handler, Table
 
-_UNARY = """
-    exp exp2 expm1 log log2 log10 log1p tanh sigmoid erf erfc rsqrt sinh cosh asin acos atan asinh acosh atanh
-    sin cos tan sinc erfinv lgamma digamma
-""".split()
-_BINARY = "atan2 hypot logaddexp logaddexp2".split()
+_UNARY = [
+    "exp",
+    "exp2",
+    "expm1",
+    "log",
+    "log2",
+    "log10",
+    "log1p",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "erfc",
+    "rsqrt",
+    "sinh",
+    "cosh",
+    "asin",
+    "acos",
+    "atan",
+    "asinh",
+    "acosh",
+    "atanh",
+    "sin",
+    "cos",
+    "tan",
+    "sinc",
+    "erfinv",
+    "lgamma",
+    "digamma",
+]
+_BINARY = ["atan2", "hypot", "logaddexp", "logaddexp2"]
 
 
 def _floating(x: Tensor) -> Tensor:

@@ -1,5 +1,7 @@
 """Normalisation layers ("Normalisation")."""
 
+# ruff: noqa: A002, N803, PLR0913, PLR0917 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 import math
@@ -10,6 +12,7 @@ import torch
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import mean_over, sum_over, sum_products_over, sum_squares_over
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops import batch_norm
 from samebits.portable.registry import LOW_PRECISION, rounds_itself
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 
 def layer_norm(
-    input: Tensor,  # noqa: A002 - names of the schema
+    input: Tensor,
     normalized_shape: Sequence[int],
     weight: Tensor | None,
     bias: Tensor | None,
@@ -34,7 +37,9 @@ def layer_norm(
     """`aten::native_layer_norm`."""
     leading = input.dim() - len(normalized_shape)
     if tuple(input.shape[leading:]) != tuple(normalized_shape):
-        raise RuntimeError(f"Given normalized_shape={list(normalized_shape)}, but got input of size {list(input.shape)}")
+        raise RuntimeError(
+            f"Given normalized_shape={list(normalized_shape)}, but got input of size {list(input.shape)}"
+        )
     rows = math.prod(input.shape[:leading])
     out, mean, rstd = norms.layer_norm(_plain(input), _optional(weight), _optional(bias), rows, eps)
     shape = (*input.shape[:leading], *(1 for _ in normalized_shape))
@@ -44,7 +49,7 @@ def layer_norm(
 
 def layer_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Sequence[int],
     mean: Tensor,
     rstd: Tensor,
@@ -54,7 +59,9 @@ def layer_norm_backward(
 ) -> Gradients:
     """`aten::native_layer_norm_backward`."""
     terms = (_plain(grad_out), _plain(input), _plain(mean), _plain(rstd))
-    of_input = norms.layer_norm_gradient(*terms, _optional(weight)).to(input.dtype) if output_mask[0] else None
+    of_input = (
+        norms.layer_norm_gradient(*terms, _optional(weight)).to(input.dtype) if output_mask[0] else None
+    )
     if not (output_mask[1] or output_mask[2]):
         return of_input, None, None
     of_weight, of_bias = norms.layer_norm_weight_gradients(*terms)
@@ -66,68 +73,60 @@ def layer_norm_backward(
 
 
 def group_norm(
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor | None,
     bias: Tensor | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::native_group_norm`."""
-    x = _plain(input)
-    each = C // group
-    if not x.numel():
-        nothing = x.new_zeros((N, group))
+    if not input.numel():
+        nothing = input.new_zeros((N, group))
         return torch.empty_like(input), nothing, nothing.clone()
-    mean, total = norms.statistics(x.view(N, group, each * HxW), [2])
-    rstd = norms.reciprocal_deviation(total.div_(each * HxW), eps)
-    factor = rstd.view(N, group, 1).expand(N, group, each).reshape(N, C)
-    shift = x.new_zeros(C) if bias is None else _plain(bias)
-    terms = (_for_channels(mean, each), factor if weight is None else factor * _plain(weight), shift.expand(N, C))
-    out = norms.scale_channels(x.view(1, N * C, HxW), *(term.contiguous() for term in terms)).view(input.shape)
+    x = _plain(input).view(N, C, HxW)
+    out, mean, rstd = norms.group_norm(x, _optional(weight), _optional(bias), group, eps)
     statistics_dtype = _statistics_dtype(input, weight)
-    return out.to(input.dtype), mean.to(statistics_dtype), rstd.to(statistics_dtype)
+    return out.view(input.shape).to(input.dtype), mean.to(statistics_dtype), rstd.to(statistics_dtype)
 
 
 def group_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     mean: Tensor,
     rstd: Tensor,
     weight: Tensor | None,
-    N: int,  # noqa: N803
-    C: int,  # noqa: N803
-    HxW: int,  # noqa: N803
+    N: int,
+    C: int,
+    HxW: int,
     group: int,
     output_mask: Mask,
 ) -> Gradients:
     """`aten::native_group_norm_backward`."""
     if not input.numel():
         zeros = input.new_zeros(C)
-        return tuple(value if asked else None for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True))
+        return tuple(
+            value if asked else None
+            for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True)
+        )
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
-    each = C // group
-    mean_c, rstd_c = (_for_channels(_plain(term), each) for term in (mean, rstd))
-    sums, crosses = norms.gradient_sums(gradient, x, mean_c, [2])
-    of_input = None
-    if output_mask[0]:
-        w = x.new_ones(C) if weight is None else _plain(weight)
-        grouped = w.view(group, each)
-        shift, cross = (norms.weighted_sums(t.view(N, group, each), grouped).div_(each * HxW) for t in (sums, crosses))
-        slope = cross * _plain(rstd) * _plain(rstd)
-        terms = (mean_c, _for_channels(slope, each), w.expand(N, C), _for_channels(shift, each), rstd_c)
-        flat = (term.contiguous() for term in terms)
-        flat_shape = (1, N * C, HxW)
-        of_input = norms.channels_gradient(gradient.view(flat_shape), x.view(flat_shape), tuple(flat))  # type: ignore[arg-type]
-        of_input = of_input.view(input.shape).to(input.dtype)
-    of_weight = sum_products_over(crosses, rstd_c, 0).to(_dtype(weight, input)) if output_mask[1] else None
+    statistics = _plain(mean), _plain(rstd)
+    out, sums, crosses = norms.group_norm_gradient(gradient, x, *statistics, _optional(weight))
+    of_input = out.view(input.shape).to(input.dtype) if output_mask[0] else None
+    if not (output_mask[1] or output_mask[2]):
+        return of_input, None, None
+    each_rstd = statistics[1].repeat_interleave(C // group, 1)
+    of_weight = sum_products_over(crosses, each_rstd, 0).to(_dtype(weight, input)) if output_mask[1] else None
     return of_input, of_weight, sum_over(sums, 0).to(_dtype(weight, input)) if output_mask[2] else None
 
 
 def rms_norm(
-    input: Tensor, normalized_shape: Sequence[int], weight: Tensor | None, eps: float | None  # noqa: A002
+    input: Tensor,
+    normalized_shape: Sequence[int],
+    weight: Tensor | None,
+    eps: float | None,
 ) -> tuple[Tensor, Tensor]:
     """`aten::_fused_rms_norm`: what torch's `rms_norm` consists of."""
     x = _plain(input)
@@ -140,7 +139,7 @@ def rms_norm(
 
 def rms_norm_backward(
     grad_out: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     normalized_shape: Sequence[int],
     rstd: Tensor,
     weight: Tensor | None,
@@ -162,7 +161,7 @@ def rms_norm_backward(
 
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """`aten::_weight_norm_interface`: v · (g / norm), norms being over all dimensions but one."""
-    norm = sum_squares_over(v, _others(v, dim), keepdim=True).sqrt_()
+    norm = sqrt(sum_squares_over(v, _others(v, dim), keepdim=True))
     return v * (g / norm), norm
 
 
@@ -177,11 +176,6 @@ def weight_norm_backward(
 
 def _others(x: Tensor, dim: int) -> list[int]:
     return [d for d in range(x.dim()) if d != dim % x.dim()]
-
-
-def _for_channels(x: Tensor, each: int) -> Tensor:
-    """Values of groups (N, group), repeated for the channels of each."""
-    return x.view(*x.shape, 1).expand(*x.shape, each).reshape(x.shape[0], x.shape[1] * each)
 
 
 def _plain(x: Tensor) -> Tensor:

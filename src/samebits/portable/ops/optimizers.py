@@ -108,9 +108,11 @@ def _goes_on(grads: Sequence[Tensor], options: dict[str, Any]) -> bool:
 
 
 def _by_dtype(
-    groups: list[tuple[Tensor, ...]], scales: Sequence[Any], step: Callable[[list[tuple[Tensor, ...]], Any], None]
+    groups: list[tuple[Tensor, ...]],
+    scales: Sequence[Any],
+    step: Callable[[list[tuple[Tensor, ...]], Any], None],
 ) -> None:
-    """One call of `step` for each dtype; float16 and bfloat16 are computed in float32, each result rounded once."""
+    """One call of `step` for each dtype; float16 and bfloat16 in float32, each result rounded once."""
     for dtype in dict.fromkeys(group[0].dtype for group in groups):
         chosen = [i for i, group in enumerate(groups) if group[0].dtype == dtype]
         compute = torch.float32 if dtype in LOW_PRECISION else dtype

@@ -1,7 +1,9 @@
-"""Greatest, smallest, sorted, in the middle ("Order"): exact; among equals the first counts, a zero comes out as +0.
+"""Greatest, smallest, sorted, in the middle ("Order"): exact; the first of equals counts, a zero gives +0.
 
 The functions that choose among inputs by position give elements as they are.
 """
+
+# ruff: noqa: A002, ARG001, FBT001, FBT002 - parameters are those of torch's schemas
 
 from __future__ import annotations
 
@@ -87,12 +89,12 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Pair:
     return values, indices
 
 
-def sort_stable(self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Pair:  # noqa: ARG001
+def sort_stable(self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Pair:
     """`aten::sort.stable`."""
     return sort(self, dim, descending)
 
 
-def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:  # noqa: A002, ARG001
+def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """`aten::topk`: the first k of `sort`."""
     size = self.shape[dim] if self.dim() else 1
     if not 0 <= k <= size:
@@ -108,7 +110,9 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair
     size = self.shape[dim] if self.dim() else 1
     if not 1 <= k <= size:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension")
-    return _picked(self, dim, keepdim, lambda values: torch.full_like(values.narrow(dim, 0, 1), k - 1, dtype=torch.int64))
+    return _picked(
+        self, dim, keepdim, lambda values: torch.full_like(values.narrow(dim, 0, 1), k - 1, dtype=torch.int64)
+    )
 
 
 def median(self: Tensor) -> Tensor:
@@ -148,18 +152,27 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
 
 
 def unique(
-    self: Tensor, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False  # noqa: A002, ARG001
+    self: Tensor,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::_unique2`: ascending, whatever is asked for."""
-    values, inverse, counts = torch.ops.aten._unique2(_positive(self), True, return_inverse, return_counts)  # noqa: FBT003
+    values, inverse, counts = torch.ops.aten._unique2(_positive(self), True, return_inverse, return_counts)
     return values, inverse, counts
 
 
 def unique_dim(
-    self: Tensor, dim: int, sorted: bool = True, return_inverse: bool = False, return_counts: bool = False  # noqa: A002, ARG001
+    self: Tensor,
+    dim: int,
+    sorted: bool = True,
+    return_inverse: bool = False,
+    return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::unique_dim`: ascending, whatever is asked for."""
-    values, inverse, counts = torch.ops.aten.unique_dim(_positive(self), dim, True, return_inverse, return_counts)  # noqa: FBT003
+    values, inverse, counts = torch.ops.aten.unique_dim(
+        _positive(self), dim, True, return_inverse, return_counts
+    )
     return values, inverse, counts
 
 

@@ -195,7 +195,8 @@ def made_by(filling: Handler, into: Callable[..., Tensor] = torch.empty) -> Hand
     """A factory of filled tensors: `filling` in place, without parameters of its own."""
 
     def make(shape: Any, *, generator: Any = None, **options: Any) -> Tensor:
-        return filling(into(shape, **options), generator=generator)
+        filled: Tensor = filling(into(shape, **options), generator=generator)
+        return filled
 
     return make
 
@@ -204,7 +205,8 @@ def functional(filling: Handler) -> Handler:
     """The op that gives a new tensor in place of filling one."""
 
     def fill_new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-        return filling(torch.empty_like(self), *args, **kwargs)
+        filled: Tensor = filling(torch.empty_like(self), *args, **kwargs)
+        return filled
 
     return fill_new
 
@@ -243,7 +245,9 @@ def _factories() -> Table:
         **with_overloads("randint", randint_low, ("low", "low_generator", "low_out", "low_generator_out")),
         **with_overloads("randint_like", randint_like, _PLAIN),
         **with_overloads(
-            "randint_like", randint_like_tensor, ("Tensor", "Tensor_generator", "Tensor_out", "Tensor_generator_out")
+            "randint_like",
+            randint_like_tensor,
+            ("Tensor", "Tensor_generator", "Tensor_out", "Tensor_generator_out"),
         ),
         **with_overloads(
             "randint_like",
@@ -256,7 +260,7 @@ def _factories() -> Table:
 
 def table() -> Table:
     """The ops of this module."""
-    ops = {
+    ops: dict[str, Handler] = {
         **_factories(),
         "uniform_": uniform_,
         "uniform": functional(uniform_),

@@ -28,7 +28,11 @@ def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tens
     """`aten::cumprod`."""
     axes(self.dim(), dim)
     self = self if dtype is None else self.to(dtype)
-    return running(self, dim, product=True) if self.is_floating_point() else torch.cumprod(self, dim, dtype=dtype)
+    return (
+        running(self, dim, product=True)
+        if self.is_floating_point()
+        else torch.cumprod(self, dim, dtype=dtype)
+    )
 
 
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
@@ -46,7 +50,7 @@ def logcumsumexp(self: Tensor, dim: int) -> Tensor:
 
 
 def _log_add(a: Tensor, b: Tensor) -> Tensor:
-    """m + log1p(exp(l - m)), m the greater and l the smaller; one of them where both are the same infinity."""
+    """Of m, the greater, and l: m + log1p(exp(l - m)), or m where both are the same infinity."""
     most, least = torch.maximum(a, b), torch.minimum(a, b)
     both = (most == least) & (most.abs() == math.inf)
     return torch.where(both, most, most + unary("log1p", unary("exp", least - most)))

@@ -1,5 +1,7 @@
 """Softmax, its logarithm, log-sum-exp ("Softmax")."""
 
+# ruff: noqa: ARG001, FBT001, FBT002 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 import math
@@ -32,12 +34,12 @@ def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     return softmax_kernel(self, dim, log=True)
 
 
-def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:  # noqa: ARG001
+def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
     """`aten::_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim)
 
 
-def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:  # noqa: ARG001
+def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
     """`aten::_log_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim, log=True)
 
@@ -58,7 +60,9 @@ def masked_softmax(
     return torch.where(mask, 0.0, safe_softmax(torch.where(mask, -math.inf, self), dim))
 
 
-def masked_softmax_backward(grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None = None) -> Tensor:
+def masked_softmax_backward(
+    grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None = None
+) -> Tensor:
     """`aten::_masked_softmax_backward`: 0 where the mask is True."""
     mask = mask.expand_as(output)
     dim = output.dim() - 1 if dim is None else dim
@@ -87,7 +91,7 @@ def _check_half(half_to_float: bool) -> None:
 
 
 def _full_mask(mask: Tensor, x: Tensor, mask_type: int | None) -> Tensor:
-    """The mask in the shape of x = (batch, heads, queries, keys), from one of (queries, keys) or (batch, keys)."""
+    """The mask in the shape of x (batch, heads, queries, keys), from (queries, keys) or (batch, keys)."""
     if mask_type == 0 and mask.dim() == 2:
         return mask.view(1, 1, *mask.shape).expand_as(x)
     if mask_type == 1 and mask.dim() == 2 and x.dim() == 4:

@@ -1,5 +1,7 @@
 """Sums, means, variances, products and norms of vectors ("Reductions")."""
 
+# ruff: noqa: A002, FBT001, FBT002 - parameters are those of torch's schemas
+
 from __future__ import annotations
 
 import math
@@ -18,6 +20,7 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_squares_over,
 )
+from samebits.portable.kernels.root import sqrt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -51,11 +54,13 @@ def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dt
     """`aten::mean.dim`."""
     self = _converted(self, dtype)
     if not self.is_floating_point():
-        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be a floating point one, got {self.dtype}")
+        raise RuntimeError(f"mean(): input dtype must be a floating point dtype, got {self.dtype}")
     return mean_over(self, dim, keepdim)
 
 
-def nansum(self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
+def nansum(
+    self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
+) -> Tensor:
     """`aten::nansum`: NaNs count as +0."""
     if self.is_floating_point():
         self = torch.where(self.isnan(), 0, self)
@@ -71,46 +76,64 @@ def prod_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
 def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::prod.dim_int`."""
     self = _converted(self, dtype)
-    return product_over(self, dim, keepdim) if self.is_floating_point() else torch.prod(self, dim, keepdim, dtype=dtype)
+    return (
+        product_over(self, dim, keepdim)
+        if self.is_floating_point()
+        else torch.prod(self, dim, keepdim, dtype=dtype)
+    )
 
 
 def var_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::var_mean.correction`: squares of x - mean, summed, divided by n - correction (0 if negative)."""
-    if not self.is_floating_point():
-        raise RuntimeError("std and var only support floating point and complex dtypes")
-    mean = mean_over(self, dim, keepdim)
-    total = sum_deviations_over(self, mean, dim, keepdim)
-    degrees = count_over(self, dim) - (1 if correction is None else correction)
-    return total.div_(max(degrees, 0)), mean
+    """`aten::var_mean.correction`: in float64, as torch does."""
+    variance, mean = _moments(self, dim, correction, keepdim)
+    return variance.to(self.dtype), mean.to(self.dtype)
 
 
 def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::var.correction`."""
-    return var_mean(self, dim, correction=correction, keepdim=keepdim)[0]
+    return _moments(self, dim, correction, keepdim)[0].to(self.dtype)
 
 
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::std.correction`."""
-    return var(self, dim, correction=correction, keepdim=keepdim).sqrt_()
+    return sqrt(_moments(self, dim, correction, keepdim)[0]).to(self.dtype)
 
 
 def std_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
     """`aten::std_mean.correction`."""
-    variance, mean = var_mean(self, dim, correction=correction, keepdim=keepdim)
-    return variance.sqrt_(), mean
+    variance, mean = _moments(self, dim, correction, keepdim)
+    return sqrt(variance).to(self.dtype), mean.to(self.dtype)
+
+
+def _moments(x: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
+    """Variance and mean in float64: squares of x - mean summed, divided by n - correction (or 0)."""
+    if not x.is_floating_point():
+        raise RuntimeError("std and var only support floating point and complex dtypes")
+    wide = x.to(torch.float64)
+    mean = mean_over(wide, dim, keepdim)
+    total = sum_deviations_over(wide, mean, dim, keepdim)
+    degrees = count_over(x, dim) - (1 if correction is None else correction)
+    return total.div_(max(degrees, 0)), mean
 
 
 def vector_norm(
-    self: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None  # noqa: A002
+    self: Tensor,
+    ord: float = 2,
+    dim: Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """`aten::linalg_vector_norm`."""
     self = _converted(self, dtype)
     if not self.is_floating_point():
-        raise RuntimeError(f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype}")
+        raise RuntimeError(
+            f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {self.dtype}"
+        )
     special = _NORMS.get(ord)
     if special is not None:
         return special(self, dim, keepdim)
@@ -133,12 +156,14 @@ def norm_dims(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False) -
     return vector_norm(self, 2 if p is None else p, dim, keepdim)
 
 
-def norm_dims_dtype(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype) -> Tensor:
+def norm_dims_dtype(
+    self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype
+) -> Tensor:
     """`aten::norm.ScalarOpt_dim_dtype`."""
     return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
-def foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: torch.dtype | None = None) -> list[Tensor]:  # noqa: A002
+def foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: torch.dtype | None = None) -> list[Tensor]:
     """`aten::_foreach_norm.Scalar`."""
     return [vector_norm(tensor, ord, dtype=dtype) for tensor in self]
 
@@ -170,7 +195,7 @@ def _power(x: Tensor, exponent: float) -> Tensor:
 
 
 def _euclidean(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:
-    return sum_squares_over(x, dim, keepdim).sqrt_()
+    return sqrt(sum_squares_over(x, dim, keepdim))
 
 
 def _largest(x: Tensor, dim: Dims, keepdim: bool) -> Tensor:

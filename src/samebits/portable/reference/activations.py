@@ -1,5 +1,6 @@
-"""Activations, elementwise losses and scaled arithmetic, one line each as docs/portable-numerics.md has them."""
+"""Activations, elementwise losses and scaled sums, one line each as docs/portable-numerics.md has them."""
 
+# ruff: noqa: ARG001, ARG005 - all functions take the parameters
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
@@ -14,21 +15,20 @@ if TYPE_CHECKING:
 
     from samebits.portable.reference.fma import Array
 
-Params = Sequence[Any] if TYPE_CHECKING else Any
+Params = Any  # numbers of the dtype of the inputs
 where = np.where
 
-EXP2 = tuple(
-    map(
-        float.fromhex,
-        "0x1.4447bp-13 0x1.5f096p-10 0x1.3b2a28p-7 0x1.c6af7ap-5 0x1.ebfbep-3 0x1.62e43p-1 0x1p+0".split(),
-    )
+
+def _coefficients(text: str) -> tuple[float, ...]:
+    return tuple(map(float.fromhex, text.split()))
+
+
+EXP2 = _coefficients(
+    "0x1.4447bp-13 0x1.5f096p-10 0x1.3b2a28p-7 0x1.c6af7ap-5 0x1.ebfbep-3 0x1.62e43p-1 0x1p+0"
 )
-LOG2_TAIL = tuple(
-    map(
-        float.fromhex,
-        """0x1.bbac58p-30 -0x1.1def76p-24 0x1.432ddp-20 -0x1.a1599ap-17 0x1.49746cp-14 -0x1.1f06bp-12
-        -0x1.eeaa2cp-16 0x1.ca7d86p-8 -0x1.ade8dp-5 -0x1.d63aa8p-2 -0x1.26aedap+0 -0x1p+0""".split(),
-    )
+LOG2_TAIL = _coefficients(
+    """0x1.bbac58p-30 -0x1.1def76p-24 0x1.432ddp-20 -0x1.a1599ap-17 0x1.49746cp-14 -0x1.1f06bp-12
+    -0x1.eeaa2cp-16 0x1.ca7d86p-8 -0x1.ade8dp-5 -0x1.d63aa8p-2 -0x1.26aedap+0 -0x1p+0"""
 )
 
 
@@ -47,212 +47,212 @@ def pointwise(name: str, inputs: Sequence[Array], params: Sequence[float] = ()) 
     return np.asarray(value, dtype=kind)
 
 
-def exp(x: Array) -> Array:
+def _exp(x: Array) -> Array:
     return unary("exp", x)
 
 
-def expm1(x: Array) -> Array:
+def _expm1(x: Array) -> Array:
     return unary("expm1", x)
 
 
-def log(x: Array) -> Array:
+def _log(x: Array) -> Array:
     return unary("log", x)
 
 
-def log1p(x: Array) -> Array:
+def _log1p(x: Array) -> Array:
     return unary("log1p", x)
 
 
-def gate(x: Array) -> Array:
+def _gate(x: Array) -> Array:
     shifted = x + 3
     low = where(shifted < 0, 0, shifted).astype(x.dtype)
     return where(low > 6, 6, low).astype(x.dtype)
 
 
-def expit(x: Array) -> Array:
-    return 1 / (1 + exp(-x))
+def _expit(x: Array) -> Array:
+    return 1 / (1 + _exp(-x))
 
 
-def log1p_exp(x: Array) -> Array:
-    return where(x < 0, 0, x).astype(x.dtype) + log1p(exp(-np.abs(x)))
+def _log1p_exp(x: Array) -> Array:
+    return where(x < 0, 0, x).astype(x.dtype) + _log1p(_exp(-np.abs(x)))
 
 
-def horner(names: tuple[float, ...], x: Array) -> Array:
+def _horner(names: tuple[float, ...], x: Array) -> Array:
     value = np.full_like(x, names[0])
     for coefficient in names[1:]:
         value = fma(value, x, np.full_like(x, coefficient))
     return value
 
 
-def exp2_32(x: Array) -> Array:
+def _exp2_32(x: Array) -> Array:
     rounder = np.float32(1.5 * 2**23)
     k = (x + rounder) - rounder
-    return horner(EXP2, x - k) * np.exp2(np.where(np.isnan(k), 0, k).astype(np.float64)).astype(np.float32)
+    return _horner(EXP2, x - k) * np.exp2(np.where(np.isnan(k), 0, k).astype(np.float64)).astype(np.float32)
 
 
-def normal_cdf(x: Array) -> Array:
+def _normal_cdf(x: Array) -> Array:
     if x.dtype == np.float64:
         return 0.5 * (1 + unary("erf", x * float.fromhex("0x1.6a09e667f3bcdp-1")))
     size = np.abs(x)
-    inside = exp2_32(horner(LOG2_TAIL, where(size > 7, 7, size).astype(np.float32)))
+    inside = _exp2_32(_horner(LOG2_TAIL, where(size > 7, 7, size).astype(np.float32)))
     tail = where(size > 7, 0, inside).astype(np.float32)
     return where(x < 0, tail, 1 - tail)
 
 
-def normal_density(x: Array) -> Array:
+def _normal_density(x: Array) -> Array:
     if x.dtype == np.float64:
-        return exp(-0.5 * x * x) * float.fromhex("0x1.9884533d43651p-2")
+        return _exp(-0.5 * x * x) * float.fromhex("0x1.9884533d43651p-2")
     size = np.abs(x)
     z = where(size > 13, 13, size).astype(np.float32)
-    inside = exp2_32(z * z * float.fromhex("-0x1.715476p-1")) * float.fromhex("0x1.988454p-2")
+    inside = _exp2_32(z * z * float.fromhex("-0x1.715476p-1")) * float.fromhex("0x1.988454p-2")
     return where(size > 13, 0, inside).astype(np.float32)
 
 
-def softshrink(a: Array, p: Params) -> Array:
+def _softshrink(a: Array, p: Params) -> Array:
     return where(a > p[0], a - p[0], where(a < -p[0], a + p[0], a * 0))
 
 
-def hardswish_backward(a: Array, b: Array, p: Params) -> Array:
+def _hardswish_backward(a: Array, b: Array, p: Params) -> Array:
     return where(b <= -3, 0, where(b < 3, a * (b / 3 + 0.5), a))
 
 
 BETA, KAPPA = float.fromhex("0x1.9884533d43651p-1"), float.fromhex("0x1.6e4e26d4801f7p-5")
 
 
-def gelu_tanh(a: Array, p: Params) -> Array:
+def _gelu_tanh(a: Array, p: Params) -> Array:
     return 0.5 * a * (1 + unary("tanh", BETA * (a + KAPPA * (a * a * a))))
 
 
-def gelu_tanh_backward(a: Array, b: Array, p: Params) -> Array:
+def _gelu_tanh_backward(a: Array, b: Array, p: Params) -> Array:
     square = b * b
     t = unary("tanh", BETA * (b + KAPPA * (square * b)))
     slope = BETA * (1 + a.dtype.type(3) * a.dtype.type(KAPPA) * square)
     return a * (0.5 * (1 + t) + 0.5 * b * (1 - t * t) * slope)
 
 
-def silu_backward(a: Array, b: Array, p: Params) -> Array:
-    s = expit(b)
+def _silu_backward(a: Array, b: Array, p: Params) -> Array:
+    s = _expit(b)
     return a * (s * (1 + b * (1 - s)))
 
 
-def mish(a: Array, p: Params) -> Array:
-    e = exp(a)
+def _mish(a: Array, p: Params) -> Array:
+    e = _exp(a)
     n = e * (e + 2)
     return where(a > 20, a, a * (n / (n + 2)))
 
 
-def mish_backward(a: Array, b: Array, p: Params) -> Array:
-    e = exp(b)
+def _mish_backward(a: Array, b: Array, p: Params) -> Array:
+    e = _exp(b)
     n = e * (e + 2)
     w = n / (n + 2)
     return where(b > 20, a, a * (w + b * (e / (1 + e)) * (1 - w * w)))
 
 
-def elu(a: Array, p: Params) -> Array:
-    return where(a <= 0, expm1(a * p[2]) * (p[0] * p[1]), a * p[1])
+def _elu(a: Array, p: Params) -> Array:
+    return where(a <= 0, _expm1(a * p[2]) * (p[0] * p[1]), a * p[1])
 
 
-def elu_backward(a: Array, b: Array, p: Params) -> Array:
-    return where(b <= 0, a * p[2] * (p[0] * p[1]) * exp(b * p[2]), a * p[1])
+def _elu_backward(a: Array, b: Array, p: Params) -> Array:
+    return where(b <= 0, a * p[2] * (p[0] * p[1]) * _exp(b * p[2]), a * p[1])
 
 
-def softplus(a: Array, p: Params) -> Array:
+def _softplus(a: Array, p: Params) -> Array:
     z = a * p[0]
-    return where(z > p[1], a, log1p_exp(z) / p[0])
+    return where(z > p[1], a, _log1p_exp(z) / p[0])
 
 
-def softplus_backward(a: Array, b: Array, p: Params) -> Array:
+def _softplus_backward(a: Array, b: Array, p: Params) -> Array:
     z = b * p[0]
-    return where(z > p[1], a, a * expit(z))
+    return where(z > p[1], a, a * _expit(z))
 
 
-def log_sigmoid(a: Array, p: Params) -> Array:
-    return where(a > 0, 0, a).astype(a.dtype) - log1p(exp(-np.abs(a)))
+def _log_sigmoid(a: Array, p: Params) -> Array:
+    return where(a > 0, 0, a).astype(a.dtype) - _log1p(_exp(-np.abs(a)))
 
 
-def glu_backward_gate(a: Array, b: Array, c: Array, p: Params) -> Array:
-    s = expit(c)
+def _glu_backward_gate(a: Array, b: Array, c: Array, p: Params) -> Array:
+    s = _expit(c)
     return (1 - s) * s * a * b
 
 
-def lerp(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _lerp(a: Array, b: Array, c: Array, p: Params) -> Array:
     d = b - a
     return where(np.abs(c) < 0.5, a + c * d, b - d * (1 - c))
 
 
-def smooth_l1(a: Array, b: Array, p: Params) -> Array:
+def _smooth_l1(a: Array, b: Array, p: Params) -> Array:
     z = np.abs(a - b)
     return where(z < p[0], 0.5 * z * z / p[0], z - 0.5 * p[0])
 
 
-def smooth_l1_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _smooth_l1_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
     d, g = a - b, c * p[0]
     return where(d <= -p[1], -g, where(d >= p[1], g, d * g / p[1]))
 
 
-def huber(a: Array, b: Array, p: Params) -> Array:
+def _huber(a: Array, b: Array, p: Params) -> Array:
     z = np.abs(a - b)
     return where(z <= p[0], 0.5 * z * z, p[0] * (z - 0.5 * p[0]))
 
 
-def huber_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _huber_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
     d, g = a - b, c * p[0]
     return where(d <= -p[1], -(g * p[1]), where(d >= p[1], g * p[1], d * g))
 
 
-def log_cut(log_x: Array) -> Array:
+def _log_cut(log_x: Array) -> Array:
     return where(log_x < -100, -100, log_x).astype(log_x.dtype)
 
 
-def binary_cross_entropy(a: Array, b: Array, p: Params) -> Array:
-    return (b - 1) * log_cut(log1p(-a)) - b * log_cut(log(a))
+def _binary_cross_entropy(a: Array, b: Array, p: Params) -> Array:
+    return (b - 1) * _log_cut(_log1p(-a)) - b * _log_cut(_log(a))
 
 
-def binary_cross_entropy_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
+def _binary_cross_entropy_backward(a: Array, b: Array, c: Array, p: Params) -> Array:
     spread = (1 - a) * a
     return c * (a - b) / where(spread < a.dtype.type(1e-12), a.dtype.type(1e-12), spread) * p[0]
 
 
 FUNCTIONS: dict[str, Callable[..., Array]] = {
-    "softshrink": softshrink,
+    "softshrink": _softshrink,
     "hardshrink": lambda a, p: where((a >= -p[0]) & (a <= p[0]), 0, a),
     "shrink_backward": lambda a, b, p: where((b >= -p[0]) & (b <= p[0]), 0, a),
-    "hardsigmoid": lambda a, p: gate(a) / 6,
+    "hardsigmoid": lambda a, p: _gate(a) / 6,
     "hardsigmoid_backward": lambda a, b, p: where((b > -3) & (b < 3), a / 6, 0),
-    "hardswish": lambda a, p: a * gate(a) / 6,
-    "hardswish_backward": hardswish_backward,
-    "gelu": lambda a, p: a * normal_cdf(a),
-    "gelu_backward": lambda a, b, p: a * (normal_cdf(b) + b * normal_density(b)),
-    "gelu_tanh": gelu_tanh,
-    "gelu_tanh_backward": gelu_tanh_backward,
-    "silu": lambda a, p: a / (1 + exp(-a)),
-    "silu_backward": silu_backward,
-    "mish": mish,
-    "mish_backward": mish_backward,
-    "elu": elu,
-    "elu_backward": elu_backward,
+    "hardswish": lambda a, p: a * _gate(a) / 6,
+    "hardswish_backward": _hardswish_backward,
+    "gelu": lambda a, p: a * _normal_cdf(a),
+    "gelu_backward": lambda a, b, p: a * (_normal_cdf(b) + b * _normal_density(b)),
+    "gelu_tanh": _gelu_tanh,
+    "gelu_tanh_backward": _gelu_tanh_backward,
+    "silu": lambda a, p: a / (1 + _exp(-a)),
+    "silu_backward": _silu_backward,
+    "mish": _mish,
+    "mish_backward": _mish_backward,
+    "elu": _elu,
+    "elu_backward": _elu_backward,
     "elu_backward_of_result": lambda a, b, p: where(b <= 0, a * p[2] * (b + p[0] * p[1]), a * p[1]),
-    "softplus": softplus,
-    "softplus_backward": softplus_backward,
-    "log_sigmoid": log_sigmoid,
-    "log_sigmoid_backward": lambda a, b, p: a * expit(-b),
-    "glu": lambda a, b, p: a * expit(b),
-    "glu_backward_value": lambda a, b, c, p: expit(c) * a,
-    "glu_backward_gate": glu_backward_gate,
+    "softplus": _softplus,
+    "softplus_backward": _softplus_backward,
+    "log_sigmoid": _log_sigmoid,
+    "log_sigmoid_backward": lambda a, b, p: a * _expit(-b),
+    "glu": lambda a, b, p: a * _expit(b),
+    "glu_backward_value": lambda a, b, c, p: _expit(c) * a,
+    "glu_backward_gate": _glu_backward_gate,
     "add_scaled": lambda a, b, p: a + b * p[0],
-    "lerp": lerp,
+    "lerp": _lerp,
     "addcmul": lambda a, b, c, p: a + p[0] * b * c,
     "addcdiv": lambda a, b, c, p: a + p[0] * b / c,
     "mse": lambda a, b, p: (a - b) * (a - b),
     "mse_backward": lambda a, b, c, p: (a - b) * c * p[0],
-    "smooth_l1": smooth_l1,
-    "smooth_l1_backward": smooth_l1_backward,
-    "huber": huber,
-    "huber_backward": huber_backward,
-    "binary_cross_entropy": binary_cross_entropy,
-    "binary_cross_entropy_backward": binary_cross_entropy_backward,
-    "with_logits": lambda a, b, p: (1 - b) * a + log1p_exp(-a),
-    "with_logits_pos": lambda a, b, c, p: (1 - b) * a + ((c - 1) * b + 1) * log1p_exp(-a),
-    "soft_margin": lambda a, b, p: log1p_exp(-b * a),
-    "soft_margin_backward": lambda a, b, c, p: -(b * expit(-b * a)) * c * p[0],
+    "smooth_l1": _smooth_l1,
+    "smooth_l1_backward": _smooth_l1_backward,
+    "huber": _huber,
+    "huber_backward": _huber_backward,
+    "binary_cross_entropy": _binary_cross_entropy,
+    "binary_cross_entropy_backward": _binary_cross_entropy_backward,
+    "with_logits": lambda a, b, p: (1 - b) * a + _log1p_exp(-a),
+    "with_logits_pos": lambda a, b, c, p: (1 - b) * a + ((c - 1) * b + 1) * _log1p_exp(-a),
+    "soft_margin": lambda a, b, p: _log1p_exp(-b * a),
+    "soft_margin_backward": lambda a, b, c, p: -(b * _expit(-b * a)) * c * p[0],
 }

@@ -47,13 +47,61 @@ def layer_norm_weight_gradients(gradient: Array, x: Array, mean: Array, rstd: Ar
     return sum_products_over(gradient, normal, [0]), sum_over(gradient, [0])
 
 
+def group_norm(
+    x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float
+) -> tuple[Array, Array, Array]:
+    """Groups of channels normalised; their means and 1 / sqrt(variance + eps).
+
+    Args:
+        x: (samples, channels, positions).
+        weight: for each channel, or None.
+        bias: likewise.
+        groups: how many.
+        eps: added to the variance.
+    """
+    samples, channels, positions = x.shape
+    rows = x.reshape(samples * groups, -1)
+    width = x.dtype.type(rows.shape[1])
+    with np.errstate(all="ignore"):
+        mean = sum_over(rows, [1]) / width
+        variance = sum_deviations_over(rows, mean, [1]) / width
+        rstd = 1 / np.sqrt(variance + x.dtype.type(eps))
+        each_mean, each_rstd = (np.repeat(t, channels // groups) for t in (mean, rstd))
+        scale = each_rstd if weight is None else each_rstd * np.tile(weight, samples)
+    shift = np.zeros(samples * channels, x.dtype) if bias is None else np.tile(bias, samples)
+    out = scale_channels(x.reshape(1, -1, positions), each_mean, scale, shift)
+    return out.reshape(x.shape), mean.reshape(samples, groups), rstd.reshape(samples, groups)
+
+
+def group_norm_gradient(
+    gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None
+) -> tuple[Array, Array, Array]:
+    """The gradient of x; for each channel of a sample the sums of gradient and of gradient * (x - mean)."""
+    samples, channels, positions = x.shape
+    groups = mean.shape[1]
+    each = channels // groups
+    flat = [t.reshape(1, -1, positions) for t in (gradient, x)]
+    each_mean, each_rstd = (np.repeat(t.ravel(), each) for t in (mean, rstd))
+    sums, crosses = sum_over(flat[0], [0, 2]), sum_cross_over(flat[1], each_mean, flat[0], [0, 2])
+    w = np.ones(channels, x.dtype) if weight is None else weight
+    grouped = np.tile(w, samples).reshape(-1, each)
+    count = x.dtype.type(each * positions)
+    with np.errstate(all="ignore"):
+        shift = sum_products_over(sums.reshape(-1, each), grouped, [1]) / count
+        cross = sum_products_over(crosses.reshape(-1, each), grouped, [1])
+        slope = cross / count * rstd.ravel() * rstd.ravel()
+    terms = (each_mean, np.repeat(slope, each), np.tile(w, samples), np.repeat(shift, each), each_rstd)
+    out = channels_gradient(*flat, *terms)
+    return out.reshape(x.shape), sums.reshape(samples, channels), crosses.reshape(samples, channels)
+
+
 def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
     """fma(x - mean, scale, shift); x is (outer, channels, inner)."""
     with np.errstate(all="ignore"):
         return fma(x - mean[:, None], scale[:, None], shift[:, None])
 
 
-def channels_gradient(
+def channels_gradient(  # noqa: PLR0913, PLR0917 - the terms of one formula
     gradient: Array, x: Array, mean: Array, slope: Array, weight: Array, shift: Array, scale: Array
 ) -> Array:
     """fma(mean - x, slope, gradient * weight - shift) * scale."""

@@ -1,4 +1,4 @@
-"""Random numbers: Philox4x32-10, and what is made of its words ("Random numbers" in docs/portable-numerics.md)."""
+"""Philox4x32-10, and what is made of its words ("Random numbers" in docs/portable-numerics.md)."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def integers(key: int, count: int, low: int, size: int) -> Array:
 _SIN_F32 = "0x1.921fb6p+0 -0x1.4abbcep-1 0x1.466bc6p-4 -0x1.32d2ccp-8 0x1.507834p-13"
 _COS_F32 = "0x1p+0 -0x1.3bd3ccp+0 0x1.03c1fp-2 -0x1.55d3c8p-6 0x1.e1f506p-11 -0x1.a6d1f2p-16"
 _SIN_F64 = (
-    "0x1.921fb54442d18p+0 -0x1.4abbce625be53p-1 0x1.466bc6775aae2p-4 -0x1.32d2cce62bd86p-8 0x1.50783487ee782p-13 "
-    "-0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 -0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
+    "0x1.921fb54442d18p+0 -0x1.4abbce625be53p-1 0x1.466bc6775aae2p-4 -0x1.32d2cce62bd86p-8 "
+    "0x1.50783487ee782p-13 -0x1.e3074fde8871fp-19 0x1.e8f434d018d63p-25 -0x1.6fadb9f155744p-31 0x1.aaec32af93359p-38"
 )
 _COS_F64 = (
     "0x1p+0 -0x1.3bd3cc9be45dep+0 0x1.03c1f081b5ac4p-2 -0x1.55d3c7e3cbffap-6 0x1.e1f506891babbp-11 "
@@ -117,8 +117,10 @@ def turn(drawn: Array) -> tuple[Array, Array]:
 def unit(drawn: Array) -> Array:
     """In (0, 1]: float32 of words of 32 bits, float64 of 64."""
     if drawn.dtype == np.uint64:
-        return ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * np.float64(2.0**-53)
-    return ((drawn >> np.uint32(1)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-31)
+        wide: Array = ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * np.float64(2.0**-53)
+        return wide
+    single: Array = ((drawn >> np.uint32(1)).astype(np.float32) + np.float32(0.5)) * np.float32(2.0**-31)
+    return single
 
 
 def _drawn(key: int, count: int, wide: bool) -> Array:  # noqa: FBT001

@@ -1,0 +1,53 @@
+"""`samebits portable-ops`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.script_parser import CommandParser
+from samebits.cli.terminal import style_of, write
+from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL
+from samebits.report import portable_ops as report
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class PortableOpsCommand:
+    """List the ops of torch that portable mode covers.
+
+    An op that is not listed is refused in portable mode, unless torch makes it of listed ones before it
+    gets there, as it does with most of torch.nn.functional. In-place ops and those with `out` are not listed.
+
+    Exit status: 0, or 1 when no op has that name.
+
+    Examples:
+      samebits portable-ops
+      samebits portable-ops softmax
+      samebits portable-ops --json
+    """
+
+    name = "portable-ops"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `portable-ops`."""
+        before, after = description(self)
+        parser = CommandParser(prog="samebits portable-ops", description=before, epilog=after)
+        parser.add_argument(
+            "word", nargs="?", default="", metavar="WORD", help="only ops with it in their name"
+        )
+        parser.add_argument("--json", action="store_true", help="print one JSON object")
+        return parser.parse_args(list(arguments))
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Print them."""
+        from samebits.portable.coverage import covered_ops
+
+        ops = [op for op in covered_ops() if options.word.lower() in op.name.lower()]
+        text = report.render_json(ops) if options.json else report.render_text(ops, style_of(sys.stdout))
+        write(text, sys.stdout)
+        return EXIT_IDENTICAL if ops else EXIT_DIFFERENT

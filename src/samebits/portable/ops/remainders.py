@@ -1,0 +1,49 @@
+"""Remainders of division: exact, which torch's vectors are not for large quotients."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+Operand = Any  # a tensor or a number
+
+
+def fmod(self: Operand, other: Operand) -> Tensor:
+    """`aten::fmod`: a minus b times the quotient cut toward zero, which is always a float; the sign of a."""
+    a, b = _promoted(self, other)
+    with np.errstate(all="ignore"):
+        return torch.from_numpy(np.asarray(np.fmod(a.numpy(), b.numpy())))
+
+
+def remainder(self: Operand, other: Operand) -> Tensor:
+    """`aten::remainder`: `fmod`, and b added once where the signs of that and of b differ."""
+    _, b = _promoted(self, other)
+    rest = fmod(self, other)
+    return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)
+
+
+def _promoted(one: Operand, other: Operand) -> tuple[Tensor, Tensor]:
+    dtype = torch.result_type(one, other)
+    return _as(one, dtype), _as(other, dtype)
+
+
+def _as(value: Operand, dtype: torch.dtype) -> Tensor:
+    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.full((), value, dtype=dtype)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "fmod.Tensor": fmod,
+        "fmod.Scalar": fmod,
+        "remainder.Tensor": remainder,
+        "remainder.Scalar": remainder,
+        "remainder.Scalar_Tensor": remainder,
+    }

@@ -1,0 +1,165 @@
+"""Portable mode begins and ends, in this thread and those it starts; what would get past it is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+from torch import nn
+
+from samebits.errors import SamebitsError
+from samebits.portable import activation
+from samebits.portable.activation import Activation, check_subnormals
+from samebits.portable.dispatch import PortableMode
+
+
+def is_portable() -> bool:
+    """Whether this thread's ops go through portable mode: it refuses `i0`."""
+    try:
+        torch.i0(torch.ones(1))
+    except SamebitsError:
+        return True
+    return False
+
+
+def test_start_and_stop():
+    """Once each, whatever is called twice; the fixture `no_leaks` sees to what stays."""
+    portable = Activation()
+    assert not portable.running
+    portable.start()
+    portable.start()
+    assert portable.running
+    assert is_portable()
+    portable.stop()
+    portable.stop()
+    assert not is_portable()
+
+
+def test_they_nest():
+    """The inner one ends, the outer one stays."""
+    with Activation():
+        with Activation():
+            assert is_portable()
+        assert is_portable()
+        with PortableMode():
+            assert is_portable()
+        assert is_portable()
+    assert not is_portable()
+
+
+def test_an_error_inside_leaves_nothing():
+    """It comes through as it is."""
+    with pytest.raises(KeyError), Activation():
+        raise KeyError
+    assert not is_portable()
+
+
+def test_threads_started_inside():
+    """Modes are per thread: ours goes along."""
+    found = []
+
+    class Own(threading.Thread):
+        def run(self) -> None:
+            found.append(is_portable())
+
+    with Activation():
+        for thread in (threading.Thread(target=lambda: found.append(is_portable())), Own()):
+            thread.start()
+            thread.join()
+        with ThreadPoolExecutor(2) as pool:
+            found += pool.map(lambda _: is_portable(), range(4))
+    thread = Own()
+    thread.start()
+    thread.join()
+
+    assert found == [True] * 6 + [False]
+
+
+def test_worker_processes_of_a_loader():
+    """A fork has the mode of the thread that forks."""
+
+    class Portable(torch.utils.data.Dataset):
+        def __len__(self):
+            return 2
+
+        def __getitem__(self, index):
+            return is_portable()
+
+    loader = torch.utils.data.DataLoader(Portable(), num_workers=1, multiprocessing_context="fork")
+    with Activation():
+        assert all(batch.all() for batch in loader)
+
+
+@pytest.mark.parametrize(
+    "compiling",
+    [
+        lambda: torch.compile(nn.Linear(2, 2)),
+        lambda: torch.compile(mode="default"),
+        lambda: nn.Linear(2, 2).compile(),
+    ],
+)
+def test_compiling_is_refused(compiling):
+    """Where the script asks for it."""
+    with Activation(), pytest.raises(SamebitsError) as caught:
+        compiling()
+
+    assert caught.value.slug == "portable-compiled"
+    assert __file__ in str(caught.value)
+
+
+COMPILED_BEFORE = """
+import torch
+from samebits.errors import SamebitsError
+from samebits.portable.activation import Activation
+compiled = torch.compile(lambda x: torch.i0(x) + 1, backend="eager")
+compiled(torch.ones(2))
+with Activation():
+    try:
+        compiled(torch.ones(2))
+    except SamebitsError as error:
+        print(error.slug)
+"""
+
+
+def test_code_that_was_compiled_before_runs_uncompiled():
+    """The compiler of torch leaves frames alone while a dispatch mode is on."""
+    done = subprocess.run([sys.executable, "-c", COMPILED_BEFORE], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "portable-op\n"
+
+
+def test_flushing_subnormals_is_refused():
+    """Both ways to come by it."""
+    with Activation():
+        torch.set_flush_denormal(False)
+        with pytest.raises(SamebitsError) as caught:
+            torch.set_flush_denormal(True)
+    assert caught.value.slug == "portable-subnormals"
+
+    if not torch.set_flush_denormal(True):
+        pytest.skip("this processor cannot flush them")
+    try:
+        with pytest.raises(SamebitsError) as caught:
+            Activation().start()
+        assert caught.value.slug == "portable-subnormals"
+    finally:
+        torch.set_flush_denormal(False)
+    check_subnormals()
+
+
+def test_subnormals_flushed_meanwhile(monkeypatch):
+    """A library that was loaded inside may have done it: the end says so, and everything is put back."""
+    portable = Activation()
+    portable.start()
+
+    def flushed() -> None:
+        raise SamebitsError("flushed", slug="portable-subnormals")
+
+    monkeypatch.setattr(activation, "check_subnormals", flushed)
+    with pytest.raises(SamebitsError):
+        portable.stop()
+    assert not is_portable()

@@ -1,0 +1,84 @@
+"""What is covered, of torch and of a model."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from samebits.cli.main import main
+from samebits.errors import SamebitsError
+from samebits.portable.coverage import covered_ops, is_covered
+
+
+class Model(nn.Module):
+    """One line of it calls what nobody covers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+        self.register_buffer("calls", torch.zeros(1))
+
+    def forward(self, x, scale=1.0):
+        """Forward."""
+        self.calls += 1
+        return torch.i0(self.layer(x).relu()) * scale
+
+
+def test_all_kinds_are_listed():
+    """Each op once."""
+    ops = {op.name: op for op in covered_ops()}
+
+    assert len(ops) == len(covered_ops())
+    assert ops["mm"].kind == "kernel"
+    assert ops["mm"].section == "Contractions"
+    assert ops["mul"].kind == "exact"
+    assert ops["cat"].kind == "move"
+    assert ops["bitwise_and"].kind == "integer"
+    assert "i0" not in ops
+
+
+@pytest.mark.parametrize("batch", [torch.rand(2, 3), (torch.rand(2, 3), 2.0), {"x": torch.rand(2, 3)}])
+def test_what_a_model_lacks_is_named_with_its_line(batch):
+    """And the model is as it was."""
+    model = Model()
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+
+    found = is_covered(model, batch)
+
+    assert not found
+    assert found.missing[0].name == "aten.i0.default"
+    assert found.missing[0].site.function == "Model.forward"
+    assert found.missing[0].count == 1
+    assert found.backward
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert model.layer.weight.grad is None
+
+
+def test_a_model_that_is_covered():
+    """Forward and backward; a function will do too."""
+    assert is_covered(nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.rand(2, 3))
+    found = is_covered(lambda x: x * 2, torch.rand(2, 3))
+    assert found
+    assert not found.backward
+
+
+def test_tensors_that_cannot_be_are_errors():
+    """There is nothing to collect."""
+    with pytest.raises(SamebitsError):
+        is_covered(lambda x: x * 2, torch.ones(2, dtype=torch.complex64))
+
+
+def test_the_command_lists_them(capsys):
+    """As text that fits, and as JSON."""
+    assert main(["portable-ops", "softmax"]) == 0
+    text = capsys.readouterr().out
+    assert "_softmax" in text
+    assert max(map(len, text.splitlines())) <= 100
+    assert main(["portable-ops", "--json", "softmax"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["schema"] == 1
+    assert {"name": "_softmax", "kind": "kernel", "section": "Softmax"} in found["ops"]
+    assert main(["portable-ops", "no_such_op"]) == 1

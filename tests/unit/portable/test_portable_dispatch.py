@@ -1,0 +1,206 @@
+"""What the dispatch mode lets through, what it refuses, and how it says so."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+from torch import nn
+
+from samebits.errors import SamebitsError
+from samebits.portable.dispatch import PortableMode
+
+REFUSED_TENSORS = {
+    "complex": lambda: torch.ones(2, dtype=torch.complex64),
+    "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
+    "sparse": lambda: torch.eye(2).to_sparse(),
+    "csr": lambda: torch.eye(2).to_sparse_csr(),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", REFUSED_TENSORS)
+@pytest.mark.parametrize(
+    "call",
+    [
+        torch.neg,
+        lambda tensor: torch.mul(torch.ones(2), other=tensor),
+        lambda tensor: torch.cat([torch.ones(2), tensor]),
+        torch.clone,
+    ],
+    ids=["positional", "keyword", "list", "move"],
+)
+def test_tensors_without_portable_values_are_refused(kind, call):
+    """Wherever they stand among the arguments."""
+    tensor = REFUSED_TENSORS[kind]()
+
+    with PortableMode(), pytest.raises(SamebitsError) as caught:
+        call(tensor)
+
+    assert caught.value.slug in {"portable-tensor", "portable-op"}
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: torch.zeros(2, dtype=torch.complex64),
+        lambda: torch.ones(2).to(torch.complex64),
+        lambda: torch.complex(torch.ones(2), torch.ones(2)),
+        lambda: torch.view_as_complex(torch.ones(2, 2)),
+        lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+        lambda: torch.fft.fft(torch.ones(4)),
+    ],
+)
+def test_nothing_that_is_refused_can_be_made(make):
+    """By a factory, a conversion or an op."""
+    with PortableMode(), pytest.raises(SamebitsError) as caught:
+        make()
+
+    assert caught.value.slug in {"portable-tensor", "portable-op"}
+
+
+def test_tensors_without_contents_pass():
+    """Meta and fake tensors have no bits to differ; kernels never see them."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    with PortableMode():
+        assert (torch.ones(2, 3, device="meta") @ torch.ones(3, 4, device="meta")).shape == (2, 4)
+        model = nn.Linear(3, 4, device="meta")
+        assert model(torch.ones(2, 3, device="meta")).shape == (2, 4)
+        with FakeTensorMode():
+            assert nn.functional.softmax(torch.ones(2, 3) @ torch.ones(3, 4), 1).shape == (2, 4)
+
+
+def test_a_refusal_names_op_line_and_page():
+    """So that the line can be found and changed."""
+    with PortableMode(), pytest.raises(SamebitsError) as caught:
+        torch.i0(torch.ones(2))
+    line = sys._getframe().f_lineno - 1
+
+    assert caught.value.slug == "portable-op"
+    assert "aten.i0.default" in str(caught.value)
+    assert f"{__file__}:{line}" in str(caught.value)
+    assert "docs/portable.md" in str(caught.value)
+
+
+def test_ops_of_others_are_refused():
+    """Custom ops, as torchvision's, have code that nobody has looked at."""
+
+    @torch.library.custom_op("samebits_test::twice", mutates_args=())
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    with PortableMode(), pytest.raises(SamebitsError, match="samebits_test"):
+        twice(torch.ones(2))
+
+
+def test_higher_order_ops_are_refused():
+    """torch.cond traces and compiles what it is given."""
+    with PortableMode(), pytest.raises(SamebitsError) as caught:
+        torch.ops.higher_order.cond(torch.tensor(True), lambda x: x + 1, lambda x: x - 1, (torch.ones(2),))
+
+    assert caught.value.slug == "portable-op"
+    assert "higher-order" in str(caught.value)
+
+
+@pytest.mark.parametrize("mode", [torch.inference_mode, torch.no_grad])
+def test_composite_ops_are_taken_apart(mode):
+    """In inference mode they arrive whole."""
+    x, layer = torch.arange(6.0).reshape(2, 3), nn.Linear(3, 4)
+    with PortableMode():
+        expected = layer(x).detach()
+        with mode():
+            assert torch.equal(layer(x), expected)
+            assert torch.equal(x.reshape(-1).chunk(2)[1], x[1])
+
+
+def test_scripted_functions_go_through_it():
+    """torch.jit calls the same ops."""
+
+    @torch.jit.script
+    def scripted(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return (x @ y).relu()
+
+    x = torch.rand(70, 300)
+    with PortableMode():
+        expected = (x @ x.t()).relu()
+        for _ in range(3):  # the profiling executor optimizes after the first calls
+            assert torch.equal(scripted(x, x.t()), expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_low_precision_is_float32_rounded_once(dtype):
+    """For results of handlers, of in-place ops, with keyword arguments and in lists."""
+    x, y, z = torch.rand(9, 200), torch.rand(200, 7), torch.rand(9, 7)
+    low = [t.to(dtype) for t in (x, y, z)]
+    up = [t.float() for t in low]
+    with PortableMode():
+        assert torch.equal(low[0] @ low[1], (up[0] @ up[1]).to(dtype))
+        assert torch.equal(torch.mm(low[0], mat2=low[1]), (up[0] @ up[1]).to(dtype))
+        assert torch.equal(low[2].clone().addmm_(low[0], low[1]), torch.addmm(up[2], up[0], up[1]).to(dtype))
+        assert torch.mm(low[0], low[1], out=torch.empty(9, 7, dtype=dtype)).dtype == dtype
+        total = torch.sum(low[0], dtype=torch.float32)
+        assert total.dtype == torch.float32
+        assert torch.equal(total, up[0].sum())
+        assert torch.equal(torch.sum(x, dtype=dtype), x.to(dtype).float().sum().to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_casts_before_the_mode(dtype):
+    """What autocast converts arrives converted."""
+    layer, x = nn.Linear(30, 4), torch.rand(5, 30)
+    with PortableMode():
+        with torch.autocast("cpu", dtype=dtype):
+            out = layer(x)
+        expected = torch.addmm(
+            layer.bias.to(dtype).float(), x.to(dtype).float(), layer.weight.t().to(dtype).float()
+        ).to(dtype)
+        out.float().sum().backward()
+
+    assert out.dtype == dtype
+    assert torch.equal(out, expected)
+    assert layer.weight.grad.dtype == torch.float32
+
+
+def test_transforms_and_recomputation():
+    """torch.func, checkpoint, double backward, a Function of the script and hooks see portable values."""
+    x = torch.rand(4, 6)
+    seen = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, tensor):
+            return tensor * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    with PortableMode():
+        rows = torch.func.vmap(torch.func.grad(lambda row: (row * row * row).sum()))(x)
+        assert torch.allclose(rows, 3 * x * x)
+        assert torch.func.jacrev(lambda row: row * 2)(x[0]).shape == (6, 6)
+        w = torch.rand(6, 6, requires_grad=True)
+        w.register_hook(lambda gradient: seen.append(gradient) or gradient)
+        out = torch.utils.checkpoint.checkpoint(lambda t: (t @ w).relu(), x, use_reentrant=False)
+        Twice.apply(out).sum().backward()
+        first = torch.autograd.grad((w * w * w).sum(), w, create_graph=True)[0]
+        second = torch.autograd.grad(first.sum(), w)[0]
+
+    assert seen
+    assert torch.allclose(second, 6 * w.detach())
+
+
+def test_subclasses_say_what_they_consist_of():
+    """A class of tensors with a dispatch of its own is taken apart, and its parts are portable."""
+    from torch.testing._internal.two_tensor import TwoTensor
+
+    a, b = torch.rand(5, 300), torch.rand(300, 4)
+    with PortableMode():
+        expected = a @ b
+        both = TwoTensor(a, a) @ TwoTensor(b, b)
+
+    assert torch.equal(both.a, expected)
