@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,12 +19,21 @@ if TYPE_CHECKING:
 @contextlib.contextmanager
 def layers_op_by_op() -> Iterator[None]:
     """Turn the short cuts off for all threads, and back to what they were."""
-    mha, mkldnn = torch.backends.mha, torch.backends.mkldnn
-    before = mha.get_fastpath_enabled(), mkldnn.enabled
+    mha = torch.backends.mha
+    before = mha.get_fastpath_enabled(), _use_onednn(wanted=False)
     mha.set_fastpath_enabled(value=False)
-    mkldnn.enabled = False  # type: ignore[assignment]
     try:
         yield
     finally:
         mha.set_fastpath_enabled(value=before[0])
-        mkldnn.enabled = before[1]
+        _use_onednn(wanted=before[1])
+
+
+def _use_onednn(*, wanted: bool) -> bool:
+    """Say whether oneDNN may be used, nothing else about it; what was said before."""
+    # The attribute `enabled` cannot be set once anybody has called disable_global_flags, as torch's tests do.
+    set_flags: Any = torch.backends.mkldnn.set_flags
+    try:
+        return bool(set_flags(wanted, None, None, None)[0])
+    except TypeError:  # releases before fp32_precision
+        return bool(set_flags(wanted)[0])

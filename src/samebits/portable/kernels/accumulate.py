@@ -35,12 +35,12 @@ def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, s
     if kernels is None:
         from samebits.portable.reference.accumulate import accumulate as reference
 
-        _check(bool(((index >= out.shape[1]) | (index < int(skip))).any()))
+        _check(bool(((index >= out.shape[1]) | (index < (-1 if skip else -out.shape[1]))).any()))
         reference(out.numpy(), index.numpy(), src.numpy(), kind, skip=skip)
         return out
     if src.numel():
         bad = torch.empty(1, dtype=torch.int64)
-        kernels.call("accumulate", (*_words(out, index, src, kind), bad.data_ptr(), -int(skip)))
+        kernels.call("accumulate", (*_words(out, index, src, kind), bad.data_ptr(), int(skip)))
         _check(bool(bad))
     return out
 

@@ -9,6 +9,7 @@ import torch
 
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import REAL, refuse
 
 if TYPE_CHECKING:
@@ -39,8 +40,8 @@ def linalg_cholesky_ex(
             column = column - gemm(out[:, j:, :j], out[:, j : j + 1, :j].transpose(1, 2))
         failed = ~(column[:, 0, 0] > 0)
         info = torch.where(failed & (info == 0), j + 1, info).to(torch.int32)
-        out[:, j:, j : j + 1] = column / torch.sqrt(column[:, :1])
-        out[:, j, j] = torch.sqrt(column[:, 0, 0])
+        out[:, j:, j : j + 1] = column / sqrt(column[:, :1].contiguous())
+        out[:, j, j] = sqrt(column[:, 0, 0].contiguous())
     if check_errors:
         linalg_check_errors(info, "linalg.cholesky", is_matrix=self.dim() == 2)
     factor = out.reshape(self.shape)
@@ -152,9 +153,9 @@ def linalg_lu_solve(
     leading = np.broadcast_shapes(tuple(LU.shape[:-2]), tuple(B.shape[:-2]))
     a = _matrices(LU.expand(*leading, *LU.shape[-2:]), "linalg_lu_solve")
     b = _matrices(B.expand(*leading, *B.shape[-2:]), "linalg_lu_solve")
-    order = _order(pivots.expand(*leading, -1).reshape(a.shape[0], -1), a.shape[-1])[:, :, None].expand(
-        b.shape
-    )
+    order = _order(
+        pivots.expand(*leading, pivots.shape[-1]).reshape(a.shape[0], pivots.shape[-1]), a.shape[-1]
+    )[:, :, None].expand(b.shape)
     if not adjoint:
         lower = _solved(a, b.gather(1, order), upper=False, unit=True)
         return _solved(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
@@ -184,9 +185,14 @@ def _sign(pivots: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(swaps % 2 == 0, torch.ones((), dtype=dtype), -1.0)
 
 
+def _factors_of_determinant(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    # Of the transpose where A is contiguous: the formula of the gradient expects it.
+    return linalg_lu_factor_ex(A.mT if A.is_contiguous() else A)
+
+
 def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::_linalg_det`: the sign of the swaps times each value of the diagonal, ascending."""
-    factors, pivots, _ = linalg_lu_factor_ex(A)
+    factors, pivots, _ = _factors_of_determinant(A)
     out = _sign(pivots, A.dtype)
     for value in factors.diagonal(0, -2, -1).unbind(-1):
         out = out * value
@@ -195,7 +201,7 @@ def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`aten::_linalg_slogdet`: the logarithms of the diagonal are added from +0, ascending."""
-    factors, pivots, _ = linalg_lu_factor_ex(A)
+    factors, pivots, _ = _factors_of_determinant(A)
     sign = _sign(pivots, A.dtype)
     out = torch.zeros_like(sign)
     for value in factors.diagonal(0, -2, -1).unbind(-1):
