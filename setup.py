@@ -20,7 +20,7 @@ class BuildPlainLibrary(build_ext):
 
 
 # A compiler must not fuse, reorder or drop an operation: each has its place in docs/portable-numerics.md.
-EXACT = ("-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
+EXACT = ("-g0", "-ffp-contract=off", "-fno-fast-math", "-fno-math-errno", "-fno-trapping-math")
 
 
 def extension(name: str, folder: str, *flags: str) -> Extension:

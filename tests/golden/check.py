@@ -1,8 +1,8 @@
 """Every golden training under every setting that this machine has: prints a table, fails where bits differ.
 
-    python tests/golden/check.py             compare with tests/golden/portable.json
-    python tests/golden/check.py --quick     the best and the plainest setting only
-    python tests/golden/check.py --write     make that file anew, from the best kernels here
+python tests/golden/check.py             compare with tests/golden/portable.json
+python tests/golden/check.py --quick     the best and the plainest setting only
+python tests/golden/check.py --write     make that file anew, from the best kernels here
 """
 
 from __future__ import annotations
@@ -61,7 +61,11 @@ def digests_under(setting: dict[str, str]) -> dict[str, str]:
     """The digests of all golden trainings in a fresh process, and of the examples in processes of theirs."""
     environment = {**os.environ, **setting}
     printed = subprocess.run(
-        [sys.executable, str(HERE / "compute.py")], env=environment, capture_output=True, text=True, check=False
+        [sys.executable, str(HERE / "compute.py")],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if printed.returncode:
         raise SystemExit(f"{_words(setting)}: {printed.stderr.strip()[-600:]}")
@@ -77,7 +81,17 @@ def _example(words: tuple[str, ...], environment: dict[str, str]) -> str:
 
     script = str(HERE.parents[1] / "examples" / words[0])
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "samebits", "run", "--portable", script, *words[1:], "--save", "w.pt"]
+        command = [
+            sys.executable,
+            "-m",
+            "samebits",
+            "run",
+            "--portable",
+            script,
+            *words[1:],
+            "--save",
+            "w.pt",
+        ]
         run = subprocess.run(
             command, env=environment, cwd=folder, capture_output=True, text=True, check=False
         )
@@ -115,7 +129,11 @@ def main() -> int:
         for setting, found in zip(tried, pool.map(digests_under, tried), strict=True):
             other = [name for name, digest in expected.items() if found.get(name) != digest]
             wrong += len(other)
-            print(f"{_words(setting):<100} {len(expected) - len(other):>3} of {len(expected)} same", *other, flush=True)
+            print(
+                f"{_words(setting):<100} {len(expected) - len(other):>3} of {len(expected)} same",
+                *other,
+                flush=True,
+            )
     return 1 if wrong else 0
 
 

@@ -1,6 +1,6 @@
 """Prints the digests of golden trainings under portable mode, one JSON object: run in a process of its own.
 
-    python tests/golden/compute.py [NAME ...]
+python tests/golden/compute.py [NAME ...]
 """
 
 from __future__ import annotations

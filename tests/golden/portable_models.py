@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 STEPS = 20
 
@@ -70,9 +72,7 @@ def logistic_regression() -> Training:
 def mlp() -> Training:
     """Batch norm and dropout, Adam."""
     x, y = torch.randn(50, 20), torch.randint(0, 7, (50,))
-    model = nn.Sequential(
-        nn.Linear(20, 33), nn.BatchNorm1d(33), nn.ReLU(), nn.Dropout(0.3), nn.Linear(33, 7)
-    )
+    model = nn.Sequential(nn.Linear(20, 33), nn.BatchNorm1d(33), nn.ReLU(), nn.Dropout(0.3), nn.Linear(33, 7))
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     return plain(model, optimizer, lambda: functional.cross_entropy(model(x), y, label_smoothing=0.1))
 
@@ -200,7 +200,9 @@ def gan() -> Training:
     """A generator and a discriminator with spectral norm, two optimizers."""
     real = torch.randn(12, 6)
     maker = nn.Sequential(nn.Linear(3, 16), nn.Softplus(), nn.Linear(16, 6))
-    judge = nn.Sequential(nn.utils.parametrizations.spectral_norm(nn.Linear(6, 16)), nn.GELU(), nn.Linear(16, 1))
+    judge = nn.Sequential(
+        nn.utils.parametrizations.spectral_norm(nn.Linear(6, 16)), nn.GELU(), nn.Linear(16, 1)
+    )
     first = torch.optim.Adam(maker.parameters(), lr=1e-3, betas=(0.5, 0.999))
     second = torch.optim.Adam(judge.parameters(), lr=1e-3, betas=(0.5, 0.999))
 
@@ -255,7 +257,7 @@ def gpt() -> Training:
 
 
 def encoder() -> Training:
-    """torch's own transformer encoder with a padding mask and dropout, RAdam."""
+    """Torch's own transformer encoder with a padding mask and dropout, RAdam."""
     x, y = torch.randn(5, 9, 16), torch.randint(0, 3, (5,))
     mask = torch.arange(9)[None, :] >= torch.tensor([9, 7, 5, 9, 3])[:, None]
     layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True, activation="gelu")
@@ -280,7 +282,9 @@ def recurrent(kind: type[nn.RNNBase], **options: Any) -> Callable[[], Training]:
         model.append(nn.Linear(outputs, 1))
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-2, amsgrad=True)
         return plain(
-            model, optimizer, lambda: functional.huber_loss(model[1](model[0](waves[:, :-1])[0]), waves[:, 1:])
+            model,
+            optimizer,
+            lambda: functional.huber_loss(model[1](model[0](waves[:, :-1])[0]), waves[:, 1:]),
         )
 
     return build
@@ -334,7 +338,9 @@ def metric() -> Training:
     model = nn.Sequential(nn.utils.parametrizations.weight_norm(nn.Linear(12, 8)), nn.RMSNorm(8))
     optimizer = torch.optim.ASGD(model.parameters(), lr=1e-2)
     return plain(
-        model, optimizer, lambda: functional.triplet_margin_loss(*(functional.normalize(model(x)) for x in three))
+        model,
+        optimizer,
+        lambda: functional.triplet_margin_loss(*(functional.normalize(model(x)) for x in three)),
     )
 
 

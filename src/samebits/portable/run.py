@@ -91,4 +91,3 @@ def begin_in_child() -> None:
     run = PortableRun()
     run.start()
     _BEGUN.append(run)
-

@@ -161,7 +161,7 @@ def _signed(word: int) -> int:
     return (word + 2**63) % 2**64 - 2**63
 
 
-def _fill(  # noqa: PLR0913
+def _fill(
     kind: Kind,
     out: Tensor,
     key: int,

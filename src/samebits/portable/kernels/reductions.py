@@ -4,8 +4,6 @@ All take float32 or float64 tensors of any strides; `dims` is one dimension, sev
 Results are contiguous.
 """
 
-# ruff: noqa: FBT001, FBT002 - `keepdim` stands where torch has it
-
 from __future__ import annotations
 
 import math

@@ -1,7 +1,5 @@
 """Softmax and its logarithm ("Softmax" in docs/portable-numerics.md)."""
 
-# ruff: noqa: FBT001, FBT002 - `log` says which of two functions is meant
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

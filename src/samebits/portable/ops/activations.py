@@ -50,7 +50,7 @@ def elu_backward(
     alpha: float,
     scale: float,
     input_scale: float,
-    is_result: bool,  # noqa: FBT001 - the op's
+    is_result: bool,
     self_or_result: Tensor,
 ) -> Tensor:
     """`aten::elu_backward`."""
@@ -95,7 +95,7 @@ def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
     return pointwise("log_sigmoid", self), self.new_empty(0)
 
 
-def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:  # noqa: ARG001
+def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
     """`aten::log_sigmoid_backward`."""
     return pointwise("log_sigmoid_backward", grad_output, self)
 
@@ -130,14 +130,14 @@ def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> 
     )
 
 
-def rrelu_with_noise_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
+def rrelu_with_noise_backward(
     grad_output: Tensor,
     self: Tensor,
     noise: Tensor,
     lower: float,
     upper: float,
-    training: bool,  # noqa: FBT001 - the op's
-    self_is_result: bool,  # noqa: FBT001
+    training: bool,
+    self_is_result: bool,
 ) -> Tensor:
     """`aten::rrelu_with_noise_backward`: the noise is the slopes that were drawn."""
     if training and upper - lower > _NOISE_LEAST:

@@ -1,7 +1,5 @@
 """Batch normalisation, in the forms that releases of torch have had ("Normalisation")."""
 
-# ruff: noqa: A002, ARG001, FBT001, PLR0913, PLR0917 - parameters are those of torch's schemas
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

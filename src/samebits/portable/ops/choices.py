@@ -37,19 +37,19 @@ def fmin(self: Tensor, other: Tensor) -> Tensor:
     return _zero_is_positive(torch.fmin(self, other))
 
 
-def clamp(self: Tensor, min: Bound = None, max: Bound = None) -> Tensor:  # noqa: A002 - names of the schema
+def clamp(self: Tensor, min: Bound = None, max: Bound = None) -> Tensor:
     """`aten::clamp`: the smaller of `max` and the larger of `min` and the element."""
     if max is None and isinstance(min, int | float) and min == 0:
         return relu(self) if _keeps_dtype(self, min) else _zero_is_positive(torch.clamp(self, min=min))
     return _zero_is_positive(torch.clamp(self, min, max))
 
 
-def clamp_min(self: Tensor, min: Bound) -> Tensor:  # noqa: A002
+def clamp_min(self: Tensor, min: Bound) -> Tensor:
     """`aten::clamp_min`."""
     return clamp(self, min)
 
 
-def clamp_max(self: Tensor, max: Bound) -> Tensor:  # noqa: A002
+def clamp_max(self: Tensor, max: Bound) -> Tensor:
     """`aten::clamp_max`."""
     return clamp(self, None, max)
 

@@ -31,7 +31,7 @@ def nll_loss_forward(
     return (torch.div(total, total_weight) if reduction == MEAN else total), total_weight
 
 
-def nll_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
+def nll_loss_backward(
     grad_output: Tensor,
     self: Tensor,
     target: Tensor,
@@ -83,7 +83,7 @@ def multi_margin_loss(
     return reduced(losses.view(target.shape), reduction)
 
 
-def multi_margin_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
+def multi_margin_loss_backward(
     grad_output: Tensor,
     self: Tensor,
     target: Tensor,
@@ -146,7 +146,7 @@ def multilabel_margin_loss_backward(
     self: Tensor,
     target: Tensor,
     reduction: int,
-    is_target: Tensor,  # noqa: ARG001
+    is_target: Tensor,
 ) -> Tensor:
     """`aten::multilabel_margin_loss_backward`."""
     scores = _rows(self)

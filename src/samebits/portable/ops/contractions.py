@@ -111,7 +111,7 @@ def addmm_activation(
     return torch.relu(addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
 
-def trilinear(  # noqa: PLR0913, PLR0917 (the schema's)
+def trilinear(
     i1: Tensor,
     i2: Tensor,
     i3: Tensor,
@@ -119,7 +119,7 @@ def trilinear(  # noqa: PLR0913, PLR0917 (the schema's)
     expand2: Sequence[int],
     expand3: Sequence[int],
     sumdim: Sequence[int],
-    unroll_dim: int = 1,  # noqa: ARG001 (a matter of memory)
+    unroll_dim: int = 1,
 ) -> Tensor:
     """`aten::_trilinear` (of `bilinear`): first i1 with i2, over what i3 lacks, then that with i3."""
     i1, i2, i3 = (_expanded(i, at) for i, at in ((i1, expand1), (i2, expand2), (i3, expand3)))

@@ -26,13 +26,13 @@ def to_copy(self: Tensor, **wanted: Any) -> Tensor:
     return copied
 
 
-def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """`aten::copy` of floats into integers."""
     copied: Tensor = torch.ops.aten.copy.default(self, to_integers(src, self.dtype), non_blocking)
     return copied
 
 
-def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:  # noqa: FBT001, FBT002
+def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """`aten::copy_` of floats into integers."""
     return self.copy_(to_integers(src, self.dtype), non_blocking)
 

@@ -27,14 +27,14 @@ _DTYPES = frozenset({torch.float32, torch.float64})
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
-def convolution(  # noqa: PLR0913, PLR0917 - the parameters of the op
-    input: Tensor,  # noqa: A002
+def convolution(
+    input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    transposed: bool,  # noqa: FBT001
+    transposed: bool,
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
@@ -55,15 +55,15 @@ def convolution(  # noqa: PLR0913, PLR0917 - the parameters of the op
     return _like(out, input, weight)
 
 
-def convolution_backward(  # noqa: PLR0913, PLR0917
+def convolution_backward(
     grad_output: Tensor,
-    input: Tensor,  # noqa: A002
+    input: Tensor,
     weight: Tensor,
     bias_sizes: Sequence[int] | None,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    transposed: bool,  # noqa: FBT001
+    transposed: bool,
     output_padding: Sequence[int],
     groups: int,
     output_mask: Sequence[bool],
@@ -177,14 +177,14 @@ def _check_kind(*tensors: Tensor) -> None:
             raise RuntimeError(f"a convolution of {dtype} and {tensor.dtype}: they should be the same")
 
 
-def _convolution(  # noqa: PLR0913, PLR0917
-    input: Tensor,  # noqa: A002
+def _convolution(
+    input: Tensor,
     weight: Tensor,
     bias: Tensor | None,
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-    transposed: bool,  # noqa: FBT001
+    transposed: bool,
     output_padding: Sequence[int],
     groups: int,
     *_settings: bool,
@@ -193,7 +193,7 @@ def _convolution(  # noqa: PLR0913, PLR0917
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-def mkldnn_convolution(  # noqa: PLR0913, PLR0917
+def mkldnn_convolution(
     self: Tensor,
     weight: Tensor,
     bias: Tensor | None,
@@ -206,7 +206,7 @@ def mkldnn_convolution(  # noqa: PLR0913, PLR0917
     return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
-def slow_conv(  # noqa: PLR0913, PLR0917
+def slow_conv(
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -221,7 +221,7 @@ def slow_conv(  # noqa: PLR0913, PLR0917
     )
 
 
-def slow_conv_transpose(  # noqa: PLR0913, PLR0917
+def slow_conv_transpose(
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],
@@ -236,7 +236,7 @@ def slow_conv_transpose(  # noqa: PLR0913, PLR0917
     return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
 
 
-def slow_conv2d_backward(  # noqa: PLR0913, PLR0917
+def slow_conv2d_backward(
     grad_output: Tensor,
     self: Tensor,
     weight: Tensor,
@@ -252,7 +252,7 @@ def slow_conv2d_backward(  # noqa: PLR0913, PLR0917
     )
 
 
-def depthwise(  # noqa: PLR0913, PLR0917
+def depthwise(
     self: Tensor,
     weight: Tensor,
     kernel_size: Sequence[int],

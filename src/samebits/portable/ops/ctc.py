@@ -50,7 +50,7 @@ def ctc_loss(
     input_lengths: Lengths,
     target_lengths: Lengths,
     blank: int = 0,
-    zero_infinity: bool = False,  # noqa: ARG001, FBT001, FBT002 - for the gradient
+    zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
     """`aten::_ctc_loss`: minus the logarithm of each target's probability, and the states' at each time."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
@@ -66,7 +66,7 @@ def ctc_loss(
     return torch.neg(_log_likelihood(log_alpha, states)), log_alpha
 
 
-def ctc_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
+def ctc_loss_backward(
     grad: Tensor,
     log_probs: Tensor,
     targets: Tensor,
@@ -75,7 +75,7 @@ def ctc_loss_backward(  # noqa: PLR0913, PLR0917 - the arguments of the op
     neg_log_likelihood: Tensor,
     log_alpha: Tensor,
     blank: int,
-    zero_infinity: bool = False,  # noqa: FBT001, FBT002
+    zero_infinity: bool = False,
 ) -> Tensor:
     """`aten::_ctc_loss_backward`."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)

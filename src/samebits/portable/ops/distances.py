@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _MOST = 1 << 22  # differences that are made at a time; their number does not change a value
 
 
-def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:  # noqa: ARG001
+def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
     """`aten::_cdist_forward`: the norm of each row of `x1` less each row of `x2`."""
     x1, x2 = _same_batches(x1, x2)
     parts = [vector_norm(_less(x1[..., rows, :], x2), p, -1) for rows in _rows(x1, x2)]

@@ -109,7 +109,7 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
 def multinomial(
     self: Tensor,
     num_samples: int,
-    replacement: bool = False,  # noqa: FBT001, FBT002
+    replacement: bool = False,
     *,
     generator: Any = None,
 ) -> Tensor:
@@ -124,7 +124,7 @@ def multinomial(
     return drawn.view(*self.shape[:-1], num_samples)
 
 
-def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:  # noqa: FBT001
+def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:
     """What torch checks, on weights of any size."""
     if weights.dim() not in {1, 2}:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -158,7 +158,7 @@ def rrelu_with_noise_(
     noise: Tensor,
     lower: float = 0.125,
     upper: float = 1 / 3,
-    training: bool = False,  # noqa: FBT001, FBT002
+    training: bool = False,
     generator: Any = None,
 ) -> Tensor:
     """`aten::rrelu_with_noise_`."""
@@ -170,7 +170,7 @@ def rrelu_with_noise(
     noise: Tensor,
     lower: float = 0.125,
     upper: float = 1 / 3,
-    training: bool = False,  # noqa: FBT001, FBT002
+    training: bool = False,
     generator: Any = None,
 ) -> Tensor:
     """`aten::rrelu_with_noise`: writes the slopes into `noise`."""

@@ -1,7 +1,5 @@
 """Normalisation layers ("Normalisation")."""
 
-# ruff: noqa: A002, N803, PLR0913, PLR0917 - parameters are those of torch's schemas
-
 from __future__ import annotations
 
 import math

@@ -3,8 +3,6 @@
 The functions that choose among inputs by position give elements as they are.
 """
 
-# ruff: noqa: A002, ARG001, FBT001, FBT002 - parameters are those of torch's schemas
-
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Reflection = tuple["Tensor", "Tensor"]
 
 
-def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:  # noqa: N803 - torch's name
+def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """`aten::linalg_qr`."""
     if mode not in {"reduced", "complete", "r"}:
         raise RuntimeError(

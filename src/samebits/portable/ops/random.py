@@ -105,7 +105,7 @@ def bernoulli_p(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return bernoulli_(torch.empty_like(self), p, generator=generator)
 
 
-def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:  # noqa: A002, FBT001
+def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`aten::native_dropout`."""
     mask = torch.empty_like(input, dtype=torch.bool)
     if train is False:

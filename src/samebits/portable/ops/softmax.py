@@ -1,7 +1,5 @@
 """Softmax, its logarithm, log-sum-exp ("Softmax")."""
 
-# ruff: noqa: ARG001, FBT001, FBT002 - parameters are those of torch's schemas
-
 from __future__ import annotations
 
 import math

@@ -1,7 +1,5 @@
 """Sums, means, variances, products and norms of vectors ("Reductions")."""
 
-# ruff: noqa: A002, FBT001, FBT002 - parameters are those of torch's schemas
-
 from __future__ import annotations
 
 import math

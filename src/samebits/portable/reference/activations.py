@@ -1,6 +1,5 @@
 """Activations, elementwise losses and scaled sums, one line each as docs/portable-numerics.md has them."""
 
-# ruff: noqa: ARG001, ARG005 - all functions take the parameters
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

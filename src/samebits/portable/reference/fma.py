@@ -14,7 +14,9 @@ def fma(a: Array, b: Array, c: Array) -> Array:
     """`a * b + c` rounded once, element by element.
 
     Args:
-        a, b, c: float32 or float64, all three alike; shapes that broadcast.
+        a: float32 or float64, all three alike; shapes that broadcast.
+        b: the other factor.
+        c: is added.
 
     Returns:
         the same dtype.

@@ -101,7 +101,7 @@ def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
         return fma(x - mean[:, None], scale[:, None], shift[:, None])
 
 
-def channels_gradient(  # noqa: PLR0913, PLR0917 - the terms of one formula
+def channels_gradient(
     gradient: Array, x: Array, mean: Array, slope: Array, weight: Array, shift: Array, scale: Array
 ) -> Array:
     """fma(mean - x, slope, gradient * weight - shift) * scale."""

@@ -124,11 +124,11 @@ def unit(drawn: Array) -> Array:
     return single
 
 
-def _drawn(key: int, count: int, wide: bool, stream: int) -> Array:  # noqa: FBT001
+def _drawn(key: int, count: int, wide: bool, stream: int) -> Array:
     return words64(key, count, stream) if wide else words(key, count, stream=stream)
 
 
-def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stream: int = 0) -> Array:  # noqa: FBT001
+def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stream: int = 0) -> Array:
     """Normal values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
@@ -140,7 +140,7 @@ def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stre
     return scaled
 
 
-def exponential(key: int, count: int, wide: bool, rate: float, stream: int = 0) -> Array:  # noqa: FBT001
+def exponential(key: int, count: int, wide: bool, rate: float, stream: int = 0) -> Array:
     """Exponential values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
