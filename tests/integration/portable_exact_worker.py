@@ -91,9 +91,10 @@ def run_samples(watch: Watch, mode: PortableMode) -> None:
             torch.manual_seed(1)
             for sample in itertools.islice(info.sample_inputs("cpu", dtype, requires_grad=False), SAMPLES):
                 given = [refill(sample.input, numbers), *refill(list(sample.args), numbers)]
+                named = {name: refill(value, numbers) for name, value in sample.kwargs.items()}
                 try:
                     with mode, watch:
-                        info(*given, **sample.kwargs)
+                        info(*given, **named)
                 except SamebitsError:
                     break
                 except (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, AssertionError):
