@@ -22,7 +22,7 @@ GOLDEN = HERE / "portable.json"
 EXAMPLES = {
     "example_line_fit": ("line_fit.py", "--seed", "3"),
     "example_digits": ("digits.py", "--seed", "3", "--epochs", "1"),
-    "example_cifar10": ("cifar10.py", "--seed", "3", "--images", "80", "--augment"),
+    "example_cifar10": ("cifar10.py", "--seed", "3", "--images", "80"),
     "example_char_gpt": ("char_gpt.py", "--seed", "3", "--steps", "4"),
 }
 
