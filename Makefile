@@ -18,8 +18,8 @@ BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
-	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints)
-SOURCES := $(wildcard native/*) $(wildcard bindings/*) $(wildcard setup.py)
+	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact)
+SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
 

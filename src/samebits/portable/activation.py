@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 import torch
 
+import samebits
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
 from samebits.hooks.patching import Patches
@@ -19,6 +21,7 @@ from samebits.portable.refusals import refuse_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import FrameType
 
 
 class Activation:
@@ -54,8 +57,12 @@ class Activation:
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
         for owner, name in ((torch, "torch.compile"), (torch.nn.Module, "nn.Module.compile")):
             self._patches.set(owner, "compile", _refused_compile(owner.compile, name))
-        self._paths.enter_context(layers_op_by_op())
-        mode.__enter__()
+        try:
+            self._paths.enter_context(layers_op_by_op())
+            mode.__enter__()
+        except BaseException:
+            self._put_back()
+            raise
         self._mode = mode
 
     def stop(self) -> None:
@@ -68,9 +75,12 @@ class Activation:
             return
         mode, self._mode = self._mode, None
         mode.__exit__(None, None, None)
+        self._put_back()
+        check_subnormals()
+
+    def _put_back(self) -> None:
         self._paths.close()
         self._patches.restore()
-        check_subnormals()
 
     def __enter__(self) -> None:
         self.start()
@@ -140,6 +150,14 @@ def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
     return set_flush_denormal
 
 
+def _first_of_others(frame: FrameType) -> FrameType:
+    """The first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
+    package = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        frame = frame.f_back
+    return frame
+
+
 def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
     """`torch.compile` that says no to the script.
 
@@ -150,7 +168,7 @@ def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., A
 
     @functools.wraps(compiler)
     def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
-        if ranks.of(sys._getframe(1)) not in {OWN, LIBRARY}:
+        if ranks.of(_first_of_others(sys._getframe(1))) not in {OWN, LIBRARY}:
             raise refuse_compiled(name)
         return compiler(*args, **kwargs)
 

@@ -1,0 +1,110 @@
+"""`samebits run --portable`: the same bits under other settings of the machine, or a clear refusal."""
+
+from __future__ import annotations
+
+import json
+
+from cli_support import samebits, write
+
+TRAINING = """
+    import torch
+    from torch import nn
+
+    torch.manual_seed(1)
+    model = nn.Sequential(nn.Linear(7, 33), nn.GELU(), nn.LayerNorm(33), nn.Linear(33, 5))
+    optimizer = torch.optim.Adam(model.parameters())
+    x, y = torch.randn(65, 7), torch.randint(0, 5, (65,))
+    for step in range(4):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+    print(loss.item().hex())
+"""
+OTHER_MACHINE = {
+    "ATEN_CPU_CAPABILITY": "default",
+    "OMP_NUM_THREADS": "1",
+    "MKL_CBWR": "COMPATIBLE",
+    "SAMEBITS_PORTABLE_BACKEND": "scalar",
+}
+
+
+def test_runs_under_other_settings_of_the_machine_are_identical(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    samebits("run", "--portable", "--record", "b.sbr", "train.py", cwd=tmp_path, **OTHER_MACHINE)
+    compared = samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path)
+    assert json.loads(compared.stdout)["verdict"] == "identical", compared.stdout
+    samebits("run", "--record", "c.sbr", "train.py", cwd=tmp_path)
+    plain = samebits("compare", "--json", "a.sbr", "c.sbr", cwd=tmp_path)
+    assert json.loads(plain.stdout)["verdict"] == "different"
+
+
+def test_the_record_says_which_numerics(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
+    assert shown["control"]["portable"] is True
+    assert shown["control"]["portable_run"]["numerics"] == 1
+
+
+def test_recording_every_op_leaves_the_bits(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    plain = samebits("run", "--portable", "train.py", cwd=tmp_path)
+    ops = samebits("run", "--portable", "--level", "op", "--record", "ops.sbr", "train.py", cwd=tmp_path)
+    assert (plain.returncode, ops.returncode) == (0, 0), ops.stderr
+    assert plain.stdout == ops.stdout
+    shown = json.loads(samebits("show", "--json", "ops.sbr", cwd=tmp_path).stdout)
+    assert shown["events"]["op"] > 40
+
+
+def test_verify_takes_it(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    done = samebits("verify", "--portable", "train.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_op_without_portable_values_ends_the_script_with_its_name_and_line(tmp_path):
+    write(tmp_path, "train.py", "import torch\nx = torch.ones(3)\ntorch.linalg.svdvals(torch.eye(3))\n")
+    done = samebits("run", "--portable", "train.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "train.py:3" in done.stderr
+    assert "has no portable kernel" in done.stderr
+
+
+def test_compiled_code_is_refused(tmp_path):
+    write(tmp_path, "train.py", "import torch\ntorch.compile(torch.nn.Linear(2, 2))(torch.ones(1, 2))\n")
+    done = samebits("run", "--portable", "train.py", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "torch.compile" in done.stderr
+
+
+WORKERS = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset
+
+    class Rows(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return torch.exp(torch.linspace(-3, 3, 1000) * (index + 1)).sum(dtype=torch.float64)
+
+    if __name__ == "__main__":
+        torch.manual_seed(1)
+        for batch in DataLoader(Rows(), batch_size=2, num_workers=2, multiprocessing_context=METHOD):
+            print([value.hex() for value in batch.tolist()])
+"""
+
+
+def test_workers_compute_portably_however_they_are_started(tmp_path):
+    printed = set()
+    for method in (None, "fork", "spawn", "forkserver"):
+        text = WORKERS.replace("METHOD", repr(method))
+        write(tmp_path, "train.py", text if method else text.replace("num_workers=2", "num_workers=0"))
+        done = samebits("run", "--portable", "train.py", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        printed.add(done.stdout)
+    assert len(printed) == 1
+    write(tmp_path, "train.py", WORKERS.replace("METHOD", "'spawn'"))
+    assert samebits("run", "train.py", cwd=tmp_path).stdout not in printed
