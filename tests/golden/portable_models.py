@@ -402,8 +402,8 @@ def volume() -> Training:
 TRAININGS: dict[str, Callable[[], Training]] = {
     function.__name__: function
     for function in (
-        line_fit, logistic_regression, mlp, lenet, resnet, mobilenet, conv_autoencoder, diffusion, vae, gan, gpt,
-        encoder, graph, word_vectors, speech, metric, policy, mixture, low_precision, volume,
+        line_fit, logistic_regression, mlp, lenet, resnet, mobilenet, conv_autoencoder, diffusion, vae, gan,
+        gpt, encoder, graph, word_vectors, speech, metric, policy, mixture, low_precision, volume,
     )
 } | {
     "lstm": recurrent(nn.LSTM, num_layers=2, dropout=0.2),

@@ -138,7 +138,7 @@ def _followed(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
     @functools.wraps(setter)
-    def set_flush_denormal(mode: bool) -> bool:
+    def set_flush_denormal(mode: bool) -> bool:  # noqa: FBT001 - the parameter of torch
         if mode:
             raise SamebitsError(
                 "torch.set_flush_denormal(True) flushes subnormal numbers to zero, and portable mode keeps "

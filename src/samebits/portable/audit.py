@@ -10,6 +10,7 @@ import torch
 from samebits.portable.exact.names import CHOICES
 from samebits.portable.exact.standing import base_name, standing_of
 from samebits.torch_private import dispatch_mode_class, is_virtual
+from samebits.torch_private_portable import can_decompose, overload_name, schema_name
 
 AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
 
@@ -57,7 +58,7 @@ class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
         kwargs = kwargs or {}
         if _is_known(func, args, kwargs):
             return func(*args, **kwargs)
-        if func._can_decompose():
+        if can_decompose(func):
             with self:
                 return func.decompose(*args, **kwargs)
         raise InexactOpError(
@@ -74,7 +75,7 @@ def audit_asked() -> bool:
 def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if func.namespace in {"profiler", "prim"} or _computes_nothing(func, args):
         return True
-    if base_name(func) in _EXACT_WITH_CARE or func._overloadname == "dtype":
+    if base_name(func) in _EXACT_WITH_CARE or overload_name(func) == "dtype":
         return not _accumulates(func, args, kwargs) and not _draws_floats(func, args)
     tensors = [value for value in args if isinstance(value, torch.Tensor)]
     if tensors and all(tensor.numel() == 0 for tensor in tensors):  # asked what torch would say of the rest
@@ -89,21 +90,21 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 
 def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:
     """Whether it stores a generator's raw numbers, or only checks its arguments: there is no element."""
-    if func._schema.name == "aten::random_" and args[1:] == (-(2**63), None):
+    if schema_name(func) == "aten::random_" and args[1:] == (-(2**63), None):
         return True
     return bool(args) and isinstance(args[0], torch.Tensor) and args[0].shape == (0,)
 
 
 def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether an `index_put` adds."""
-    if "index_put" not in func._schema.name or not _has_floats(args):
+    if "index_put" not in schema_name(func) or not _has_floats(args):
         return False
     return bool(args[3] if len(args) > 3 else kwargs.get("accumulate", False))
 
 
 def _draws_floats(func: Any, args: tuple[Any, ...]) -> bool:
     """Integers come from the generator one by one."""
-    return func._schema.name == "aten::random_" and _has_floats(args[:1])
+    return schema_name(func) == "aten::random_" and _has_floats(args[:1])
 
 
 def _has_floats(values: Any) -> bool:

@@ -14,6 +14,7 @@ from samebits.hooks.frames import FrameRanks, Site, nearest_site
 from samebits.portable.dispatch import PortableMode, families
 from samebits.portable.exact.names import COMPARISONS, COPIES, FACTORIES, INTEGERS, QUERIES, SINGLE, VIEWS
 from samebits.portable.plans import handlers
+from samebits.torch_private_portable import overload_name, schema_name
 
 KERNEL, EXACT, INTEGER, MOVE = "kernel", "exact", "integer", "move"
 
@@ -136,7 +137,7 @@ class CollectingMode(PortableMode):
 def _kernels() -> Iterable[tuple[str, str]]:
     homes = {name: _section(family) for family in families() for name in family.table()}
     for op in handlers(families()):
-        name, overload = op._schema.name.partition("::")[2], op._overloadname
+        name, overload = schema_name(op).partition("::")[2], overload_name(op)
         full = name if overload == "default" else f"{name}.{overload}"
         if full in homes:
             yield full, homes[full]

@@ -10,6 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.torch_private_portable import (
+    arguments_of,
+    is_mutable,
+    overload_name,
+    returns_nothing,
+    schema_name,
+)
+
 if TYPE_CHECKING:
     from samebits.portable.registry import Handler
 
@@ -44,7 +52,7 @@ def single_op(op: Any) -> Any | None:
     Args:
         op: any op.
     """
-    packet_name, overload = op._schema.name.partition(_PREFIX)[2], op._overloadname
+    packet_name, overload = schema_name(op).partition(_PREFIX)[2], overload_name(op)
     base = packet_name.rstrip("_")
     in_place = packet_name[len(base) :]
     if base not in _NAMES or overload not in _OVERLOADS:
@@ -68,12 +76,12 @@ def for_each(op: Any, function: Handler) -> Handler:
         op: the op.
         function: what stands for the op of one tensor.
     """
-    arguments = op._schema.arguments
+    arguments = arguments_of(op)
     listed = [str(argument.type) in _LISTS for argument in arguments]
-    name = op._schema.name.partition(_PREFIX)[2]
-    gives_nothing = not op._schema.returns
+    name = schema_name(op).partition(_PREFIX)[2]
+    gives_nothing = returns_nothing(op)
     single: Any = single_op(op)
-    copies = gives_nothing and not single._schema.is_mutable
+    copies = gives_nothing and not is_mutable(single)
 
     def repeat(*args: Any, **kwargs: Any) -> Any:
         if name.startswith(_HAVE_VALUE):

@@ -12,6 +12,7 @@ from samebits.portable.refusals import refuse_op, refuse_tensor
 from samebits.portable.registry import Handler, merge, resolve
 from samebits.portable.rounding import rounding_once
 from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named
+from samebits.torch_private_portable import can_decompose
 
 Plan = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -56,7 +57,7 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
     if namespace in _PASSING_NAMESPACES:
         return lambda args, kwargs: op(*args, **kwargs)
     if namespace != "aten":
-        return _decomposed(op, mode) if _is_composite(op) else _refused(op)
+        return _decomposed(op, mode) if can_decompose(op) else _refused(op)
     standing = standing_of(op)
     handler = handlers(families).get(op)
     single = None if handler is not None else single_op(op)
@@ -67,7 +68,7 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
     if handler is not None:
         rest = _handled(op, handler, low_handlers(families)[op])
     else:
-        rest = _decomposed(op, mode) if _is_composite(op) else _refused(op)
+        rest = _decomposed(op, mode) if can_decompose(op) else _refused(op)
     if standing.integers:
         rest = _integers_passed(op, rest)
     if standing.kind is not None and standing.condition is not None:
@@ -78,10 +79,6 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
 def _for_each(op: Any, plan: Plan) -> Plan:
     repeat = for_each(op, lambda *args, **kwargs: plan(args, kwargs))
     return lambda args, kwargs: repeat(*args, **kwargs)
-
-
-def _is_composite(op: Any) -> bool:
-    return bool(getattr(op, "_can_decompose", bool)())
 
 
 def _passed(op: Any) -> Plan:

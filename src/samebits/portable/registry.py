@@ -13,6 +13,8 @@ from typing import Any
 
 import torch
 
+from samebits.torch_private_portable import arguments_of
+
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
@@ -107,19 +109,19 @@ def _in_place(name: str) -> Any | None:
 
 
 def _types(op: Any) -> list[str]:
-    return [str(argument.type) for argument in op._schema.arguments]
+    return [str(argument.type) for argument in arguments_of(op)]
 
 
 def _matches(out_op: Any, name: str) -> bool:
     """Whether the op with `out` has the inputs of the op of this name."""
     op = _find(name)
-    plain = [argument.name for argument in op._schema.arguments] if op is not None else []
-    inputs = [argument.name for argument in out_op._schema.arguments if not argument.is_out]
+    plain = [argument.name for argument in arguments_of(op)] if op is not None else []
+    inputs = [argument.name for argument in arguments_of(out_op) if not argument.is_out]
     return inputs == plain
 
 
 def _out_names(op: Any) -> tuple[str, ...]:
-    return tuple(argument.name for argument in op._schema.arguments if argument.is_out)
+    return tuple(argument.name for argument in arguments_of(op) if argument.is_out)
 
 
 def _make_in_place(handler: Handler) -> Handler:

@@ -118,7 +118,7 @@ def test_channels_are_the_reference(shape: tuple[int, int, int]) -> None:
     terms = [numbers(shape[1:2], torch.float32, seed) for seed in range(3, 8)]
     arrays = [t.numpy() for t in terms]
     check(norms.scale_channels(x, *terms[:3]), reference.scale_channels(x.numpy(), *arrays[:3]))
-    want = reference.channels_gradient(gradient.numpy(), x.numpy(), *arrays)
+    want = reference.channels_gradient(gradient.numpy(), x.numpy(), arrays)
     check(norms.channels_gradient(gradient, x, tuple(terms)), want)
 
 

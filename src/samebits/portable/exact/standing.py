@@ -17,6 +17,7 @@ from samebits.portable.exact.names import (
     SINGLE,
     VIEWS,
 )
+from samebits.torch_private_portable import overload_name, schema_name
 
 Condition = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 
@@ -43,7 +44,7 @@ class Standing:
 
 def base_name(op: Any) -> str:
     """The name that the op, its in-place op and its ops with `out` have in common: `mul` for `aten::mul_`."""
-    name: str = op._schema.name.partition("::")[2]
+    name = schema_name(op).partition("::")[2]
     in_place = name.endswith("_") and not name.endswith("__")
     return name[:-1] if in_place else name
 
@@ -55,7 +56,7 @@ def standing_of(op: Any) -> Standing:
         op: an `OpOverload` of the namespace `aten`.
     """
     name = base_name(op)
-    overload = f"{name}.{op._overloadname.removesuffix('_out')}"
+    overload = f"{name}.{overload_name(op).removesuffix('_out')}"
     if overload in _OTHER_OVERLOADS:
         return Standing(None, None, overload in _INTEGER_OVERLOADS)
     kind = "move" if name in _MOVES_UNLESS_ROUNDED else _KINDS.get(name)

@@ -31,7 +31,7 @@ class Heads:
 
 
 def attend(heads: Heads) -> tuple[Tensor, Tensor]:
-    """The weighted values, laid out as (batch, positions, heads, size), and logarithms of sums of exponentials."""
+    """The weighted values, (batch, positions, heads, size), and logarithms of sums of exponentials."""
     batch, count, queries = heads.query.shape[:3]
     value_size = heads.value.shape[-1]
     out = heads.query.new_empty((batch, queries, count, value_size)).transpose(1, 2)

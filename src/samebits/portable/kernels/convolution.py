@@ -12,8 +12,11 @@ from samebits.portable.native import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from types import EllipsisType
 
     from torch import Tensor
+
+    Places = tuple[EllipsisType | slice, ...]
 
 Sizes = tuple[int, ...]
 
@@ -104,7 +107,7 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
 
         return out.copy_(torch.from_numpy(reference(gradient.numpy(), image.numpy(), kernel, geometry)))
     if _is_pointwise(kernel, geometry.padding):
-        met = (..., *(slice(n) for n in gradient.shape[2:]))
+        met: Places = (..., *(slice(n) for n in gradient.shape[2:]))
         image = _sampled(image, geometry.stride)[met]
         geometry = geometry._replace(stride=(1,) * len(kernel))
     image, gradient = image.contiguous(), gradient.contiguous()
@@ -180,7 +183,7 @@ def _spread_and_convolve(
     wide = image.new_zeros(
         (*image.shape[:2], *((n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True)))
     )
-    places = (..., *(slice(None, None, s) for s in stride))
+    places: Places = (..., *(slice(None, None, s) for s in stride))
     wide[places] = image
     ends = [(r - p, n + p - w) for r, p, n, w in zip(reach, padding, sizes, wide.shape[2:], strict=True)]
     wide = torch.constant_pad_nd(wide, [end for pair in reversed(ends) for end in pair])
@@ -197,7 +200,7 @@ def _is_pointwise(kernel: Sequence[int], padding: Sizes) -> bool:
 
 def _sampled(image: Tensor, stride: Sizes) -> Tensor:
     """The pixels that a kernel of size one meets."""
-    places = (..., *(slice(None, None, s) for s in stride))
+    places: Places = (..., *(slice(None, None, s) for s in stride))
     return image if max(stride) == 1 else image[places]
 
 

@@ -11,6 +11,10 @@ from samebits.portable.native import load
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from samebits.portable.native import Kernels
+
+    Scalars = tuple[float, float]  # alpha, beta
+
 _NO_SELF = (0, 0, 0, 0)
 _float64 = torch.float64
 
@@ -34,15 +38,15 @@ def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, al
     if kernels is None:
         return _refer(a, b, self, beta, alpha)
     if a.dim() == 2:
-        return _multiply(a, b, self, (float(alpha), float(beta)))
-    return _multiply_batches(a, b, self, (float(alpha), float(beta)))
+        return _multiply(kernels, a, b, self, (float(alpha), float(beta)))
+    return _multiply_batches(kernels, a, b, self, (float(alpha), float(beta)))
 
 
-def _multiply(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, float]) -> Tensor:
+def _multiply(kernels: Kernels, a: Tensor, b: Tensor, self: Tensor | None, scalars: Scalars) -> Tensor:
     m, k = a.shape
     n = b.shape[1]
     out = a.new_empty((m, n))
-    added = _NO_SELF
+    added: tuple[int, ...] = _NO_SELF
     if self is not None:
         if self.dim() != 1 or self.shape[0] != n:
             self = self.expand(m, n)
@@ -51,26 +55,28 @@ def _multiply(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, f
             added = (self.data_ptr(), 0, self.stride(0), 0)
     a_row, a_column = a.stride()
     b_row, b_column = b.stride()
-    words = (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
+    words: tuple[int, ...] = (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
     words += (b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0, *added)
-    load().call("gemm", words, scalars)  # type: ignore[union-attr]
+    kernels.call("gemm", words, scalars)
     return out
 
 
-def _multiply_batches(a: Tensor, b: Tensor, self: Tensor | None, scalars: tuple[float, float]) -> Tensor:
+def _multiply_batches(
+    kernels: Kernels, a: Tensor, b: Tensor, self: Tensor | None, scalars: Scalars
+) -> Tensor:
     batch, m, k = a.shape
     n = b.shape[2]
     out = a.new_empty((batch, m, n))
-    added = _NO_SELF
+    added: tuple[int, ...] = _NO_SELF
     if self is not None:
         self = self.expand(batch, m, n)
         outer, row, column = self.stride()
         added = (self.data_ptr(), row, column, outer)
     a_batch, a_row, a_column = a.stride()
     b_batch, b_row, b_column = b.stride()
-    words = (a.dtype is _float64, batch, m, n, k, a.data_ptr(), a_row, a_column, a_batch)
+    words: tuple[int, ...] = (a.dtype is _float64, batch, m, n, k, a.data_ptr(), a_row, a_column, a_batch)
     words += (b.data_ptr(), b_row, b_column, b_batch, out.data_ptr(), n, 1, m * n, *added)
-    load().call("gemm", words, scalars)  # type: ignore[union-attr]
+    kernels.call("gemm", words, scalars)
     return out
 
 

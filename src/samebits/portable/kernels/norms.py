@@ -22,6 +22,8 @@ from samebits.portable.native import load
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from samebits.portable.reference.fma import Array
+
     Numbers = tuple[int, float, float]
 
 
@@ -48,8 +50,8 @@ def layer_norm(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm as reference
 
-        results = reference(x.reshape(rows, width).numpy(), _numpy(weight), _numpy(bias), eps)
-        return _filled((out, mean, rstd), results)
+        found = reference(x.reshape(rows, width).numpy(), _numpy(weight), _numpy(bias), eps)
+        return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
     words = (x.dtype == torch.float64, False, x.data_ptr(), 0, _address(weight), _address(bias))
     kernels.call(
         "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,)
@@ -69,10 +71,10 @@ def layer_norm_gradient(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_gradient as reference
 
-        matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled(
-            (out,), (reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy(), _numpy(weight)),)
-        )[0]
+        matrices = [t.reshape(rows, width).numpy() for t in (gradient, x)]
+        columns = [t.view(-1).numpy() for t in (mean, rstd)]
+        found = reference(matrices[0], matrices[1], columns[0], columns[1], _numpy(weight))
+        return _fill(out, found)
     words = (x.dtype == torch.float64, True, x.data_ptr(), gradient.data_ptr(), _address(weight), 0)
     kernels.call(
         "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,)
@@ -93,10 +95,10 @@ def layer_norm_weight_gradients(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
 
-        matrices = (t.reshape(rows, width).numpy() for t in (gradient, x))
-        return _filled(
-            (of_weight, of_bias), reference(*matrices, mean.view(-1).numpy(), rstd.view(-1).numpy())
-        )
+        matrices = [t.reshape(rows, width).numpy() for t in (gradient, x)]
+        columns = [t.view(-1).numpy() for t in (mean, rstd)]
+        found = reference(matrices[0], matrices[1], columns[0], columns[1])
+        return _fill(of_weight, found[0]), _fill(of_bias, found[1])
     addresses = (t.data_ptr() for t in (x, gradient, mean, rstd, of_weight, of_bias))
     kernels.call("layer_norm_weights", (x.dtype == torch.float64, *addresses, rows, width))
     return of_weight, of_bias
@@ -137,7 +139,8 @@ def group_norm(
     if kernels is None:
         from samebits.portable.reference.norms import group_norm as reference
 
-        return _filled((out, mean, rstd), reference(x.numpy(), _numpy(weight), _numpy(bias), groups, eps))  # type: ignore[return-value]
+        found = reference(x.numpy(), _numpy(weight), _numpy(bias), groups, eps)
+        return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
     addresses = (
         x.data_ptr(),
         0,
@@ -166,7 +169,7 @@ def group_norm_gradient(
         from samebits.portable.reference.norms import group_norm_gradient as reference
 
         found = reference(gradient.numpy(), x.numpy(), mean.numpy(), rstd.numpy(), _numpy(weight))
-        return _filled((out, sums, crosses), found)  # type: ignore[return-value]
+        return _fill(out, found[0]), _fill(sums, found[1]), _fill(crosses, found[2])
     addresses = (x, gradient, weight, None, out, mean, rstd, sums, crosses)
     groups = mean.shape[1]
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
@@ -237,7 +240,7 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
     if kernels is None:
         from samebits.portable.reference.norms import scale_channels as reference
 
-        return _filled((out,), (reference(x.numpy(), *(t.numpy() for t in (mean, scale, shift))),))[0]
+        return _fill(out, reference(x.numpy(), mean.numpy(), scale.numpy(), shift.numpy()))
     if x.numel():
         given = (t.data_ptr() for t in (mean, scale))
         words = (x.dtype == torch.float64, False, x.data_ptr(), 0, *given, 0, shift.data_ptr(), 0)
@@ -260,7 +263,7 @@ def channels_gradient(
     if kernels is None:
         from samebits.portable.reference.norms import channels_gradient as reference
 
-        return _filled((out,), (reference(gradient.numpy(), x.numpy(), *(t.numpy() for t in terms)),))[0]
+        return _fill(out, reference(gradient.numpy(), x.numpy(), [t.numpy() for t in terms]))
     if x.numel():
         addresses = (t.data_ptr() for t in (x, gradient, *terms, out))
         kernels.call("channel_norm", (x.dtype == torch.float64, True, *addresses, *x.shape))
@@ -272,7 +275,7 @@ def gradient_sums(gradient: Tensor, x: Tensor, mean: Tensor, dims: list[int]) ->
     return sum_over(gradient, dims), sum_cross_over(x, mean, gradient, dims)
 
 
-def _numpy(x: Tensor | None) -> object:
+def _numpy(x: Tensor | None) -> Array | None:
     return None if x is None else x.numpy()
 
 
@@ -280,7 +283,5 @@ def _address(x: Tensor | None) -> int:
     return 0 if x is None else x.data_ptr()
 
 
-def _filled(outs: tuple[Tensor, ...], results: tuple[object, ...]) -> tuple[Tensor, ...]:
-    return tuple(
-        out.copy_(torch.from_numpy(result).view(out.shape)) for out, result in zip(outs, results, strict=True)
-    )
+def _fill(out: Tensor, values: Array) -> Tensor:
+    return out.copy_(torch.from_numpy(values).view(out.shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from enum import IntEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -34,13 +34,35 @@ class Kind(IntEnum):
     EXPONENTIAL_F64 = 11
 
 
+class Settings(NamedTuple):
+    """Of one fill; which of them count depends on the kind (native/portable/random.h).
+
+    Args:
+        size: how many words or elements; None for all elements.
+        bits: of a uniform value, or the threshold or size of the kind.
+        low: the least integer.
+        source: probabilities of each element.
+        stream: of words.
+        a: first parameter of the distribution.
+        b: second one.
+    """
+
+    size: int | None = None
+    bits: int = 0
+    low: int = 0
+    source: Tensor | None = None
+    stream: int = 0
+    a: float = 0.0
+    b: float = 0.0
+
+
 _UNIFORM_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 
 
 def words64(key: int, count: int) -> Tensor:
     """The first `count` pairs of words, as int64."""
     out = torch.empty(count, dtype=torch.int64)
-    if _fill(Kind.WORDS, out, key, count=2 * count):
+    if _fill(Kind.WORDS, out, key, Settings(size=2 * count)):
         return out
     from samebits.portable.reference.random import words64 as reference
 
@@ -59,11 +81,11 @@ def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torc
     """
     bits = _UNIFORM_BITS.get(precision, 53)
     if out.dtype == torch.float64:
-        if not _fill(Kind.UNIFORM_F64, out, key, a=low, b=high):
+        if not _fill(Kind.UNIFORM_F64, out, key, Settings(a=low, b=high)):
             from samebits.portable.reference.random import uniform_f64
 
             _copy(out, uniform_f64(key, out.numel(), low, high))
-    elif not _fill(Kind.UNIFORM_F32, out, key, bits=bits, a=low, b=high):
+    elif not _fill(Kind.UNIFORM_F32, out, key, Settings(bits=bits, a=low, b=high)):
         from samebits.portable.reference.random import uniform_f32
 
         _copy(out, uniform_f32(key, out.numel(), bits, low, high))
@@ -72,7 +94,7 @@ def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torc
 def bernoulli_into(out: Tensor, key: int, p: float) -> None:
     """1 with probability p, else 0; `out` is contiguous, float32 or uint8."""
     kind = Kind.BERNOULLI_F32 if out.dtype == torch.float32 else Kind.BERNOULLI_U8
-    if not _fill(kind, out, key, bits=math.ceil(p * 2.0**32)):
+    if not _fill(kind, out, key, Settings(bits=math.ceil(p * 2.0**32))):
         from samebits.portable.reference.random import bernoulli
 
         _copy(out, bernoulli(key, out.numel(), p))  # type: ignore[arg-type]
@@ -88,7 +110,7 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
     p = p.contiguous()
     out = torch.empty(p.shape, dtype=torch.uint8)
     kind = Kind.BERNOULLI_P_F32 if p.dtype == torch.float32 else Kind.BERNOULLI_P_F64
-    if not _fill(kind, out, key, source=p):
+    if not _fill(kind, out, key, Settings(source=p)):
         from samebits.portable.reference.random import bernoulli
 
         _copy(out, bernoulli(key, out.numel(), p.double().numpy().ravel()))
@@ -97,7 +119,7 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
 
 def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
     """Values in low … low + size - 1; `out` is contiguous, int64; size is at most 2^64."""
-    if not _fill(Kind.RANGE, out, key, bits=_signed(size), low=low):
+    if not _fill(Kind.RANGE, out, key, Settings(bits=_signed(size), low=low)):
         from samebits.portable.reference.random import integers
 
         _copy(out, integers(key, out.numel(), low, size))
@@ -106,7 +128,7 @@ def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
 def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
     """Normal values; `out` is contiguous, float32 or float64."""
     kind = Kind.NORMAL_F32 if out.dtype == torch.float32 else Kind.NORMAL_F64
-    if not _fill(kind, out, key, a=mean, b=deviation):
+    if not _fill(kind, out, key, Settings(a=mean, b=deviation)):
         from samebits.portable.reference.random import normal
 
         _copy(out, normal(key, out.numel(), out.dtype == torch.float64, mean, deviation))
@@ -115,7 +137,7 @@ def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
 def exponential_into(out: Tensor, key: int, rate: float) -> None:
     """Exponential values; `out` is contiguous, float32 or float64."""
     kind = Kind.EXPONENTIAL_F32 if out.dtype == torch.float32 else Kind.EXPONENTIAL_F64
-    if not _fill(kind, out, key, a=rate):
+    if not _fill(kind, out, key, Settings(a=rate)):
         from samebits.portable.reference.random import exponential
 
         _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
@@ -124,7 +146,7 @@ def exponential_into(out: Tensor, key: int, rate: float) -> None:
 def normal_stream(count: int, key: int, stream: int) -> Tensor:
     """float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
-    if not _fill(Kind.NORMAL_F64, out, key, b=1.0, stream=stream):
+    if not _fill(Kind.NORMAL_F64, out, key, Settings(b=1.0, stream=stream)):
         from samebits.portable.reference.random import normal
 
         _copy(out, normal(key, count, True, 0.0, 1.0, stream))
@@ -134,7 +156,7 @@ def normal_stream(count: int, key: int, stream: int) -> Tensor:
 def exponential_stream(count: int, key: int, stream: int) -> Tensor:
     """float64 exponential values of rate 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
-    if not _fill(Kind.EXPONENTIAL_F64, out, key, a=1.0, stream=stream):
+    if not _fill(Kind.EXPONENTIAL_F64, out, key, Settings(a=1.0, stream=stream)):
         from samebits.portable.reference.random import exponential
 
         _copy(out, exponential(key, count, True, 1.0, stream))
@@ -161,24 +183,13 @@ def _signed(word: int) -> int:
     return (word + 2**63) % 2**64 - 2**63
 
 
-def _fill(
-    kind: Kind,
-    out: Tensor,
-    key: int,
-    *,
-    count: int | None = None,
-    bits: int = 0,
-    low: int = 0,
-    source: Tensor | None = None,
-    stream: int = 0,
-    a: float = 0.0,
-    b: float = 0.0,
-) -> bool:
+def _fill(kind: Kind, out: Tensor, key: int, settings: Settings) -> bool:
     """Fill with the C kernel; False if there is none."""
     kernels = load()
     if kernels is None:
         return False
-    count = out.numel() if count is None else count
+    size, bits, low, source, stream, a, b = settings
+    count = out.numel() if size is None else size
     address = 0 if source is None else source.data_ptr()
     words = (kind, out.data_ptr(), count, _signed(key), 0, stream, 0, bits, low, address)
     if count:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.registry import rounds_itself
+from samebits.torch_private_portable import to_copy as converted
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,8 +23,7 @@ _INT64 = torch.iinfo(torch.int64)
 def to_copy(self: Tensor, **wanted: Any) -> Tensor:
     """`aten::_to_copy` of floats to an integer dtype."""
     dtype = wanted.pop("dtype")
-    copied: Tensor = torch.ops.aten._to_copy.default(to_integers(self, dtype), **wanted)
-    return copied
+    return converted(to_integers(self, dtype), **wanted)
 
 
 def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits.portable.kernels.convolution import Sizes
+    from samebits.portable.kernels.convolution import Places, Sizes
     from samebits.portable.registry import Table
 
 _DTYPES = frozenset({torch.float32, torch.float64})
@@ -93,7 +93,7 @@ def _input_gradient(
         return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
     # Beyond the positions that reach an input there may be some that output_padding added.
     inputs = forward(gradient, weight, None, geometry)
-    reached = (..., *(slice(n) for n in image.shape[2:]))
+    reached: Places = (..., *(slice(n) for n in image.shape[2:]))
     return inputs[reached].contiguous()
 
 

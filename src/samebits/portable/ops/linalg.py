@@ -60,7 +60,7 @@ def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None
 
 
 def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
-    """X with a x = b: row after row from the one with a single unknown; (batch, n, n) and (batch, n, columns)."""
+    """X with a x = b, row after row from that of one unknown; (batch, n, n) and (batch, n, columns)."""
     n = a.shape[-1]
     x = b.clone(memory_format=torch.contiguous_format)
     for i in reversed(range(n)) if upper else range(n):

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.registry import rounds_itself
+from samebits.torch_private_portable import unique_ascending
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from torch import Tensor
 
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     Pair = tuple[Tensor, Tensor]
 
 
-def amax(self: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+def amax(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
     """`aten::amax`."""
     return _positive(torch.amax(self, dim, keepdim))
 
 
-def amin(self: Tensor, dim: Sequence[int] = (), keepdim: bool = False) -> Tensor:
+def amin(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
     """`aten::amin`."""
     return _positive(torch.amin(self, dim, keepdim))
 
@@ -156,8 +157,7 @@ def unique(
     return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::_unique2`: ascending, whatever is asked for."""
-    values, inverse, counts = torch.ops.aten._unique2(_positive(self), True, return_inverse, return_counts)
-    return values, inverse, counts
+    return unique_ascending(_positive(self), inverse=return_inverse, counts=return_counts)
 
 
 def unique_dim(

@@ -109,6 +109,7 @@ def _make_avg_pool(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
+        """`aten::avg_pool2d_backward`, `aten::avg_pool3d_backward`."""
         kernel, pads = _all(kernel_size, n), _all(padding, n)
         dims = _pool_dims(self, kernel, stride, pads, (ceil_mode, count_include_pad))
         return _spread(grad_output, self, dims, divisor_override)

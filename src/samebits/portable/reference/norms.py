@@ -15,6 +15,8 @@ from samebits.portable.reference.reductions import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.portable.reference.fma import Array
 
 
@@ -91,7 +93,7 @@ def group_norm_gradient(
         cross = sum_products_over(crosses.reshape(-1, each), grouped, [1])
         slope = cross / count * rstd.ravel() * rstd.ravel()
     terms = (each_mean, np.repeat(slope, each), np.tile(w, samples), np.repeat(shift, each), each_rstd)
-    out = channels_gradient(*flat, *terms)
+    out = channels_gradient(flat[0], flat[1], terms)
     return out.reshape(x.shape), sums.reshape(samples, channels), crosses.reshape(samples, channels)
 
 
@@ -101,10 +103,14 @@ def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
         return fma(x - mean[:, None], scale[:, None], shift[:, None])
 
 
-def channels_gradient(
-    gradient: Array, x: Array, mean: Array, slope: Array, weight: Array, shift: Array, scale: Array
-) -> Array:
-    """fma(mean - x, slope, gradient * weight - shift) * scale."""
+def channels_gradient(gradient: Array, x: Array, terms: Sequence[Array]) -> Array:
+    """fma(mean - x, slope, gradient * weight - shift) * scale.
+
+    Args:
+        gradient: (outer, channels, inner).
+        x: likewise.
+        terms: mean, slope, weight, shift and scale: one value for each channel.
+    """
+    mean, slope, weight, shift, scale = (term[:, None] for term in terms)
     with np.errstate(all="ignore"):
-        inner = gradient * weight[:, None] - shift[:, None]
-        return fma(mean[:, None] - x, slope[:, None], inner) * scale[:, None]
+        return fma(mean - x, slope, gradient * weight - shift) * scale

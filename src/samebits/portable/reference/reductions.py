@@ -65,14 +65,16 @@ def sum_cross_over(x: Array, mean: Array, b: Array, dims: Sequence[int]) -> Arra
 
 def _subtract(x: Array, mean: Array, dims: Sequence[int]) -> Array:
     with np.errstate(all="ignore"):
-        return x - np.expand_dims(mean, tuple(dims))
+        deviations: Array = x - np.expand_dims(mean, tuple(dims))
+    return deviations
 
 
 def _last(x: Array, dims: Sequence[int]) -> Array:
     """The reduced dimensions as one, in front."""
     kept = [d for d in range(x.ndim) if d not in dims]
     shape = [x.shape[d] for d in kept]
-    return x.transpose([*dims, *kept]).reshape(math.prod(x.shape[d] for d in dims), *shape)
+    rows: Array = x.transpose([*dims, *kept]).reshape(math.prod(x.shape[d] for d in dims), *shape)
+    return rows
 
 
 def _reduce(n: int, take: Take, flat: Array, join: Callable[[Array, Array], Array] = np.add) -> Array:

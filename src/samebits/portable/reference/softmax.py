@@ -38,7 +38,8 @@ def log_softmax_gradient(y: Array, gradient: Array) -> Array:
     """The gradient of the input of `log_softmax`, y being its output."""
     total = sum_over(gradient, [1])
     with np.errstate(all="ignore"):
-        return gradient - unary("exp", y) * total[:, None]
+        result: Array = gradient - unary("exp", y) * total[:, None]
+    return result
 
 
 def _parts(x: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,62 @@
+"""Undocumented names of torch that portable mode uses; imported when torch is there.
+
+An op's schema is what torch's own tools read (torch/_library/utils.py, 2.6.0 and 2.13.0). Without it no op
+can be told from another, so there is nothing to fall back to: portable mode then ends with an AttributeError,
+never with other bits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+
+def schema_name(op: Any) -> str:
+    """`aten::add_` of an `OpOverload`."""
+    name: str = op._schema.name
+    return name
+
+
+def overload_name(op: Any) -> str:
+    """`Tensor` of `aten::add_.Tensor`; `default` for the one without a name."""
+    name: str = op._overloadname
+    return name
+
+
+def arguments_of(op: Any) -> Sequence[Any]:
+    """The parameters of its schema, with `name`, `type` and `is_out` each."""
+    arguments: Sequence[Any] = op._schema.arguments
+    return arguments
+
+
+def returns_nothing(op: Any) -> bool:
+    """Whether its schema has no results."""
+    return not op._schema.returns
+
+
+def is_mutable(op: Any) -> bool:
+    """Whether it writes to an argument."""
+    return bool(op._schema.is_mutable)
+
+
+def can_decompose(op: Any) -> bool:
+    """Whether torch makes it of other ops by `op.decompose`; not, where torch does not say (then refused)."""
+    return bool(getattr(op, "_can_decompose", bool)())
+
+
+def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:
+    """The op that `Tensor.to` is when it copies, with the keywords of its schema."""
+    copied: Tensor = torch.ops.aten._to_copy.default(tensor, **wanted)
+    return copied
+
+
+def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """The op of `torch.unique` without `dim`: ascending values, and what else is asked for."""
+    values, places, numbers = torch.ops.aten._unique2(tensor, True, inverse, counts)
+    return values, places, numbers
