@@ -21,6 +21,7 @@ def main(names: list[str]) -> None:
         with samebits.portable():
             trained = portable_models.train(name)
         digests[name] = str(samebits.digest(trained))
+        print(name, digests[name], file=sys.stderr, flush=True)
     print(json.dumps({"torch": torch.__version__, "digests": digests}))
 
 
