@@ -38,11 +38,7 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
         families: modules of handlers.
     """
     table = merge(family.table() for family in families)
-    return resolve({name: _low(handler) for name, handler in table.items()})
-
-
-def _low(handler: Handler) -> Handler:
-    return handler if getattr(handler, "keeps_dtypes", False) else rounding_once(handler)
+    return resolve({name: rounding_once(handler) for name, handler in table.items()})
 
 
 def plan_of(op: Any, mode: Any, families: Families) -> Plan:

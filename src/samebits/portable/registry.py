@@ -49,17 +49,6 @@ def resolve(table: Table) -> dict[Any, Handler]:
     return found
 
 
-def keeps_dtypes(handler: Handler) -> Handler:
-    """Mark a handler that sees float16 and bfloat16 tensors as they are, and rounds to them by itself."""
-
-    @functools.wraps(handler)
-    def handle(*args: Any, **kwargs: Any) -> Any:
-        return handler(*args, **kwargs)
-
-    handle.keeps_dtypes = True  # type: ignore[attr-defined]
-    return handle
-
-
 def merge(tables: Iterable[Table]) -> Table:
     """All tables as one.
 

@@ -20,7 +20,7 @@ from samebits.portable.ops.random import (
     work_like,
 )
 from samebits.portable.random_keys import next_key
-from samebits.portable.registry import LOW_PRECISION, keeps_dtypes
+from samebits.portable.registry import LOW_PRECISION, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -234,4 +234,4 @@ def table() -> Table:
         "rrelu_with_noise_": rrelu_with_noise_,
         "rrelu_with_noise_functional": rrelu_with_noise_functional,
     }
-    return {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    return {name: rounds_itself(handler) for name, handler in ops.items()}

@@ -12,7 +12,7 @@ from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.random import is_real
 from samebits.portable.random_keys import next_key
-from samebits.portable.registry import keeps_dtypes
+from samebits.portable.registry import rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -87,4 +87,4 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
 def table() -> Table:
     """The ops of this module."""
     ops = {"_standard_gamma": standard_gamma, "_sample_dirichlet": sample_dirichlet, "poisson": poisson}
-    return {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    return {name: rounds_itself(handler) for name, handler in ops.items()}

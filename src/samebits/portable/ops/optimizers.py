@@ -8,7 +8,7 @@ import torch
 
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.root import sqrt
-from samebits.portable.registry import LOW_PRECISION, keeps_dtypes
+from samebits.portable.registry import LOW_PRECISION, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -132,5 +132,5 @@ def table() -> Table:
         "_fused_sgd_": fused_sgd,
         "_fused_adagrad_": fused_adagrad,
     }
-    kept = {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    kept = {name: rounds_itself(handler) for name, handler in ops.items()}
     return {**kept, **{f"{name}.tensor_lr": handler for name, handler in kept.items()}}

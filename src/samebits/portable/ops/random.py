@@ -10,7 +10,7 @@ import torch
 from samebits.errors import SamebitsError
 from samebits.portable.kernels import random as kernels
 from samebits.portable.random_keys import next_key
-from samebits.portable.registry import keeps_dtypes
+from samebits.portable.registry import rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -275,5 +275,5 @@ def table() -> Table:
         "random.to": functional(random_to_),
         "random.from": functional(random_from_),
     }
-    kept: Table = {name: keeps_dtypes(handler) for name, handler in ops.items()}
+    kept: Table = {name: rounds_itself(handler) for name, handler in ops.items()}
     return {**kept, "native_dropout": native_dropout, "native_dropout_backward": native_dropout_backward}
