@@ -2,7 +2,7 @@
 # make test      ruff, mypy and all tests (what CI runs)
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
-# make test-portable  golden digests of portable mode under every instruction set, 1 and 2 threads, other pins
+# make test-portable  every op of portable mode beside plain torch; golden digests under every instruction set, 1 and 2 threads, other pins
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (half an hour on a quiet machine)
@@ -19,6 +19,9 @@ GPU_PYTHON ?= $(BIN)/python
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
 	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact)
+# Ops of portable mode against plain torch, over torch's own samples of inputs.
+PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops conv_ops elementary_ops interpolation layers linalg \
+	loss_ops optimizers pooling reduction_ops)
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
@@ -32,7 +35,7 @@ demo: $(VENV)/.installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW:%=--ignore=%)
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW:%=--ignore=%) $(PORTABLE:%=--ignore=%)
 
 test-slow: $(VENV)/.dev
 	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW)
@@ -64,6 +67,7 @@ bench-resume: $(VENV)/.dev
 	$(BIN)/python bench/kills.py
 
 test-portable: $(VENV)/.dev
+	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PORTABLE)
 	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
