@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
@@ -13,6 +14,9 @@ from samebits.portable.registry import Handler, merge, resolve
 from samebits.portable.rounding import rounding_once
 from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named
 from samebits.torch_private_portable import can_decompose
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 Plan = Callable[[tuple[Any, ...], dict[str, Any]], Any]
 
@@ -137,9 +141,24 @@ def _decomposed(op: Any, mode: Any) -> Plan:
     return run
 
 
+def _torch_is_imported() -> bool:
+    """Whether the body of a module of torch runs: what it computes there are tables of its own.
+
+    torch 2.8 tries every operator of tensors when `torch._dynamo`, which an optimizer imports, is imported
+    (torch/_dynamo/variables/torch_function.py).
+    """
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if frame.f_code.co_name == "<module>" and name.startswith("torch."):
+            return True
+        frame = frame.f_back
+    return False
+
+
 def _refused(op: Any) -> Plan:
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _bits(op, args, kwargs) & VIRTUAL:
+        if _bits(op, args, kwargs) & VIRTUAL or _torch_is_imported():
             return op(*args, **kwargs)
         raise refuse_op(op)
 
