@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable.kernels import elementwise
 from samebits.portable.ops.conversions import to_integers
 from samebits.portable.registry import rounds_itself
 
@@ -58,6 +59,16 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | Non
     return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
 
 
+def logspace(
+    start: Number, end: Number, steps: int, base: float = 10, *, dtype: torch.dtype | None = None, **_: Any
+) -> Tensor:
+    """`aten::logspace`: the powers of `base` to the float64 `linspace`, then rounded."""
+    exponents = linspace(start, end, steps, dtype=torch.float64)
+    values = elementwise.binary("pow", torch.full_like(exponents, base), exponents)
+    dtype = dtype or torch.get_default_dtype()
+    return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
+
+
 def out_of_ranges(*args: Any, out: Tensor) -> Tensor:
     """`arange.out`, `arange.start_out`."""
     start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
@@ -74,6 +85,10 @@ def table() -> Table:
         "arange.out": out_of_ranges,
         "arange.start_out": out_of_ranges,
         "linspace": linspace,
+        "logspace": logspace,
+        "logspace.Tensor_Tensor": logspace,
+        "logspace.Tensor_Scalar": logspace,
+        "logspace.Scalar_Tensor": logspace,
         "linspace.Tensor_Tensor": linspace,
         "linspace.Tensor_Scalar": linspace,
         "linspace.Scalar_Tensor": linspace,

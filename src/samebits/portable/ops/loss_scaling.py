@@ -1,0 +1,54 @@
+"""What `torch.amp.GradScaler` computes ("Loss scaling" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+
+from samebits.portable.registry import rounds_itself
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+
+def unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
+    """`aten::_amp_foreach_non_finite_check_and_unscale_`: gradients times `inv_scale`, each rounded once."""
+    for gradient in self:
+        if not bool(torch.isfinite(gradient).all()):
+            found_inf.fill_(1)
+        gradient.mul_(inv_scale.to(gradient.dtype) if inv_scale.dim() else inv_scale)
+
+
+def update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """`aten::_amp_update_scale_`: back after an infinity, on after enough steps without one."""
+    if found_inf.item():
+        growth_tracker.zero_()
+        return self.copy_(self.double() * scale_backoff_factor)
+    steps = int(growth_tracker.item()) + 1
+    if steps == growth_interval:
+        grown = (self.double() * scale_growth_factor).to(self.dtype)
+        if bool(torch.isfinite(grown).all()):
+            self.copy_(grown)
+        steps = 0
+    growth_tracker.fill_(steps)
+    return self
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "_amp_foreach_non_finite_check_and_unscale_": rounds_itself(unscale_),
+        "_amp_update_scale_": rounds_itself(update_scale_),
+    }
