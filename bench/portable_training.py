@@ -1,0 +1,189 @@
+"""What a training step costs in portable mode, beside plain torch, in turns in one process.
+
+    python bench/portable_training.py [--only NAME ...] [--threads N] [--rounds N]
+
+A round is a block of steps of plain torch and one in portable mode. The ratio is that of the fastest blocks;
+that of the medians is beside it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib.util
+import os
+import statistics
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+import samebits
+from samebits.portable.native import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    Step = Callable[[], None]
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+
+
+def line_fit() -> Step:
+    """The example: a 1-100-1 network, gradient descent by hand."""
+    x = torch.arange(8, dtype=torch.float32).unsqueeze(1)
+    y = 10 * x
+    model = nn.Sequential(nn.Linear(1, 100), nn.ReLU(), nn.Linear(100, 1))
+    loss_function = nn.MSELoss(reduction="sum")
+
+    def step() -> None:
+        loss = loss_function(model(x), y)
+        model.zero_grad()
+        loss.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.sub_(1e-4 * parameter.grad)
+
+    return step
+
+
+def mlp() -> Step:
+    """784-1024-1024-10, batch 256, Adam."""
+    model = nn.Sequential(
+        nn.Linear(784, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 10)
+    )
+    x, y = torch.randn(256, 784), torch.randint(0, 10, (256,))
+    return usual(model, torch.optim.Adam(model.parameters()), lambda: functional.cross_entropy(model(x), y))
+
+
+def gpt() -> Step:
+    """A GPT of 3.7 million parameters, batch 8 of 128 tokens, AdamW."""
+    module = example("char_gpt")
+    model = module.GPT(module.GPTConfig(vocabulary=96, context=128, layers=6, heads=7, width=224))
+    tokens = torch.randint(0, 96, (8, 129))
+    optimizer = torch.optim.AdamW(model.parameters())
+    return usual(
+        model,
+        optimizer,
+        lambda: functional.cross_entropy(model(tokens[:, :-1]).flatten(0, 1), tokens[:, 1:].flatten()),
+    )
+
+
+class Block(nn.Module):
+    """The basic block of a ResNet."""
+
+    def __init__(self, before: int, after: int, stride: int) -> None:
+        super().__init__()
+        self.one = nn.Conv2d(before, after, 3, stride, 1, bias=False)
+        self.two = nn.Conv2d(after, after, 3, 1, 1, bias=False)
+        self.norm_one, self.norm_two = nn.BatchNorm2d(after), nn.BatchNorm2d(after)
+        same = stride == 1 and before == after
+        self.cut = (
+            nn.Identity()
+            if same
+            else nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+        )
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        """The sum of both ways."""
+        y = self.norm_two(self.two(functional.relu(self.norm_one(self.one(x)))))
+        return functional.relu(y + self.cut(x))
+
+
+def resnet18() -> Step:
+    """ResNet-18 as it is used on CIFAR-10: 32x32 images, batch 32, SGD with momentum."""
+    sizes = [(64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1)]
+    sizes += [(128, 256, 2), (256, 256, 1), (256, 512, 2), (512, 512, 1)]
+    model = nn.Sequential(
+        nn.Conv2d(3, 64, 3, 1, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+        *(Block(*size) for size in sizes),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 10),
+    )  # fmt: skip
+    x, y = torch.randn(32, 3, 32, 32), torch.randint(0, 10, (32,))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9, weight_decay=5e-4)
+    return usual(model, optimizer, lambda: functional.cross_entropy(model(x), y))
+
+
+def usual(model: nn.Module, optimizer: torch.optim.Optimizer, loss_of: Callable[[], torch.Tensor]) -> Step:
+    """Zero the gradients, backward, update."""
+    model.train()
+
+    def step() -> None:
+        optimizer.zero_grad()
+        loss_of().backward()
+        optimizer.step()
+
+    return step
+
+
+def example(name: str) -> ModuleType:
+    """A module of examples/."""
+    spec = importlib.util.spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+TRAININGS = {
+    "line_fit": (line_fit, 100, 1.6),
+    "mlp": (mlp, 4, 1.2),
+    "gpt": (gpt, 1, 1.15),
+    "resnet18": (resnet18, 1, 1.3),
+}
+
+
+def block_seconds(step: Step, count: int) -> float:
+    """Mean time of a step of a block."""
+    start = time.perf_counter()
+    for _ in range(count):
+        step()
+    return (time.perf_counter() - start) / count
+
+
+def measure(name: str, rounds: int) -> None:
+    """Print the line of one training."""
+    build, count, target = TRAININGS[name]
+    torch.manual_seed(1)
+    steps = build(), build()
+    contexts = (contextlib.nullcontext, samebits.portable)
+    found: tuple[list[float], list[float]] = ([], [])
+    for number in range(rounds + 1):
+        for step, context, times in zip(steps, contexts, found, strict=True):
+            with context():
+                seconds = block_seconds(step, count)
+            if number:  # the first is for caches
+                times.append(seconds)
+    best, middle = (f(found[1]) / f(found[0]) for f in (min, statistics.median))
+    verdict = "met" if best <= target else "MISSED"
+    plain, ours = (1000 * min(times) for times in found)
+    print(f"{name:12}{plain:12.3f}{ours:12.3f}{best:8.2f}{middle:9.2f}{target:9.2f}  {verdict}", flush=True)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", nargs="+", choices=TRAININGS, default=list(TRAININGS), metavar="NAME")
+    parser.add_argument("--threads", type=int, default=2, metavar="N")
+    parser.add_argument("--rounds", type=int, default=7, metavar="N")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    kernels = load()
+    print(
+        f"torch {torch.__version__}, kernels {kernels.isa if kernels else 'reference'}, "
+        f"{options.threads} threads, load {os.getloadavg()[0]:.1f}"
+    )
+    print(f"{'ms a step':12}{'plain':>12}{'portable':>12}{'ratio':>8}{'median':>9}{'target':>9}")
+    for name in options.only:
+        measure(name, options.rounds)
+
+
+if __name__ == "__main__":
+    main()
