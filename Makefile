@@ -54,6 +54,10 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/draws.py
 	$(BIN)/python bench/loader.py
 	$(BIN)/python bench/checkpoint.py
+	$(BIN)/python bench/portable.py
+	$(BIN)/python bench/portable_conv.py
+	$(BIN)/python bench/portable_reduce.py
+	$(BIN)/python bench/portable_training.py
 
 twins: $(VENV)/.dev
 	$(BIN)/python bench/twins.py
