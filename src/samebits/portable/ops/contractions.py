@@ -140,6 +140,8 @@ def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
     """The contraction over k = the dims in row-major order, kept with size 1; other dims broadcast."""
     if not dims:
         return x * y
+    if not x.is_floating_point():  # exact in any order; the kernel is for floats
+        return (x * y).sum(dims, keepdim=True, dtype=x.dtype)
     rank = x.dim()
     size = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, y.shape, strict=True)]
     k = sorted(dims)
