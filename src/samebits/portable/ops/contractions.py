@@ -141,7 +141,7 @@ def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
     if not dims:
         return x * y
     if not x.is_floating_point():  # exact in any order; the kernel is for floats
-        return (x * y).sum(dims, keepdim=True, dtype=x.dtype)
+        return (x * y).sum(list(dims), keepdim=True, dtype=x.dtype)
     rank = x.dim()
     size = [max(a, b) if min(a, b) else 0 for a, b in zip(x.shape, y.shape, strict=True)]
     k = sorted(dims)
