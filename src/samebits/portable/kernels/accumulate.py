@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, s
         from samebits.portable.reference.accumulate import accumulate as reference
 
         _check(bool(((index >= out.shape[1]) | (index < (-1 if skip else -out.shape[1]))).any()))
-        reference(out.numpy(), index.numpy(), src.numpy(), kind, skip=skip)
+        reference(as_array(out), as_array(index), as_array(src), kind, skip=skip)
         return out
     if src.numel():
         bad = torch.empty(1, dtype=torch.int64)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tenso
     if kernels is None:
         from samebits.portable.reference.activations import pointwise as reference
 
-        return out.copy_(torch.from_numpy(reference(name, [tensor.numpy() for tensor in inputs], params)))
+        return out.copy_(as_tensor(reference(name, [as_array(tensor) for tensor in inputs], params)))
     count = out.numel()
     if count:
         words = [_NUMBERS[name], _DOUBLES[first.dtype], count, out.data_ptr()]

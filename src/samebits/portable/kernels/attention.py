@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 
@@ -41,7 +42,7 @@ def attend(heads: Heads) -> tuple[Tensor, Tensor]:
         from samebits.portable.reference.attention import attend as reference
 
         found = reference(*_arrays(heads), is_causal=heads.is_causal)
-        return out.copy_(torch.from_numpy(found[0])), logs.copy_(torch.from_numpy(found[1]))
+        return out.copy_(as_tensor(found[0])), logs.copy_(as_tensor(found[1]))
     if not out.numel() or not heads.key.numel():
         return out.zero_(), logs.fill_(-torch.inf)
     kernels.call("attention", (*_words(heads, out, backward=0), logs.data_ptr(), 0, 0, 0))
@@ -59,9 +60,9 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
     if kernels is None:
         from samebits.portable.reference.attention import attend_backward as reference
 
-        found = reference(*_arrays(heads), grad.numpy(), is_causal=heads.is_causal)
+        found = reference(*_arrays(heads), as_array(grad), is_causal=heads.is_causal)
         for out, value in zip((of_query, of_key, of_value), found, strict=True):
-            out.copy_(torch.from_numpy(value))
+            out.copy_(as_tensor(value))
     elif grad.numel() and heads.key.numel():
         addresses = (0, of_query.data_ptr(), of_key.data_ptr(), of_value.data_ptr())
         kernels.call("attention", (*_words(heads, _rows(grad), backward=1), *addresses))
@@ -74,8 +75,13 @@ def _rows(x: Tensor) -> Tensor:
 
 def _arrays(heads: Heads) -> tuple[Any, Any, Any, Any]:
     groups = heads.query.shape[1] // heads.key.shape[1]
-    key, value = (x.repeat_interleave(groups, 1).numpy() for x in (heads.key, heads.value))
-    return heads.query.numpy(), key, value, None if heads.mask is None else heads.mask.numpy()
+    key, value = (as_array(x.repeat_interleave(groups, 1)) for x in (heads.key, heads.value))
+    return (
+        as_array(heads.query),
+        key,
+        value,
+        None if heads.mask is None else as_array(heads.mask),
+    )
 
 
 def _words(heads: Heads, out: Tensor, *, backward: int) -> tuple[int, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.native import load
 
@@ -105,7 +106,7 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
     if kernels is None:
         from samebits.portable.reference.convolution import weight_gradient as reference
 
-        return out.copy_(torch.from_numpy(reference(gradient.numpy(), image.numpy(), kernel, geometry)))
+        return out.copy_(as_tensor(reference(as_array(gradient), as_array(image), kernel, geometry)))
     if _is_pointwise(kernel, geometry.padding):
         met: Places = (..., *(slice(n) for n in gradient.shape[2:]))
         image = _sampled(image, geometry.stride)[met]
@@ -166,10 +167,10 @@ def _reference(
     from samebits.portable.reference import convolution
 
     if is_transposed:
-        result = convolution.transposed(image.numpy(), weight.numpy(), geometry, tuple(out.shape[2:]))
+        result = convolution.transposed(as_array(image), as_array(weight), geometry, tuple(out.shape[2:]))
     else:
-        result = convolution.forward(image.numpy(), weight.numpy(), geometry)
-    out.copy_(torch.from_numpy(result))
+        result = convolution.forward(as_array(image), as_array(weight), geometry)
+    out.copy_(as_tensor(result))
     return out if bias is None else out.add_(_as_channels(bias, out))
 
 

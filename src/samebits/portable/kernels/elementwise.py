@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def unary(name: str, x: Tensor) -> Tensor:
     if kernels is None:
         from samebits.portable.reference.elementary import unary as reference
 
-        return out.copy_(torch.from_numpy(reference(name, x.numpy())))
+        return out.copy_(as_tensor(reference(name, as_array(x))))
     count = x.numel()
     if count:
         words = (_UNARY_CODES[name], x.dtype == torch.float64, x.data_ptr(), out.data_ptr(), count)
@@ -70,7 +71,7 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
     if kernels is None:
         from samebits.portable.reference.elementary import binary as reference
 
-        return out.copy_(torch.from_numpy(reference(name, x.numpy(), y.numpy())))
+        return out.copy_(as_tensor(reference(name, as_array(x), as_array(y))))
     count = x.numel()
     if count:
         pointers = (x.data_ptr(), y.data_ptr(), out.data_ptr())

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -83,7 +84,7 @@ def _multiply_batches(
 def _refer(a: Tensor, b: Tensor, self: Tensor | None, beta: float, alpha: float) -> Tensor:
     from samebits.portable.reference.contraction import gemm as reference
 
-    out = torch.from_numpy(reference(a.numpy(force=True), b.numpy(force=True)))
+    out = as_tensor(reference(a.numpy(force=True), b.numpy(force=True)))
     if alpha != 1:
         out = out * alpha
     if self is None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.reductions import (
     mean_over,
     sum_cross_over,
@@ -50,7 +51,7 @@ def layer_norm(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm as reference
 
-        found = reference(x.reshape(rows, width).numpy(), _numpy(weight), _numpy(bias), eps)
+        found = reference(as_array(x.reshape(rows, width)), _numpy(weight), _numpy(bias), eps)
         return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
     words = (x.dtype == torch.float64, False, x.data_ptr(), 0, _address(weight), _address(bias))
     kernels.call(
@@ -71,8 +72,8 @@ def layer_norm_gradient(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_gradient as reference
 
-        matrices = [t.reshape(rows, width).numpy() for t in (gradient, x)]
-        columns = [t.view(-1).numpy() for t in (mean, rstd)]
+        matrices = [as_array(t.reshape(rows, width)) for t in (gradient, x)]
+        columns = [as_array(t.view(-1)) for t in (mean, rstd)]
         found = reference(matrices[0], matrices[1], columns[0], columns[1], _numpy(weight))
         return _fill(out, found)
     words = (x.dtype == torch.float64, True, x.data_ptr(), gradient.data_ptr(), _address(weight), 0)
@@ -95,8 +96,8 @@ def layer_norm_weight_gradients(
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
 
-        matrices = [t.reshape(rows, width).numpy() for t in (gradient, x)]
-        columns = [t.view(-1).numpy() for t in (mean, rstd)]
+        matrices = [as_array(t.reshape(rows, width)) for t in (gradient, x)]
+        columns = [as_array(t.view(-1)) for t in (mean, rstd)]
         found = reference(matrices[0], matrices[1], columns[0], columns[1])
         return _fill(of_weight, found[0]), _fill(of_bias, found[1])
     addresses = (t.data_ptr() for t in (x, gradient, mean, rstd, of_weight, of_bias))
@@ -139,7 +140,7 @@ def group_norm(
     if kernels is None:
         from samebits.portable.reference.norms import group_norm as reference
 
-        found = reference(x.numpy(), _numpy(weight), _numpy(bias), groups, eps)
+        found = reference(as_array(x), _numpy(weight), _numpy(bias), groups, eps)
         return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
     addresses = (
         x.data_ptr(),
@@ -168,7 +169,13 @@ def group_norm_gradient(
     if kernels is None:
         from samebits.portable.reference.norms import group_norm_gradient as reference
 
-        found = reference(gradient.numpy(), x.numpy(), mean.numpy(), rstd.numpy(), _numpy(weight))
+        found = reference(
+            as_array(gradient),
+            as_array(x),
+            as_array(mean),
+            as_array(rstd),
+            _numpy(weight),
+        )
         return _fill(out, found[0]), _fill(sums, found[1]), _fill(crosses, found[2])
     addresses = (x, gradient, weight, None, out, mean, rstd, sums, crosses)
     groups = mean.shape[1]
@@ -240,7 +247,10 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
     if kernels is None:
         from samebits.portable.reference.norms import scale_channels as reference
 
-        return _fill(out, reference(x.numpy(), mean.numpy(), scale.numpy(), shift.numpy()))
+        return _fill(
+            out,
+            reference(as_array(x), as_array(mean), as_array(scale), as_array(shift)),
+        )
     if x.numel():
         given = (t.data_ptr() for t in (mean, scale))
         words = (x.dtype == torch.float64, False, x.data_ptr(), 0, *given, 0, shift.data_ptr(), 0)
@@ -263,7 +273,7 @@ def channels_gradient(
     if kernels is None:
         from samebits.portable.reference.norms import channels_gradient as reference
 
-        return _fill(out, reference(gradient.numpy(), x.numpy(), [t.numpy() for t in terms]))
+        return _fill(out, reference(as_array(gradient), as_array(x), [as_array(t) for t in terms]))
     if x.numel():
         addresses = (t.data_ptr() for t in (x, gradient, *terms, out))
         kernels.call("channel_norm", (x.dtype == torch.float64, True, *addresses, *x.shape))
@@ -276,7 +286,7 @@ def gradient_sums(gradient: Tensor, x: Tensor, mean: Tensor, dims: list[int]) ->
 
 
 def _numpy(x: Tensor | None) -> Array | None:
-    return None if x is None else x.numpy()
+    return None if x is None else as_array(x)
 
 
 def _address(x: Tensor | None) -> int:
@@ -284,4 +294,4 @@ def _address(x: Tensor | None) -> int:
 
 
 def _fill(out: Tensor, values: Array) -> Tensor:
-    return out.copy_(torch.from_numpy(values).view(out.shape))
+    return out.copy_(as_tensor(values).view(out.shape))

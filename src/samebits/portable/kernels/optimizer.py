@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -126,5 +127,5 @@ def _write_back(group: Group, dense: Group) -> None:
 
 def _in_numpy(group: Group, step: Callable[..., None]) -> None:
     dense = tuple(tensor.contiguous() for tensor in group)
-    step(tuple(tensor.numpy() for tensor in dense))
+    step(tuple(as_array(tensor) for tensor in dense))
     _write_back(group, dense)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def words64(key: int, count: int) -> Tensor:
         return out
     from samebits.portable.reference.random import words64 as reference
 
-    return torch.from_numpy(reference(key, count).view("int64"))
+    return as_tensor(reference(key, count).view("int64"))
 
 
 def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torch.dtype) -> None:
@@ -113,7 +114,7 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
     if not _fill(kind, out, key, Settings(source=p)):
         from samebits.portable.reference.random import bernoulli
 
-        _copy(out, bernoulli(key, out.numel(), p.double().numpy().ravel()))
+        _copy(out, bernoulli(key, out.numel(), as_array(p.double()).ravel()))
     return out
 
 
@@ -165,18 +166,18 @@ def exponential_stream(count: int, key: int, stream: int) -> Tensor:
 
 def cumulated(rows: Tensor) -> Tensor:
     """Sums of each row up to each element, one addition after the other, float64."""
-    return torch.from_numpy(np.add.accumulate(rows.contiguous().numpy(), axis=-1))
+    return as_tensor(np.add.accumulate(as_array(rows.contiguous()), axis=-1))
 
 
 def order(rows: Tensor) -> Tensor:
     """The indices of each row's elements in ascending order, those of equal ones ascending."""
-    return torch.from_numpy(np.argsort(rows.contiguous().numpy(), axis=-1, kind="stable"))
+    return as_tensor(np.argsort(as_array(rows.contiguous()), axis=-1, kind="stable"))
 
 
 def permutation(key: int, count: int) -> Tensor:
     """The order of `count` pairs of words, as numbers of 64 bits without a sign."""
-    drawn = words64(key, count).numpy().view(np.uint64)
-    return torch.from_numpy(np.argsort(drawn, kind="stable"))
+    drawn = as_array(words64(key, count)).view(np.uint64)
+    return as_tensor(np.argsort(drawn, kind="stable"))
 
 
 def _signed(word: int) -> int:
@@ -198,4 +199,4 @@ def _fill(kind: Kind, out: Tensor, key: int, settings: Settings) -> bool:
 
 
 def _copy(out: Tensor, values: Array) -> None:
-    out.copy_(torch.from_numpy(values).view(out.shape))
+    out.copy_(as_tensor(values).view(out.shape))

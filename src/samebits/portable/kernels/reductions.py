@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -150,10 +151,10 @@ def _by_reference(
 ) -> Tensor:
     from samebits.portable.reference import reductions as reference
 
-    operands = [x.numpy()]
+    operands = [as_array(x)]
     if mean is not None:
         kept = [size for d, size in enumerate(x.shape) if d not in reduced]
-        operands.append(mean.reshape(kept).numpy())
+        operands.append(as_array(mean.reshape(kept)))
     if b is not None:
-        operands.append(b.numpy())
-    return torch.from_numpy(getattr(reference, _REFERENCES[kind])(*operands, reduced)[...])
+        operands.append(as_array(b))
+    return as_tensor(getattr(reference, _REFERENCES[kind])(*operands, reduced)[...])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 
@@ -26,7 +27,7 @@ def sqrt(x: torch.Tensor) -> torch.Tensor:
     kernels = load()
     if kernels is None:
         with np.errstate(invalid="ignore"):
-            return out.copy_(torch.from_numpy(np.sqrt(x.contiguous().numpy())))
+            return out.copy_(as_tensor(np.sqrt(as_array(x.contiguous()))))
     if x.numel():
         words = (int(x.dtype == torch.float64), dense.data_ptr(), out.data_ptr(), x.numel())
         kernels.call("sqrt", words)

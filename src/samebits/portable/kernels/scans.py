@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ def running(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
     if kernels is None:
         from samebits.portable.reference.scans import running as reference
 
-        found = reference(x.view(shape).numpy(), dim, product=product)
-        return out.copy_(torch.from_numpy(found.copy()).view(x.shape))
+        found = reference(as_array(x.view(shape)), dim, product=product)
+        return out.copy_(as_tensor(found.copy()).view(x.shape))
     sizes = (math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
     kernels.call("scan", (product, x.dtype == torch.float64, x.data_ptr(), out.data_ptr(), *sizes))
     return out

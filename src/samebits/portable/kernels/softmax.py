@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.native import load
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def _rows(name: str, x: Tensor, gradient: Tensor | None) -> Tensor:
     if kernels is None:
         from samebits.portable.reference import softmax as reference
 
-        rows = [t.reshape(-1, width).numpy() for t in (x, gradient) if t is not None]
-        return out.copy_(torch.from_numpy(getattr(reference, name)(*rows)).view(x.shape))
+        rows = [as_array(t.reshape(-1, width)) for t in (x, gradient) if t is not None]
+        return out.copy_(as_tensor(getattr(reference, name)(*rows)).view(x.shape))
     address = 0 if gradient is None else gradient.data_ptr()
     wide = x.dtype == torch.float64
     kernels.call(

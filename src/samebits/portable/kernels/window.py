@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from samebits.portable.arrays import as_array
 from samebits.portable.native import load
 
 
@@ -54,7 +55,7 @@ def _call(wide: Tensor, narrow: Tensor, dims: tuple[Windows, ...], divisor: int,
         from samebits.portable.reference.window import mean, spread
 
         bounds = [(d.first.tolist(), d.end.tolist(), d.count.tolist()) for d in dims]
-        (spread if backward else mean)(wide.numpy(), narrow.numpy(), bounds, divisor)
+        (spread if backward else mean)(as_array(wide), as_array(narrow), bounds, divisor)
         return
     head = (
         int(wide.dtype == torch.float64),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable.arrays import as_tensor
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.accumulation import index_add
 
@@ -35,7 +36,7 @@ def _taps(kind: str, size: int, outputs: int, align: bool, scale: float | None, 
     at = np.arange(outputs).astype(real)
     makers = {"linear": _linear, "cubic": _cubic, "linear_aa": _smooth, "cubic_aa": _smooth}
     index, weight = makers[kind](kind, size, at, step, align)
-    return torch.from_numpy(index.astype(np.int64)), torch.from_numpy(weight.astype(real))
+    return as_tensor(index.astype(np.int64)), as_tensor(weight.astype(real))
 
 
 def _linear(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, Any]:
@@ -178,7 +179,7 @@ def _nearest_index(size: int, outputs: int, scale: float | None, shift: float) -
     index = np.floor(at * _scale(size, outputs, align=False, scale=scale, real=real)).astype(np.int64)
     if outputs in (size, 2 * size) and not shift:
         index = np.arange(outputs) * size // outputs
-    return torch.from_numpy(np.minimum(index, size - 1))
+    return as_tensor(np.minimum(index, size - 1))
 
 
 def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.root import sqrt
@@ -126,7 +127,7 @@ def linalg_lu_factor_ex(
 
 
 def _swap(a: Tensor, k: int, pivots: Tensor) -> None:
-    largest = torch.from_numpy(np.abs(a[:, k:, k].numpy()).argmax(1)) + k
+    largest = as_tensor(np.abs(as_array(a[:, k:, k])).argmax(1)) + k
     every = torch.arange(a.shape[0])
     pivots[:, k] = (largest + 1).to(torch.int32)
     chosen, top = a[every, largest].clone(), a[:, k].clone()
@@ -137,10 +138,10 @@ def _swap(a: Tensor, k: int, pivots: Tensor) -> None:
 def _order(pivots: Tensor, rows: int) -> Tensor:
     """Which row of the matrix is at each place after the swaps: (batch, rows)."""
     order = np.tile(np.arange(rows), (pivots.shape[0], 1))
-    for matrix, swaps in zip(order, pivots.numpy(), strict=True):
+    for matrix, swaps in zip(order, as_array(pivots), strict=True):
         for k, one in enumerate(swaps):
             matrix[[k, one - 1]] = matrix[[one - 1, k]]
-    return torch.from_numpy(order)
+    return as_tensor(order)
 
 
 def linalg_lu_solve(

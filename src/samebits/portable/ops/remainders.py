@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable.arrays import as_array, as_tensor
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -19,7 +21,7 @@ def fmod(self: Operand, other: Operand) -> Tensor:
     """`aten::fmod`: a minus b times the quotient cut toward zero, which is always a float; the sign of a."""
     a, b = _promoted(self, other)
     with np.errstate(all="ignore"):
-        return torch.from_numpy(np.asarray(np.fmod(a.numpy(), b.numpy())))
+        return as_tensor(np.asarray(np.fmod(as_array(a), as_array(b))))
 
 
 def remainder(self: Operand, other: Operand) -> Tensor:
