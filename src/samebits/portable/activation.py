@@ -7,15 +7,17 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import samebits
-from samebits.errors import SamebitsError
+from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
 from samebits.hooks.patching import Patches
 from samebits.portable.dispatch import PortableMode
+from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.paths import layers_op_by_op
 from samebits.portable.refusals import refuse_compiled
 
@@ -52,6 +54,7 @@ class Activation:
         if self._mode is not None:
             return
         check_subnormals()
+        _warn_without_kernels()
         mode = PortableMode()
         self._patches.set(threading.Thread, "start", _followed(threading.Thread.start))
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
@@ -91,6 +94,16 @@ class Activation:
         except SamebitsError:
             if kind is None:  # an error of the script says more than what follows from it
                 raise
+
+
+def _warn_without_kernels() -> None:
+    if load() is None and os.environ.get(BACKEND_VARIABLE) != "reference":
+        warnings.warn(
+            "this installation has no C kernels: portable mode gives the same bits without them, a hundred "
+            "times slower or more; install samebits where there is a C compiler",
+            SamebitsWarning,
+            stacklevel=4,
+        )
 
 
 def check_subnormals() -> None:

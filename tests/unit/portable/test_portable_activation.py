@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
 from torch import nn
 
-from samebits.errors import SamebitsError
+import samebits
+from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable import activation
 from samebits.portable.activation import Activation, check_subnormals
 from samebits.portable.dispatch import PortableMode
@@ -163,3 +165,12 @@ def test_subnormals_flushed_meanwhile(monkeypatch):
     with pytest.raises(SamebitsError):
         portable.stop()
     assert not is_portable()
+
+
+def test_it_is_said_that_there_are_no_kernels(monkeypatch):
+    monkeypatch.setattr(activation, "load", lambda: None)
+    with pytest.warns(SamebitsWarning, match="no C kernels"), samebits.portable():
+        pass
+    monkeypatch.setenv("SAMEBITS_PORTABLE_BACKEND", "reference")  # who asks for it knows
+    with warnings.catch_warnings(), samebits.portable():
+        warnings.simplefilter("error")
