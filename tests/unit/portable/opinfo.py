@@ -10,6 +10,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from samebits.portable.dispatch import PortableMode
 
+# Importing torch's samples freezes the flags of torch.backends (`disable_global_flags`), for other tests too.
+torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True
+
 TOLERANCES = {torch.float32: 1e-4, torch.float64: 1e-10}
 
 
