@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -13,6 +16,18 @@ IS_WINDOWS = sys.platform == "win32"
 
 class BuildPlainLibrary(build_ext):
     """Libraries that mark their exports in the code: one of them has no module initialiser to export."""
+
+    def build_extensions(self) -> None:
+        """Compile files side by side: the kernels are compiled whole for each instruction set."""
+        compile_all = self.compiler.compile
+
+        def compile_each(sources: list[str], *arguments: Any, **named: Any) -> list[str]:
+            with ThreadPoolExecutor(os.cpu_count()) as pool:
+                found = pool.map(lambda source: compile_all([source], *arguments, **named), sources)
+                return [name for names in found for name in names]
+
+        self.compiler.compile = compile_each
+        super().build_extensions()
 
     def get_export_symbols(self, ext: Extension) -> list[str]:
         """Nothing beyond what the C code marks for export."""
