@@ -62,6 +62,18 @@ def test_verify_takes_it(tmp_path):
     write(tmp_path, "train.py", TRAINING)
     done = samebits("verify", "--portable", "train.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
+    write(tmp_path, "other.py", TRAINING + "    torch.linalg.svdvals(model[0].weight)\n")
+    assert samebits("verify", "other.py", cwd=tmp_path).returncode == 0
+    refused = samebits("verify", "--portable", "other.py", cwd=tmp_path)
+    assert refused.returncode == 2
+    assert "has no portable kernel" in refused.stdout + refused.stderr
+
+
+def test_cost_measures_switches_only(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    done = samebits("cost", "--portable", "train.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--portable is no switch" in done.stderr
 
 
 def test_an_op_without_portable_values_ends_the_script_with_its_name_and_line(tmp_path):

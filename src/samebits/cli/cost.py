@@ -14,7 +14,7 @@ from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.cost import CostRequest, measure_cost
 from samebits.determinism.control import Control
-from samebits.errors import EXIT_IDENTICAL
+from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report.cost import render_cost, render_cost_json
 from samebits.verification.place import check_target
 
@@ -66,6 +66,9 @@ class CostCommand:
         """Measure and print."""
         refuse_rank("cost")
         check_target(options.target)
+        if options.portable:
+            message = "--portable is no switch; expected none: measure `samebits run` with and without it"
+            raise SamebitsError(message, slug="usage")
         options.deterministic = True
         with tempfile.TemporaryDirectory(prefix="samebits-cost-") as folder:
             request = CostRequest(

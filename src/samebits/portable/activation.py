@@ -99,8 +99,8 @@ class Activation:
 def _warn_without_kernels() -> None:
     if load() is None and os.environ.get(BACKEND_VARIABLE) != "reference":
         warnings.warn(
-            "this installation has no C kernels: portable mode gives the same bits without them, a hundred "
-            "times slower or more; install samebits where there is a C compiler",
+            "this installation has no C kernels: portable mode gives the same bits without them, "
+            "much slower; install samebits where there is a C compiler",
             SamebitsWarning,
             stacklevel=4,
         )

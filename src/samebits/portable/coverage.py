@@ -11,8 +11,9 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import FrameRanks, Site, nearest_site
-from samebits.portable.dispatch import PortableMode, families
+from samebits.portable.dispatch import PortableMode
 from samebits.portable.exact.names import COMPARISONS, COPIES, FACTORIES, INTEGERS, QUERIES, SINGLE, VIEWS
+from samebits.portable.ops import families
 from samebits.portable.plans import handlers
 from samebits.torch_private_portable import overload_name, schema_name
 

@@ -7,89 +7,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.audit import AuditMode, audit_asked
-from samebits.portable.ops import (
-    accumulation,
-    activations,
-    arithmetic,
-    attention,
-    choices,
-    class_losses,
-    contractions,
-    conversions,
-    convolutions,
-    ctc,
-    distances,
-    distributions,
-    elementary,
-    embedding,
-    gamma,
-    grids,
-    index_put,
-    interpolation,
-    linalg,
-    loss_scaling,
-    losses,
-    normalization,
-    optimizers,
-    ordering,
-    padding,
-    pooling,
-    qr,
-    random,
-    ranges,
-    remainders,
-    roots,
-    scans,
-    softmax,
-    sums,
-)
+from samebits.portable.ops import families
 from samebits.portable.plans import plan_of
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
-
-_FAMILIES = (
-    accumulation,
-    activations,
-    arithmetic,
-    attention,
-    choices,
-    class_losses,
-    contractions,
-    conversions,
-    convolutions,
-    ctc,
-    distances,
-    distributions,
-    elementary,
-    embedding,
-    gamma,
-    grids,
-    index_put,
-    interpolation,
-    linalg,
-    loss_scaling,
-    losses,
-    normalization,
-    optimizers,
-    ordering,
-    padding,
-    pooling,
-    qr,
-    random,
-    ranges,
-    remainders,
-    roots,
-    scans,
-    softmax,
-    sums,
-)
-
-
-def families() -> tuple[Any, ...]:
-    """The modules of handlers, each with a `table()`."""
-    return _FAMILIES
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -136,7 +59,7 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         try:
             plan = self._plans[id(func)][0]
         except KeyError:
-            plan = plan_of(func, self, _FAMILIES)
+            plan = plan_of(func, self, families())
             self._plans[id(func)] = plan, func
         return plan(args, kwargs or {})
 
