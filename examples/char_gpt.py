@@ -100,6 +100,8 @@ def main() -> None:
     """Train, and print the loss every ten steps."""
     args = parse_arguments()
     torch.manual_seed(args.seed)
+    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    torch.ones(1).sqrt()
     text = read_text()
     characters = sorted(set(text))
     index = {character: i for i, character in enumerate(characters)}

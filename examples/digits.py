@@ -61,6 +61,8 @@ def main() -> None:
     """Train, and print loss and test accuracy of each epoch."""
     args = parse_arguments()
     torch.manual_seed(args.seed)
+    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    torch.ones(1).sqrt()
     images, labels, train, test = load(split_by_set=args.split_by_set)
     train_set = [(images[name], labels[name]) for name in train]
     loader = torch.utils.data.DataLoader(

@@ -37,6 +37,8 @@ def main() -> None:
     """Train from the newest checkpoint on, and print the loss every ten steps."""
     args = parse_arguments()
     samebits.seed_all(args.seed)
+    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    torch.ones(1).sqrt()
     text = read_text()
     characters = sorted(set(text))
     index = {character: i for i, character in enumerate(characters)}

@@ -55,6 +55,8 @@ def main() -> None:
     """Train from the newest checkpoint on, and print loss and test accuracy of each epoch."""
     args = parse_arguments()
     samebits.seed_all(args.seed)
+    # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
+    torch.ones(1).sqrt()
     images, labels, train, test = load(split_by_set=False)
     train_set = ShiftedDigits([images[name] for name in train], [labels[name] for name in train])
     test_images = torch.stack([images[name] for name in test])

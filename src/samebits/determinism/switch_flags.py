@@ -11,6 +11,7 @@ from samebits.determinism.switch_handles import (
     Precision,
 )
 from samebits.determinism.switch_variables import BOTH, CONTEXT, MEASURED, PORTABLE, TITAN, TORCH
+from samebits.determinism.vector_math import VectorMath
 
 _CONFIG = "torch/_inductor/config.py, 2.13.0"
 _SDPA = "attention back ends round differently, and their choice follows shapes and hardware"
@@ -84,6 +85,16 @@ ALGORITHMS = (
         BOTH,
         "oneDNN may pick primitives that add in the order of completion",
         "oneDNN docs, primitive attributes: deterministic mode",
+        default="off",
+    ),
+    Switch(
+        "prepare-vector-math",
+        VectorMath(),
+        When.ANY,
+        "on",
+        BOTH,
+        "threads that first call MKL's `sqrt`, `exp` or `log` together may get a kernel of low accuracy",
+        "pytorch#188792; measured, torch 2.13.0 under load",
         default="off",
     ),
 )

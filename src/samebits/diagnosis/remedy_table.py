@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from samebits.determinism.vector_math import FUNCTIONS
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
@@ -260,6 +262,13 @@ TABLE = (
         "where the op has no deterministic way on CUDA, and `samebits run --deterministic` says "
         "what to use instead",
         ("deterministic",),
+    ),
+    Row(
+        "nondeterministic-kernel",
+        f"aten::(_foreach_)?({'|'.join(FUNCTIONS)})_?([.]|$)",
+        "call the function on one element after the imports, `torch.ones(1).sqrt()`: threads that make "
+        "the first call of MKL's kernels together may get another one (pytorch#188792)",
+        ("deterministic", "threads"),
     ),
     Row(
         "nondeterministic-kernel",

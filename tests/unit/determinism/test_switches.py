@@ -45,7 +45,7 @@ NCCL_MIN_NCHANNELS NCCL_MAX_NCHANNELS NCCL_NTHREADS NCCL_SOCKET_NTHREADS NCCL_LA
 NCCL_P2P_NET_DISABLE NCCL_TOPO_FILE HCCL_DETERMINISTIC HOROVOD_FUSION_THRESHOLD threads interop-threads
 OMP_NUM_THREADS MKL_NUM_THREADS OMP_DYNAMIC MKL_DYNAMIC ATEN_CPU_CAPABILITY ONEDNN_MAX_CPU_ISA MKL_CBWR
 MKL_ENABLE_INSTRUCTIONS mkldnn-enabled mkldnn-deterministic fp32-mkldnn fp32-mkldnn-matmul
-fp32-mkldnn-conv fp32-mkldnn-rnn
+fp32-mkldnn-conv fp32-mkldnn-rnn prepare-vector-math
 """
 
 # Another value than the one that this build starts with.
@@ -60,7 +60,7 @@ OTHER = {
     "native-kernels": "triton",
     "inductor-numerics": "eager",
 }
-ONCE = {"interop-threads", "PYTHONHASHSEED"}  # cannot be set in a process that runs
+ONCE = {"interop-threads", "PYTHONHASHSEED", "prepare-vector-math"}  # cannot be set in a process that runs
 
 
 def present(switch):

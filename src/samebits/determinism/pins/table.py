@@ -234,6 +234,7 @@ PINS: tuple[Pin, ...] = (
             ("cudnn-deterministic", "on"),
             ("cudnn-benchmark", "off"),
             ("mkldnn-deterministic", "on"),
+            ("prepare-vector-math", "on"),
             ("CUBLAS_WORKSPACE_CONFIG", ":4096:8"),
         ),
         limits="ops that have no deterministic kernel run and warn; `warn` leaves the backward of fused "
