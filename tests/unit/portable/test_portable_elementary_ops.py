@@ -63,6 +63,61 @@ def test_values_of_gamma_functions(name: str, dtype: torch.dtype) -> None:
     )
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("variant", ["decimals_0", "decimals_3", "decimals_neg_3"])
+def test_rounding_to_decimals(variant: str, dtype: torch.dtype) -> None:
+    assert check_op("round", dtype, variant=variant)
+
+
+@pytest.mark.parametrize("order", range(5))
+def test_derivatives_of_digamma(order: int) -> None:
+    """Against mpmath's values, at negative and large numbers too."""
+    mpmath = pytest.importorskip("mpmath")
+    x = torch.tensor([1e-5, 0.3, 0.5, 1.0, 2.7, 10.0, 31.4, 1e4, -0.4, -3.6, -20.3], dtype=torch.float64)
+    with PortableMode():
+        ours = torch.special.polygamma(order, x)
+        single = torch.special.polygamma(order, x.float())
+    values = [float(mpmath.polygamma(order, mpmath.mpf(v))) for v in x.tolist()]
+    torch.testing.assert_close(ours, torch.tensor(values, dtype=x.dtype), rtol=1e-12, atol=0)
+    torch.testing.assert_close(
+        single.double(), torch.special.polygamma(order, x.float()).double(), rtol=1e-4, atol=1e-4
+    )
+
+
+def test_polygamma_at_the_edges() -> None:
+    """Poles are infinite, infinity gives 0, NaN stays."""
+    x = torch.tensor([0.0, float("inf"), float("nan"), -2.0])
+    with PortableMode():
+        ours = torch.special.polygamma(1, x)
+    torch.testing.assert_close(
+        ours, torch.tensor([float("inf"), 0.0, float("nan"), float("inf")]), equal_nan=True
+    )
+
+
+def test_digamma_has_a_gradient() -> None:
+    """It is polygamma of order 1."""
+    x = torch.rand(20, dtype=torch.float64).add(0.2).requires_grad_()
+    with PortableMode():
+        assert torch.autograd.gradcheck(torch.digamma, (x,))
+
+
+@pytest.mark.parametrize("bounds", [(0, 0), (-1, 1), (0.25, 0.5)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_counts_by_bins(bounds: tuple[float, float], dtype: torch.dtype) -> None:
+    x = torch.randn(1000, dtype=dtype).mul(64).round().div(64)
+    with PortableMode():
+        ours = torch.histc(x, 16, *bounds)
+    torch.testing.assert_close(ours, torch.histc(x, 16, *bounds), rtol=0, atol=0)
+
+
+def test_counts_of_nothing_and_of_one_value() -> None:
+    for x in (torch.zeros(0), torch.full((5,), 2.0), torch.tensor([0.0, float("nan"), 1.0])):
+        bounds = (0.0, 1.0) if x.isnan().any() else ()
+        with PortableMode():
+            ours = torch.histc(x, 4, *bounds)
+        assert torch.equal(ours, torch.histc(x, 4, *bounds))
+
+
 @pytest.mark.parametrize("name", ["exp", "sin", "log", "rsqrt", "atan", "logit"])
 @pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool, torch.uint8])
 def test_integers_become_floats(name: str, dtype: torch.dtype) -> None:

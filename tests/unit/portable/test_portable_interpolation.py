@@ -43,3 +43,22 @@ def test_smoothed_interpolation_agrees_with_torch(mode, size):
         out = torch.nn.functional.interpolate(x, size, mode=mode, antialias=True)
         ours = out, torch.autograd.grad(out, x, torch.full_like(out, 0.955336489125606))[0]
     torch.testing.assert_close(ours, plain, rtol=1e-10, atol=1e-10)
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 1, 5), (1, 1, 3, 4, 5)], ids=str)
+@pytest.mark.filterwarnings("ignore:Since version 1.3.0")
+def test_affine_grids_agree_with_torch(size, align):
+    from samebits.portable.dispatch import PortableMode
+
+    spatial = len(size) - 2
+    theta = torch.randn(size[0], spatial, spatial + 1, dtype=torch.float64, requires_grad=True)
+
+    def run():
+        grid = torch.nn.functional.affine_grid(theta, size, align_corners=align)
+        return grid, torch.autograd.grad(grid.square().sum(), theta)[0]
+
+    plain = run()
+    with PortableMode():
+        ours = run()
+    torch.testing.assert_close(ours, plain, rtol=1e-12, atol=1e-12)

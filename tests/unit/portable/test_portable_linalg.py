@@ -9,7 +9,7 @@ from opinfo import check_op
 from samebits.portable.dispatch import PortableMode
 
 OPS = ["linalg.cholesky", "linalg.solve_triangular", "linalg.lu_factor", "linalg.solve", "linalg.inv"]
-OPS += ["linalg.det", "linalg.slogdet", "cholesky_solve", "cholesky_inverse"]
+OPS += ["linalg.det", "linalg.slogdet", "cholesky_solve", "cholesky_inverse", "linalg.cross"]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

@@ -129,6 +129,16 @@ def rad2deg(self: Tensor) -> Tensor:
     return torch.mul(_floating(self), 180 / math.pi)
 
 
+def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
+    """`aten::round.decimals`: times 10^decimals, to the nearest whole number (ties to even), and back."""
+    if not self.is_floating_point():
+        return torch.round(self, decimals=decimals)
+    scale = float(f"1e{abs(decimals)}")  # read, which rounds correctly; a power is the C library's
+    if decimals < 0:
+        return torch.round(self / scale) * scale
+    return torch.round(self * scale) / scale
+
+
 def pow_scalar(self: Tensor, exponent: float) -> Tensor:
     """`aten::pow.Tensor_Scalar`: products, roots and quotients for the exponents that have them."""
     dtype = torch.result_type(self, exponent)
@@ -201,6 +211,7 @@ def table() -> Table:
         "angle": angle,
         "deg2rad": deg2rad,
         "rad2deg": rad2deg,
+        "round.decimals": round_decimals,
         "pow.Tensor_Scalar": pow_scalar,
         "pow.Tensor_Tensor": pow_tensor,
         "pow.Scalar": pow_of_scalar,

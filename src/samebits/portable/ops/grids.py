@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_products_over
 from samebits.portable.ops.interpolation import cubic_weights
+from samebits.portable.ops.ranges import linspace
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -171,9 +173,27 @@ def _spread(shares: list[Tensor], targets: list[Tensor], input: Tensor) -> Tenso
     return accumulate_(out, index, src, skip=True).reshape(input.shape)
 
 
+def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
+    """`aten::affine_grid_generator`: the product of the places -1 .. 1, with a 1 behind them, and theta."""
+    spatial = size[2:]
+    steps = [_spaced(n, align=align_corners, like=theta) for n in spatial]
+    axes = torch.meshgrid(*steps, indexing="ij")[::-1]
+    places = torch.stack([*axes, torch.ones_like(axes[0])], dim=-1).reshape(1, -1, len(spatial) + 1)
+    batch = places.expand(size[0], -1, -1)
+    return gemm(batch, theta.transpose(1, 2)).reshape(size[0], *spatial, len(spatial))
+
+
+def _spaced(n: int, *, align: bool, like: Tensor) -> Tensor:
+    if n <= 1:
+        return torch.zeros(n, dtype=like.dtype)
+    places = linspace(-1, 1, n, dtype=like.dtype)
+    return places if align else places * (n - 1) / n
+
+
 def table() -> Table:
     """The ops of this module."""
     return {
+        "affine_grid_generator": affine_grid_generator,
         "grid_sampler_2d": grid_sampler,
         "grid_sampler_3d": grid_sampler,
         "grid_sampler_2d_backward": grid_sampler_backward,

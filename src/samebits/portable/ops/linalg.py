@@ -241,6 +241,14 @@ def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
     return cholesky_solve(unit, self, upper)
 
 
+def linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
+    """`aten::linalg_cross`: a1 b2 - a2 b1 and so on, each product rounded."""
+    a: Tensor
+    b: Tensor
+    a, b = torch.broadcast_tensors(self, other)  # type: ignore[no-untyped-call]
+    return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim)
+
+
 def table() -> Table:
     """The ops of this module."""
     found: dict[str, Any] = {
@@ -257,5 +265,6 @@ def table() -> Table:
         "lu_unpack": lu_unpack,
         "cholesky_solve": cholesky_solve,
         "cholesky_inverse": cholesky_inverse,
+        "linalg_cross": linalg_cross,
     }
     return found
