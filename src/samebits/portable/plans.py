@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
 from samebits.portable.refusals import refuse_op, refuse_tensor
-from samebits.portable.registry import Handler, merge, resolve
+from samebits.portable.registry import Handler, is_in_place, merge, resolve
 from samebits.portable.rounding import rounding_once
 from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named
 from samebits.torch_private_portable import can_decompose
@@ -42,7 +42,9 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
         families: modules of handlers.
     """
     table = merge(family.table() for family in families)
-    return resolve({name: rounding_once(handler) for name, handler in table.items()})
+    return resolve(
+        {name: rounding_once(handler, in_place=is_in_place(name)) for name, handler in table.items()}
+    )
 
 
 def plan_of(op: Any, mode: Any, families: Families) -> Plan:

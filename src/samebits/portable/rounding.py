@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 
-def rounding_once(handler: Handler) -> Handler:
+def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     """The handler for float16 and bfloat16 arguments, or for a result that is asked for in one of them.
 
     Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
 
     Args:
         handler: computes in float32 and float64.
+        in_place: it writes over its first argument, and gives that.
     """
     if is_rounding_itself(handler):
         return handler
+    if in_place:
+        return _rounding_in_place(handler)
 
     @functools.wraps(handler)
     def handle(*args: Any, **kwargs: Any) -> Any:
@@ -36,6 +39,16 @@ def rounding_once(handler: Handler) -> Handler:
         if target not in LOW_PRECISION:
             return out
         return _mapped(out, lambda tensor: tensor.to(target) if tensor.dtype == torch.float32 else tensor)
+
+    return handle
+
+
+def _rounding_in_place(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+        out = handler(_raised(self), *_mapped(args, _raised), **up)
+        return self if out is self else self.copy_(out)
 
     return handle
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 import torch
@@ -46,6 +47,38 @@ def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tenso
     first = inputs[0]
     dense = all(tensor.shape == first.shape and tensor.is_contiguous() for tensor in inputs)
     out, inputs = (torch.empty_like(first), inputs) if dense else _aligned(inputs)
+    return _write(name, out, inputs, params)
+
+
+def pointwise_(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tensor:
+    """The same, written over the first input, which the others broadcast to.
+
+    Args:
+        name: of the function.
+        inputs: as for `pointwise`; the first may have another dtype than the others.
+        params: as for `pointwise`.
+    """
+    first, *others = inputs
+    if first.is_contiguous() and all(_can_be_read_along(first, other) for other in others):
+        return _write(name, first, inputs, params)
+    dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in inputs))
+    return first.copy_(pointwise(name, *(tensor.to(dtype) for tensor in inputs), params=params))
+
+
+def _can_be_read_along(out: Tensor, other: Tensor) -> bool:
+    """Whether the kernel can read it while it writes `out`: it lies there exactly, or somewhere else."""
+    if other.dtype != out.dtype:
+        return False
+    same_shape = other.shape == out.shape and other.is_contiguous()
+    start, first = out.data_ptr(), other.data_ptr()
+    if first == start:
+        return same_shape
+    apart = first >= start + out.nbytes or first + other.nbytes <= start
+    return apart and (same_shape or other.numel() == 1)
+
+
+def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[float]) -> Tensor:
+    """Compute into `out`; the inputs have its strides or one element."""
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.activations import pointwise as reference
@@ -53,7 +86,7 @@ def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tenso
         return out.copy_(as_tensor(reference(name, [as_array(tensor) for tensor in inputs], params)))
     count = out.numel()
     if count:
-        words = [_NUMBERS[name], _DOUBLES[first.dtype], count, out.data_ptr()]
+        words = [_NUMBERS[name], _DOUBLES[out.dtype], count, out.data_ptr()]
         for tensor in inputs:
             words += (tensor.data_ptr(), tensor.numel() != count)
         words += words[4:6] * (3 - len(inputs))

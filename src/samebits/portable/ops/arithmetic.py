@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels.activations import pointwise
+from samebits.portable.kernels.activations import pointwise, pointwise_
+from samebits.portable.registry import put
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -68,8 +69,41 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1)
     """`aten::addcdiv`."""
     inputs = _alike(self, tensor1, tensor2)
     if not inputs[0].is_floating_point():
-        return torch.addcdiv(self, tensor1, tensor2, value=value)  # says that there is none for integers
+        raise RuntimeError("addcdiv of integers: float tensors were expected; divide with `torch.div`")
     return pointwise("addcdiv", *inputs, params=(value,))
+
+
+def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::add_` with an `alpha`."""
+    if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
+        return put(add(self, other, alpha=alpha), self)
+    return pointwise_("add_scaled", self, other, params=(alpha,))
+
+
+def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::sub_` with an `alpha`."""
+    if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
+        return put(sub(self, other, alpha=alpha), self)
+    return pointwise_("add_scaled", self, other, params=(-alpha,))
+
+
+def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
+    """`aten::lerp_`."""
+    return pointwise_("lerp", self, end, _as_tensor(weight, self.dtype))
+
+
+def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """`aten::addcmul_`."""
+    if not self.is_floating_point():
+        return put(addcmul(self, tensor1, tensor2, value=value), self)
+    return pointwise_("addcmul", self, *_alike(tensor1, tensor2), params=(value,))
+
+
+def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
+    """`aten::addcdiv_`."""
+    if not self.is_floating_point():
+        return put(addcdiv(self, tensor1, tensor2, value=value), self)
+    return pointwise_("addcdiv", self, *_alike(tensor1, tensor2), params=(value,))
 
 
 def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
@@ -88,6 +122,12 @@ def table() -> Table:
     """The ops of this module."""
     return {
         "add.Tensor": add,
+        "add_.Tensor": add_in_place,
+        "sub_.Tensor": sub_in_place,
+        "lerp_.Tensor": lerp_in_place,
+        "lerp_.Scalar": lerp_in_place,
+        "addcmul_": addcmul_in_place,
+        "addcdiv_": addcdiv_in_place,
         "add.Scalar": add_scalar,
         "sub.Tensor": sub,
         "sub.Scalar": sub_scalar,

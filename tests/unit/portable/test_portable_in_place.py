@@ -1,0 +1,97 @@
+"""Ops in place give the bits of the ops that give new tensors, into the memory that is there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from samebits.portable.dispatch import PortableMode
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+CALLS = {
+    "add": lambda x, y, z, end: getattr(x, f"add{end}")(y, alpha=0.3),
+    "sub": lambda x, y, z, end: getattr(x, f"sub{end}")(y, alpha=0.3),
+    "lerp": lambda x, y, z, end: getattr(x, f"lerp{end}")(y, 0.1),
+    "lerp tensor": lambda x, y, z, end: getattr(x, f"lerp{end}")(y, z),
+    "addcmul": lambda x, y, z, end: getattr(x, f"addcmul{end}")(y, z, value=-0.7),
+    "addcdiv": lambda x, y, z, end: getattr(x, f"addcdiv{end}")(y, z, value=-0.7),
+    "pow": lambda x, y, z, end: getattr(x.abs_() if end else x.abs(), f"pow{end}")(1.7),
+    "pow tensor": lambda x, y, z, end: getattr(x.abs_() if end else x.abs(), f"pow{end}")(z),
+    "exp": lambda x, y, z, end: getattr(x, f"exp{end}")(),
+    "index_put": lambda x, y, z, end: getattr(x, f"index_put{end}")(
+        (torch.tensor([1, 1]),), y[:2], accumulate=True
+    ),
+}
+
+
+def operands(dtype: torch.dtype, shape: tuple[int, ...] = (5, 700)) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(shape).to(dtype) for _ in range(2)] + [torch.rand(shape).add(0.5).to(dtype)]
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("name", CALLS)
+def test_the_same_bits_in_the_same_memory(name: str, dtype: torch.dtype) -> None:
+    x, y, z = operands(dtype)
+    with PortableMode():
+        fresh = CALLS[name](x, y, z, "")
+        kept = x.clone()
+        out = CALLS[name](kept, y, z, "_")
+    assert out is kept
+    assert not torch.equal(kept, x)
+    assert torch.equal(kept, fresh)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_of_views_that_overlap_exactly_or_not_at_all(name: str) -> None:
+    """An operand that is the tensor itself, one of its columns turned, and broadcast ones."""
+    x, y, z = operands(torch.float32, (6, 6))
+    with PortableMode():
+        for make in (
+            lambda t: (t, t, z),
+            lambda t: (t.t(), y, z),
+            lambda t: (t[:, ::2], y[:, :3], z[:, 1:2].expand(6, 3)),
+            lambda t: (t, y[0].expand(6, 6), z),
+        ):
+            kept = x.clone()
+            fresh = CALLS[name](*(one.clone() for one in make(x.clone())), "")
+            CALLS[name](*make(kept), "_")
+            assert torch.equal(make(kept)[0], fresh)
+
+
+def test_a_number_out_of_the_tensor_itself() -> None:
+    """`x[0]` is read before it is written."""
+    x = torch.arange(1.0, 3000.0)
+    with PortableMode():
+        fresh = x.addcmul(x[0], x, value=2)
+        kept = x.clone()
+        kept.addcmul_(kept[0], kept, value=2)
+    assert torch.equal(kept, fresh)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.exp_(),
+        lambda x: x.add_(0.5, alpha=2),
+        lambda x: x.add_(torch.ones(3), alpha=2),
+        lambda x: x.addcdiv_(x, x),
+        lambda x: x.pow_(0.5),
+        lambda x: torch.exp(torch.ones(3), out=x),
+    ],
+)
+def test_integers_do_not_become_floats(call) -> None:
+    """Torch refuses it, and so does portable mode; what was there stays."""
+    x = torch.tensor([1, 2, 3])
+    with pytest.raises(RuntimeError):
+        call(x)
+    with PortableMode(), pytest.raises(RuntimeError):
+        call(x)
+    assert x.tolist() == [1, 2, 3]
+
+
+def test_integers_are_added_in_place() -> None:
+    x = torch.tensor([1, 2, 3])
+    with PortableMode():
+        assert x.add_(x, alpha=2).tolist() == [3, 6, 9]
+        assert x.addcmul_(x, x, value=2).tolist() == [21, 78, 171]
