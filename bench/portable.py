@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.native import load
+from samebits.portable.ops import activations
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -124,6 +126,44 @@ def small_products() -> Iterator[Case]:
     )
 
 
+def elementwise() -> Iterator[Case]:
+    """GELU and its gradient for the hidden layer of a transformer; a step of Adam of a million values."""
+    x, gradient = torch.randn(8 * 128, 896), torch.randn(8 * 128, 896)
+    aten = torch.ops.aten
+    for kind in ("none", "tanh"):
+        yield Case(
+            f"GELU ({kind}) of 1024x896",
+            lambda kind=kind: aten.gelu(x, approximate=kind),  # type: ignore[misc]
+            lambda kind=kind: activations.gelu(x, approximate=kind),  # type: ignore[misc]
+        )
+        yield Case(
+            f"GELU ({kind}), gradient",
+            lambda kind=kind: aten.gelu_backward(gradient, x, approximate=kind),  # type: ignore[misc]
+            lambda kind=kind: activations.gelu_backward(gradient, x, approximate=kind),  # type: ignore[misc]
+        )
+    for fused in (False, True):
+        plain, ours = adam(fused=fused), adam(fused=fused)
+        yield Case(f"Adam of 1024x1024{', fused' * fused}", plain.step, in_portable_mode(ours.step))
+
+
+def adam(*, fused: bool) -> torch.optim.Optimizer:
+    """An optimizer with one matrix, which has a gradient."""
+    weight = torch.nn.Parameter(torch.randn(1024, 1024))
+    weight.grad = torch.randn(1024, 1024)
+    return torch.optim.Adam([weight], fused=fused)
+
+
+def in_portable_mode(job: Callable[[], object]) -> Callable[[], object]:
+    """The job, in a mode that is entered for each call."""
+    mode = PortableMode()
+
+    def run() -> None:
+        with mode:
+            job()
+
+    return run
+
+
 def naive_products() -> Iterator[Case]:
     """The same order as a plain triple loop, compiled with the system's compiler: what blocking is for."""
     naive = compile_naive()
@@ -169,6 +209,7 @@ FAMILIES: dict[str, tuple[str, Callable[[], Iterable[Case]]]] = {
     "gemm": ("matrix products, target 1.1", large_products),
     "gemv": ("a matrix by a vector or a few, target 1.3", vectors),
     "small": ("small products", small_products),
+    "elementwise": ("GELU and Adam, target 1.2", elementwise),
     "naive": ("a plain loop in the same order", naive_products),
 }
 """Tables by name. A family of kernels adds its own: a title, and a function that gives its cases."""
