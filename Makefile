@@ -16,6 +16,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 GPU_PYTHON ?= $(BIN)/python
+# Two tests at a time, whose threads would spin while they wait for each other's processor; no bits depend on it.
+PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
 	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact)
@@ -35,10 +37,10 @@ demo: $(VENV)/.installed
 	fi
 
 test: lint
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW:%=--ignore=%) $(PORTABLE:%=--ignore=%)
+	$(PYTEST) $(SLOW:%=--ignore=%) $(PORTABLE:%=--ignore=%)
 
 test-slow: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(SLOW)
+	$(PYTEST) $(SLOW)
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .
@@ -71,7 +73,7 @@ bench-resume: $(VENV)/.dev
 	$(BIN)/python bench/kills.py
 
 test-portable: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto --dist worksteal $(PORTABLE)
+	$(PYTEST) $(PORTABLE)
 	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)

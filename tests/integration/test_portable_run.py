@@ -63,7 +63,6 @@ def test_verify_takes_it(tmp_path):
     done = samebits("verify", "--portable", "train.py", cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     write(tmp_path, "other.py", TRAINING + "    torch.linalg.svdvals(model[0].weight)\n")
-    assert samebits("verify", "other.py", cwd=tmp_path).returncode == 0
     refused = samebits("verify", "--portable", "other.py", cwd=tmp_path)
     assert refused.returncode == 2
     assert "has no portable kernel" in refused.stdout + refused.stderr
