@@ -96,12 +96,19 @@ def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[
 
 def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
     """An output, and the inputs with its strides or of one element."""
-    shape = inputs[0].shape
-    if any(tensor.shape != shape for tensor in inputs):
-        shape = torch.broadcast_shapes(*(tensor.shape for tensor in inputs))  # type: ignore[no-untyped-call]
+    shape = common_shape(*(tensor.shape for tensor in inputs))
     model = next((tensor for tensor in inputs if tensor.shape == shape), None)
     out = torch.empty(shape, dtype=inputs[0].dtype) if model is None else torch.empty_like(model)
     return out, tuple(_like(tensor, out) for tensor in inputs)
+
+
+def common_shape(*shapes: torch.Size) -> torch.Size:
+    """The shape of all of these together; torch's own function takes longer than a small op."""
+    different = {shape for shape in shapes if shape}
+    if len(different) < 2:
+        return next(iter(different), shapes[0])
+    found: torch.Size = torch.broadcast_shapes(*different)  # type: ignore[no-untyped-call]
+    return found
 
 
 def _like(tensor: Tensor, out: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels.activations import pointwise
+from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ def _factor(self: Tensor, target: Tensor, reduction: int, numerator: int = 1) ->
     """What the gradient of each element is multiplied by, made in float64."""
     if reduction != MEAN:
         return float(numerator)
-    shape = torch.broadcast_shapes(self.shape, target.shape)  # type: ignore[no-untyped-call]
+    shape = common_shape(self.shape, target.shape)
     count = math.prod(shape)
     return numerator / count if count else 0.0
 
