@@ -16,6 +16,7 @@ import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
 from samebits.hooks.patching import Patches
+from samebits.hooks.thread_starts import start_within
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.paths import layers_op_by_op
@@ -56,7 +57,7 @@ class Activation:
         check_subnormals()
         _warn_without_kernels()
         mode = PortableMode()
-        self._patches.set(threading.Thread, "start", _followed(threading.Thread.start))
+        self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, _in_portable_mode))
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
         for owner, name in ((torch, "torch.compile"), (torch.nn.Module, "nn.Module.compile")):
             self._patches.set(owner, "compile", _refused_compile(owner.compile, name))
@@ -121,32 +122,9 @@ def check_subnormals() -> None:
         )
 
 
-def _followed(start: Callable[..., Any]) -> Callable[..., Any]:
-    """`Thread.start` for threads whose ops go through portable mode too."""
-
-    @functools.wraps(start)
-    def followed_start(thread: threading.Thread) -> None:
-        run, own = thread.run, "run" in vars(thread)
-
-        def restore() -> None:
-            vars(thread).pop("run", None)
-            if own:
-                thread.run = run  # type: ignore[method-assign]
-
-        def followed_run() -> None:
-            restore()
-            with PortableMode():
-                run()
-
-        # On the instance: a subclass may have a `run` of its own.
-        thread.run = followed_run  # type: ignore[method-assign]
-        try:
-            start(thread)
-        except BaseException:  # it runs already, or no thread can be made
-            restore()
-            raise
-
-    return followed_start
+def _in_portable_mode(run: Callable[[], Any]) -> None:
+    with PortableMode():
+        run()
 
 
 def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:

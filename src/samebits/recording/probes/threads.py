@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.patching import Patches
+from samebits.hooks.thread_starts import start_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,30 +32,8 @@ class ThreadProbe:
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Watch threads that start from now on."""
-        ops, start = self._ops, threading.Thread.start
-
-        @functools.wraps(start)
-        def followed_start(thread: threading.Thread) -> None:
-            run, own = thread.run, "run" in vars(thread)
-
-            def restore() -> None:
-                vars(thread).pop("run", None)
-                if own:
-                    thread.run = run  # type: ignore[method-assign]
-
-            def followed_run() -> None:
-                restore()
-                ops.in_thread(run)
-
-            # On the instance: a subclass may have a `run` of its own.
-            thread.run = followed_run  # type: ignore[method-assign]
-            try:
-                start(thread)
-            except BaseException:  # it runs already, or no thread can be made
-                restore()
-                raise
-
-        self._patches.set(threading.Thread, "start", followed_start)
+        started = start_within(threading.Thread.start, self._ops.in_thread)
+        self._patches.set(threading.Thread, "start", started)
 
     def remove(self) -> None:
         """Watch no new threads."""
