@@ -45,6 +45,7 @@ _FAMILIES = (
     "roots",
     "scans",
     "softmax",
+    "spectral",
     "sums",
 )
 
