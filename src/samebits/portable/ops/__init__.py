@@ -27,6 +27,7 @@ _FAMILIES = (
     "embedding",
     "gamma",
     "grids",
+    "implicit_gradients",
     "index_put",
     "interpolation",
     "least_squares",
