@@ -14,6 +14,7 @@ _FAMILIES = (
     "activations",
     "arithmetic",
     "attention",
+    "bessel",
     "choices",
     "class_losses",
     "contractions",
@@ -50,6 +51,7 @@ _FAMILIES = (
     "softmax",
     "spectral",
     "sums",
+    "windows",
 )
 
 
