@@ -9,6 +9,7 @@ from torch import Tensor
 
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels import jacobi
+from samebits.portable.native import load
 
 SHAPES = [
     (5, 3),
@@ -117,6 +118,22 @@ def test_a_matrix_has_the_same_bits_in_any_batch():
             together = op(torch.stack([easy, hard, easy]))
             for index, one in enumerate((easy, hard, easy)):
                 assert all(torch.equal(x[index], y) for x, y in zip(together, op(one), strict=True))
+
+
+def test_every_instruction_set_and_thread_count_gives_the_same_bits():
+    native = load()
+    if native is None:
+        pytest.skip("no kernels here")
+    a = matrix((20, 13), "full", torch.float64)
+    found = []
+    for isa in ("scalar", "avx2", "avx512", "neon"):
+        for threads in (1, 2) if native.select(isa) else ():
+            native.set_threads(threads)
+            with PortableMode():
+                found.append([*torch.linalg.svd(a), *torch.linalg.eigh(a @ a.mT)])
+    native.select("")
+    native.set_threads(1)
+    assert all(torch.equal(x, y) for other in found for x, y in zip(found[0], other, strict=True))
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])

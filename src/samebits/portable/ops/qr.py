@@ -72,6 +72,34 @@ def product(reflections: list[Reflection], like: Tensor) -> Tensor:
     return q
 
 
+def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
+    """`aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
+    rows, columns = self.shape[-2:]
+    batch = self.shape[:-2]
+    a, reflections = factored(self.reshape(batch.numel(), rows, columns))
+    tau = a.new_zeros(batch.numel(), len(reflections))
+    for j, (v, factor) in enumerate(reflections):
+        a[:, j + 1 :, j] = v[:, 1:]
+        tau[:, j] = factor
+    return a.reshape(self.shape), tau.reshape(*batch, len(reflections))
+
+
+def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """`aten::linalg_householder_product`: of the reflections that `geqrf` gives."""
+    a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
+    factors = tau.reshape(a.shape[0], tau.shape[-1])
+    reflections = []
+    for j in range(factors.shape[1]):
+        v = a[:, j:, j].clone(memory_format=torch.contiguous_format)
+        v[:, 0] = 1
+        reflections.append((v, factors[:, j]))
+    return product(reflections, a).reshape(input.shape)
+
+
 def table() -> Table:
     """The ops of this module."""
-    return {"linalg_qr": linalg_qr}
+    return {
+        "linalg_qr": linalg_qr,
+        "geqrf": geqrf,
+        "linalg_householder_product": linalg_householder_product,
+    }
