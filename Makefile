@@ -22,8 +22,8 @@ PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check 
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
 	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact)
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
-PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops conv_ops elementary_ops interpolation layers linalg \
-	loss_ops optimizers pooling reduction_ops)
+PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel conv_ops elementary_ops interpolation layers linalg \
+	loss_ops matrix_functions optimizers pooling reduction_ops sampled_gradients spectral)
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean

@@ -78,11 +78,11 @@ def test_tensors_without_contents_pass():
 def test_a_refusal_names_op_line_and_page():
     """So that the line can be found and changed."""
     with PortableMode(), pytest.raises(SamebitsError) as caught:
-        torch.i0(torch.ones(2))
+        torch.special.ndtri(torch.ones(2))
     line = sys._getframe().f_lineno - 1
 
     assert caught.value.slug == "portable-op"
-    assert "aten.i0.default" in str(caught.value)
+    assert "aten.special_ndtri.default" in str(caught.value)
     assert f"{__file__}:{line}" in str(caught.value)
     assert "docs/portable.md" in str(caught.value)
 
@@ -210,10 +210,10 @@ def test_subclasses_say_what_they_consist_of():
 def test_the_body_of_a_module_of_torch_is_left_alone(monkeypatch):
     """Release 2.8 tries every operator of tensors while `torch._dynamo` is imported."""
     monkeypatch.delenv(AUDIT_VARIABLE)  # it holds handlers to exact ops, and this is none
-    body = compile("value = torch.linalg.svdvals(torch.eye(2))", "torch_module", "exec")
+    body = compile("value = torch.linalg.ldl_factor(torch.eye(2))[0].diagonal()", "torch_module", "exec")
     names = {"__name__": "torch.some_module", "torch": torch}
     with PortableMode():
         exec(body, names)  # noqa: S102 - as an import does
-        with pytest.raises(SamebitsError, match="svd"):
+        with pytest.raises(SamebitsError, match="ldl"):
             exec(body, {**names, "__name__": "my_module"})  # noqa: S102
     assert names["value"].tolist() == [1, 1]

@@ -33,6 +33,20 @@ def test_qr_of_columns_without_anything_to_reflect() -> None:
     assert zero[1].tolist() == torch.zeros(2, 2).tolist()
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+def test_reflections_are_close_to_those_of_torch(shape: tuple[int, ...]) -> None:
+    a = torch.randn(shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    plain = torch.geqrf(a)
+    with PortableMode():
+        ours = torch.geqrf(a)
+        rows, columns = shape[-2:]
+        q = torch.linalg.householder_product(ours.a, ours.tau) if rows >= columns else None
+        wanted = torch.linalg.qr(a).Q
+    torch.testing.assert_close(ours.a, plain.a)
+    torch.testing.assert_close(ours.tau, plain.tau)
+    assert q is None or torch.equal(q, wanted)
+
+
 @pytest.mark.parametrize("shape", [(20, 30), (30, 20), (8, 3, 3, 3)])
 def test_orthogonal_weights(shape: tuple[int, ...]) -> None:
     native = load()

@@ -62,6 +62,7 @@ OPS: dict[str, Callable[[], torch.Tensor]] = {
     "gamma": lambda: torch._standard_gamma(torch.linspace(0.2, 9, 20)),
     "dirichlet": lambda: torch._sample_dirichlet(P + 0.5),
     "poisson": lambda: torch.poisson(torch.linspace(0, 9, 20)),
+    "binomial": lambda: torch.binomial(torch.arange(20.0), torch.linspace(0, 1, 20)),
     "rrelu": lambda: F.rrelu(torch.linspace(-1, 1, 9), training=True),
 }
 
@@ -204,6 +205,27 @@ def test_gamma_and_poisson_moments(alpha: float) -> None:
         values = _run(lambda draw=draw: draw(rates))
         assert abs(float(values.mean()) - alpha) < 5 * (alpha / 50_000) ** 0.5
         assert abs(float(values.var()) - alpha) < 0.05 * max(alpha, 1)
+
+
+@pytest.mark.parametrize("p", [0.0, 0.07, 0.5, 0.8, 1.0])
+@pytest.mark.parametrize("n", [0, 1, 2, 30])
+def test_binomial_shares(n: int, p: float) -> None:
+    many = 40_000
+    values = _run(lambda: torch.binomial(torch.full((many,), float(n)), torch.full((many,), p)))
+    wanted = torch.distributions.Binomial(n, torch.tensor(p)).log_prob(torch.arange(n + 1.0)).exp()
+    torch.testing.assert_close(
+        torch.bincount(values.long(), minlength=n + 1) / many, wanted, atol=0.01, rtol=0
+    )
+
+
+def test_binomial_at_its_limits() -> None:
+    values = _run(lambda: torch.binomial(torch.tensor([-3.0, 2.7, 5.0]), torch.tensor([0.5, 1.0, torch.nan])))
+    assert values[:2].tolist() == [0, 2]
+    assert bool(values[2].isnan())
+    assert _run(lambda: torch.binomial(torch.tensor([1e6]), torch.tensor([1 - 1e-6]))).item() > 1e6 - 20
+    for n in (1e6, torch.inf):
+        with pytest.raises(SamebitsError, match="binomial"):
+            _run(lambda n=n: torch.binomial(torch.tensor([n]), torch.tensor([0.5])))
 
 
 BAD: dict[str, Callable[[], Any]] = {

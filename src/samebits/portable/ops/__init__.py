@@ -14,6 +14,7 @@ _FAMILIES = (
     "activations",
     "arithmetic",
     "attention",
+    "bessel",
     "choices",
     "class_losses",
     "contractions",
@@ -27,11 +28,14 @@ _FAMILIES = (
     "embedding",
     "gamma",
     "grids",
+    "implicit_gradients",
     "index_put",
     "interpolation",
+    "least_squares",
     "linalg",
     "loss_scaling",
     "losses",
+    "matrix_exp",
     "normalization",
     "optimizers",
     "ordering",
@@ -45,7 +49,9 @@ _FAMILIES = (
     "roots",
     "scans",
     "softmax",
+    "spectral",
     "sums",
+    "windows",
 )
 
 

@@ -1,4 +1,4 @@
-"""Gamma, Dirichlet and Poisson values: rounds over all elements, until each has its value."""
+"""Gamma, Dirichlet, Poisson and binomial values: rounds over all elements, until each has its value."""
 
 from __future__ import annotations
 
@@ -84,7 +84,45 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
         count, turn = count + within, turn + 1
 
 
+def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
+    """`aten::binomial`: how many of `count` exponential clocks ring in time, one round for each that does."""
+    out = torch.empty_like(count)
+    if not is_real(out):
+        return out
+    n = count.double().reshape(-1).floor()
+    chance = prob.double().expand(count.shape).reshape(-1)
+    turned = chance > 0.5
+    limit = -unary("log1p", -torch.where(turned, 1 - chance, chance))
+    mean = n * torch.where(turned, 1 - chance, chance)
+    if bool((~(mean <= _LARGEST_RATE) & ~chance.isnan()).any()):
+        raise SamebitsError(
+            f"portable mode draws binomial values of at most {_LARGEST_RATE} expected successes, or failures "
+            "if these are fewer; more were found: run without portable mode",
+            slug="portable-op",
+        )
+    drawn = _rings(n, limit, next_key(generator))
+    value = torch.where(turned, n - drawn, drawn).clamp(min=0)
+    return out.copy_(torch.where(chance.isnan(), chance, value).view(count.shape))
+
+
+def _rings(clocks: Tensor, limit: Tensor, key: int) -> Tensor:
+    """How many clocks ring before the limit: the next of n that are left takes an n-th of one's time."""
+    drawn, time, turn = torch.zeros_like(clocks), torch.zeros_like(clocks), 1
+    while True:
+        left = clocks - (turn - 1)
+        time = time + kernels.exponential_stream(clocks.numel(), key, turn) / left
+        within = (time <= limit) & (left > 0) & (drawn == turn - 1)
+        if not bool(within.any()):
+            return drawn
+        drawn, turn = drawn + within, turn + 1
+
+
 def table() -> Table:
     """The ops of this module."""
-    ops = {"_standard_gamma": standard_gamma, "_sample_dirichlet": sample_dirichlet, "poisson": poisson}
+    ops: Table = {
+        "_standard_gamma": standard_gamma,
+        "_sample_dirichlet": sample_dirichlet,
+        "poisson": poisson,
+        "binomial": binomial,
+    }
     return {name: rounds_itself(handler) for name, handler in ops.items()}

@@ -1,4 +1,4 @@
-"""Derivatives of the digamma function, computed in float64 ("Elementary functions")."""
+"""Derivatives of digamma, and the multivariate lgamma, in float64 ("Elementary functions")."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _BERNOULLI = tuple(
     map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798"))
 )
+_LOG_PI = float.fromhex("0x1.250d048e7a1bdp+0")
 _MOST = 170  # 171! is infinite in float64
 
 
@@ -34,6 +35,18 @@ def polygamma(n: int, self: Tensor) -> Tensor:
         return _trigamma(x).to(dtype)
     factor = float(math.factorial(n)) if n <= _MOST else math.inf
     return ((factor if n % 2 else -factor) * _zeta(n + 1, x)).to(dtype)
+
+
+def mvlgamma(self: Tensor, p: int) -> Tensor:
+    """`aten::mvlgamma`: lgamma(x) + lgamma(x - 1/2) + … of p values, from the constant on."""
+    if p < 1:
+        raise RuntimeError("p has to be greater than or equal to 1")
+    dtype = self.dtype if self.is_floating_point() else torch.get_default_dtype()
+    x = self.to(torch.float64)
+    total = torch.full_like(x, (p * (p - 1)) / 4 * _LOG_PI)
+    for k in range(p):
+        total = total + unary("lgamma", x - k / 2)
+    return total.to(dtype)
 
 
 def _trigamma(x: Tensor) -> Tensor:
@@ -83,4 +96,4 @@ def _coefficients(s: int) -> tuple[float, ...]:
 
 def table() -> Table:
     """The ops of this module."""
-    return {"polygamma": polygamma}
+    return {"polygamma": polygamma, "mvlgamma": mvlgamma}

@@ -24,58 +24,82 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced', 'complete', 'r'"
         )
     rows, columns = A.shape[-2:]
-    batches = A.shape[:-2].numel()
-    inner = min(rows, columns)
-    width = rows if mode == "complete" else inner
-    q_shape = (0,) if mode == "r" else (*A.shape[:-2], rows, width)
-    q, r = torch.zeros(q_shape, dtype=A.dtype), torch.zeros((*A.shape[:-2], width, columns), dtype=A.dtype)
-    for index, matrix in enumerate(A.reshape(batches, rows, columns)):
-        upper, reflections = _factored(matrix.clone(memory_format=torch.contiguous_format))
-        r.view(batches, width, columns)[index].copy_(upper[:width])
-        if mode != "r":
-            q.view(batches, rows, width)[index].copy_(_product(reflections, rows, width))
-    return q, r
+    batch, width = A.shape[:-2], rows if mode == "complete" else min(rows, columns)
+    upper, reflections = factored(A.reshape(batch.numel(), rows, columns))
+    r = upper[:, :width].reshape(*batch, width, columns)
+    if mode == "r":
+        return r.new_zeros(0), r
+    return product(reflections, A.new_empty(batch.numel(), rows, width)).reshape(*batch, rows, width), r
 
 
-def _factored(work: Tensor) -> tuple[Tensor, list[Reflection]]:
-    """The upper triangle, and the reflections; `work` is overwritten."""
+def factored(a: Tensor) -> tuple[Tensor, list[Reflection]]:
+    """The upper triangles of matrices (batch, rows, columns), and the reflections that make them."""
+    work = a.clone(memory_format=torch.contiguous_format)
     reflections = []
-    for j in range(min(work.shape)):
-        v, tau, beta = _reflection(work[j:, j])
-        _reflect(work[j:, j + 1 :], v, tau)
-        work[j, j] = beta
-        work[j + 1 :, j] = 0
+    for j in range(min(work.shape[1:])):
+        v, tau, beta = _reflection(work[:, j:, j])
+        _reflect(work[:, j:, j + 1 :], v, tau)
+        work[:, j, j] = beta
+        work[:, j + 1 :, j] = 0
         reflections.append((v, tau))
     return work, reflections
 
 
 def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """V with v[0] = 1, tau and beta: (1 - tau v v^T) x is beta and zeros."""
-    alpha, rest = x[0].clone(), x[1:].contiguous()
-    squares = gemm(rest[None], rest[:, None])[0, 0]
-    v = torch.ones_like(x)
-    if not bool(squares != 0):
-        return torch.cat([v[:1], torch.zeros_like(rest)]), torch.zeros_like(alpha), alpha
+    """For each row x: v with v[0] = 1, tau and beta; (1 - tau v v^T) x is beta and zeros."""
+    alpha, rest = x[:, 0].clone(), x[:, 1:].contiguous()
+    squares = gemm(rest[:, None], rest[:, :, None])[:, 0, 0]
+    turned = squares != 0
     root = sqrt(alpha * alpha + squares)
-    beta = torch.where(alpha < 0, root, -root)
-    v[1:] = rest / (alpha - beta)
-    return v, (beta - alpha) / beta, beta
+    beta = torch.where(turned, torch.where(alpha < 0, root, -root), alpha)
+    v = torch.ones_like(x)
+    v[:, 1:] = torch.where(turned[:, None], rest / (alpha - beta)[:, None], torch.zeros_like(rest))
+    return v, torch.where(turned, (beta - alpha) / beta, torch.zeros_like(beta)), beta
 
 
 def _reflect(work: Tensor, v: Tensor, tau: Tensor) -> None:
     """`work` less (tau v) times (v^T work)."""
     if work.numel():
-        work.sub_((v * tau)[:, None] * gemm(v[None], work))
+        work.sub_((v * tau[:, None])[:, :, None] * gemm(v[:, None], work))
 
 
-def _product(reflections: list[Reflection], rows: int, width: int) -> Tensor:
-    q = torch.eye(rows, width, dtype=reflections[0][0].dtype) if reflections else torch.eye(rows, width)
+def product(reflections: list[Reflection], like: Tensor) -> Tensor:
+    """The first columns of the product of all reflections, of the shape and dtype of `like`."""
+    q = torch.eye(*like.shape[1:], dtype=like.dtype).expand(like.shape).contiguous()
     for j in range(len(reflections) - 1, -1, -1):
         v, tau = reflections[j]
-        _reflect(q[j:, j:], v, tau)
+        _reflect(q[:, j:, j:], v, tau)
     return q
+
+
+def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
+    """`aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
+    rows, columns = self.shape[-2:]
+    batch = self.shape[:-2]
+    a, reflections = factored(self.reshape(batch.numel(), rows, columns))
+    tau = a.new_zeros(batch.numel(), len(reflections))
+    for j, (v, factor) in enumerate(reflections):
+        a[:, j + 1 :, j] = v[:, 1:]
+        tau[:, j] = factor
+    return a.reshape(self.shape), tau.reshape(*batch, len(reflections))
+
+
+def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
+    """`aten::linalg_householder_product`: of the reflections that `geqrf` gives."""
+    a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
+    factors = tau.reshape(a.shape[0], tau.shape[-1])
+    reflections = []
+    for j in range(factors.shape[1]):
+        v = a[:, j:, j].clone(memory_format=torch.contiguous_format)
+        v[:, 0] = 1
+        reflections.append((v, factors[:, j]))
+    return product(reflections, a).reshape(input.shape)
 
 
 def table() -> Table:
     """The ops of this module."""
-    return {"linalg_qr": linalg_qr}
+    return {
+        "linalg_qr": linalg_qr,
+        "geqrf": geqrf,
+        "linalg_householder_product": linalg_householder_product,
+    }

@@ -1,0 +1,212 @@
+"""Eigenvalues of symmetric matrices and singular values, by Jacobi rotations in float64.
+
+What is computed is in docs/portable-numerics.md, "Eigenvalues and singular values".
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable.kernels.gemm import gemm
+from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
+from samebits.portable.kernels.random import order
+from samebits.portable.kernels.reductions import sum_products_over, sum_squares_over
+from samebits.portable.kernels.root import sqrt
+from samebits.portable.ops.checks import REAL, refuse
+from samebits.portable.ops.qr import factored, product
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+_SYMMETRIC_TOLERANCE = {torch.float32: 2.0**-38, torch.float64: 2.0**-50}
+_TOLERANCE = {torch.float32: 2.0**-37, torch.float64: 2.0**-49}
+
+
+class Decomposition(NamedTuple):
+    """Of (batch, m, n) matrices with m >= n.
+
+    Args:
+        left: (batch, m, n) or (batch, m, m), None if not asked for.
+        values: (batch, n).
+        right: (batch, n, n), a vector in each row; None if not asked for.
+    """
+
+    left: Tensor | None
+    values: Tensor
+    right: Tensor | None
+
+
+def linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
+    """`aten::_linalg_eigh`."""
+    if UPLO.upper() not in {"L", "U"}:
+        raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
+    lower = (A if UPLO.upper() == "L" else A.mT).tril()
+    a, exponents = _scaled(_stacked(lower + lower.tril(-1).mT, "_linalg_eigh"), "linalg.eigh", A.dim())
+    n = a.shape[-1]
+    rows = torch.cat([a, _unit(a)], 2)
+    limits = sqrt(sum_squares_over(a, (1, 2))) * _SYMMETRIC_TOLERANCE[A.dtype]
+    _check_done(rotate(Problem(rows, n, limits, 0.0)), "linalg.eigh", A.dim())
+    values = _times_power(sum_products_over(rows[..., :n], rows[..., n:], -1), exponents)
+    places = order(values)
+    found = (values.gather(1, places) + 0.0).reshape(A.shape[:-1]).to(A.dtype)
+    if not compute_v:
+        return found, found.new_zeros(0)
+    vectors = _placed(rows[..., n:], places)
+    vectors = vectors * _signs(vectors) + 0.0
+    return found, vectors.mT.reshape(A.shape).to(A.dtype)
+
+
+def linalg_svd(
+    A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::_linalg_svd`."""
+    if driver is not None:
+        raise RuntimeError(
+            "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
+            "with cuSOLVER backend."
+        )
+    tall = A.shape[-2] >= A.shape[-1]
+    a, exponents = _scaled(_stacked(A if tall else A.mT, "_linalg_svd"), "linalg.svd", A.dim())
+    (left, values, right), failed = _decomposed(a, _TOLERANCE[A.dtype], full_matrices, compute_uv)
+    _check_done(failed, "linalg.svd", A.dim())
+    batch = A.shape[:-2]
+    s = _times_power(values, exponents).reshape(*batch, a.shape[-1]).to(A.dtype)
+    if left is None or right is None:
+        return s.new_zeros(0), s, s.new_zeros(0)
+    u, vh = (left, right) if tall else (right.mT, left.mT)
+    return _shaped(u, A), s, _shaped(vh, A)
+
+
+def _shaped(found: Tensor, like: Tensor) -> Tensor:
+    return found.reshape(*like.shape[:-2], *found.shape[1:]).to(like.dtype).contiguous()
+
+
+def _decomposed(a: Tensor, tolerance: float, full: bool, vectors: bool) -> tuple[Decomposition, Tensor]:
+    """The rows of the triangle of QR are rotated: they become the right vectors times the values.
+
+    Also the numbers of the matrices that were not done.
+    """
+    m, n = a.shape[1:]
+    upper, reflections = factored(a)
+    triangle = upper[:, :n]
+    rows = (torch.cat([triangle, _unit(triangle)], 2) if vectors else triangle).contiguous()
+    failed = rotate(Problem(rows, n, None, tolerance))
+    squares = sum_squares_over(rows[..., :n], -1)
+    values = sqrt(squares)
+    places = order(-values)
+    values = values.gather(1, places)
+    if not vectors:
+        return Decomposition(None, values, None), failed
+    left = product(reflections, a.new_empty(a.shape[0], m, m if full else n))
+    left[..., :n] = gemm(left[..., :n], _placed(rows[..., n:], places).mT)
+    signs = _signs(left.mT)
+    right = _right(_placed(rows[..., :n], places), values, squares.gather(1, places) > SMALLEST)
+    return Decomposition(left * signs.mT + 0.0, values, right * signs[:, :n] + 0.0), failed
+
+
+def _right(rows: Tensor, values: Tensor, sure: Tensor) -> Tensor:
+    """Rows divided by their norms; where these are zero, what QR completes the others to a basis with."""
+    zero = ~sure[:, :, None]
+    right = torch.where(zero, torch.zeros_like(rows), rows / torch.where(sure, values, 1.0)[:, :, None])
+    open_ones = zero.any(1).any(1)
+    if bool(open_ones.any()):
+        basis = product(factored(right[open_ones].mT)[1], right[open_ones])
+        right[open_ones] = torch.where(zero[open_ones], basis.mT, right[open_ones])
+    return right
+
+
+def linalg_pinv(
+    self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
+) -> Tensor:
+    """`aten::linalg_pinv.atol_rtol_tensor`."""
+    rows, columns = self.shape[-2:]
+    batch = self.shape[:-2]
+    if not self.numel():
+        return self.new_zeros(*batch, columns, rows)
+    if hermitian:
+        values, vectors = linalg_eigh(self)
+        left, right = vectors, vectors
+    else:
+        left, values, vh = linalg_svd(self)
+        right = vh.mT
+    size = values.abs()
+    greatest = as_tensor(as_array(size).max(-1, keepdims=True))
+    bound = _bound(self, atol, rtol, greatest)
+    inverse = torch.where(size > bound, torch.reciprocal(values), torch.zeros_like(values))
+    scaled = (right * inverse[..., None, :]).reshape(batch.numel(), columns, -1)
+    return gemm(scaled, left.mT.reshape(batch.numel(), -1, rows)).reshape(*batch, columns, rows)
+
+
+def _bound(self: Tensor, atol: Tensor | None, rtol: Tensor | None, greatest: Tensor) -> Tensor:
+    """The greater of atol and rtol times the greatest value."""
+    usual = torch.finfo(self.dtype).eps * max(self.shape[-2:])
+    absolute = self.new_zeros(()) if atol is None else atol.to(self.dtype)
+    relative = torch.where(absolute > 0, 0.0, usual).to(self.dtype) if rtol is None else rtol.to(self.dtype)
+    other = relative[..., None] * greatest
+    return torch.where(absolute[..., None] > other, absolute[..., None], other)
+
+
+def _stacked(a: Tensor, op: str) -> Tensor:
+    if a.dtype not in REAL:
+        refuse(op, f"of {a.dtype} tensors")
+    return a.to(torch.float64).reshape(a.shape[:-2].numel(), *a.shape[-2:])
+
+
+def _scaled(a: Tensor, name: str, rank: int) -> tuple[Tensor, Tensor]:
+    """Each matrix with a power of two taken out, that its largest magnitude is in [1/2, 1); the exponents."""
+    finite = torch.isfinite(a).flatten(1).all(1)
+    if not bool(finite.all()):
+        why = "because the input matrix contained non-finite values."
+        raise _not_converged(name, int((~finite).nonzero()[0]), rank, why)
+    _, exponents = np.frexp(np.abs(as_array(a)).max((1, 2), initial=0.0))
+    return as_tensor(np.ldexp(as_array(a), -exponents[:, None, None])), as_tensor(exponents)
+
+
+def _times_power(values: Tensor, exponents: Tensor) -> Tensor:
+    return as_tensor(np.ldexp(as_array(values), as_array(exponents)[:, None]))
+
+
+def _check_done(failed: Tensor, name: str, rank: int) -> None:
+    if failed.numel():
+        why = "because the input matrix is ill-conditioned or has too many repeated values."
+        raise _not_converged(name, int(failed[0]), rank, why)
+
+
+def _not_converged(name: str, index: int, rank: int, why: str) -> Exception:
+    which = "" if rank == 2 else f"(Batch element {index}): "
+    error: Exception = torch.linalg.LinAlgError(  # type: ignore[attr-defined]
+        f"{name}: {which}The algorithm failed to converge {why}"
+    )
+    return error
+
+
+def _unit(like: Tensor) -> Tensor:
+    n = like.shape[1]
+    return torch.eye(n, dtype=like.dtype).expand(like.shape[0], n, n)
+
+
+def _placed(rows: Tensor, places: Tensor) -> Tensor:
+    return rows.gather(1, places[:, :, None].expand(rows.shape))
+
+
+def _signs(rows: Tensor) -> Tensor:
+    """-1 for each row whose first component of the largest magnitude is negative, else 1."""
+    if not rows.numel():
+        return rows.new_ones(*rows.shape[:2], 1)
+    place = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
+    return torch.where(rows.gather(2, place) < 0, -1.0, 1.0).to(rows.dtype)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    return {
+        "_linalg_eigh": linalg_eigh,
+        "_linalg_svd": linalg_svd,
+        "linalg_pinv.atol_rtol_tensor": linalg_pinv,
+    }

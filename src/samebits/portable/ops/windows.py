@@ -1,0 +1,84 @@
+"""Windows for signals, in float64 ("Windows" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.root import sqrt
+from samebits.portable.ops.bessel import bessel
+from samebits.portable.registry import rounds_itself
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Handler, Table
+
+    Shape = Callable[..., Tensor]
+
+
+def _window(
+    shape: Shape,
+    window_length: int,
+    periodic: bool = True,
+    *parameters: float,
+    dtype: torch.dtype | None = None,
+    **_: Any,
+) -> Tensor:
+    """Values of `shape` at places from 0 to 1; a periodic window is the longer one without its last value."""
+    if window_length < 0:
+        raise RuntimeError(f"a window of {window_length} values: 0 or more were expected")
+    dtype = dtype or torch.get_default_dtype()
+    if window_length <= 1:
+        return torch.ones(window_length, dtype=dtype)
+    last = window_length if periodic else window_length - 1
+    places = torch.arange(window_length, dtype=torch.int64).to(torch.float64) / last
+    return shape(places, *parameters).to(dtype)
+
+
+def _cosine(turns: Tensor) -> Tensor:
+    return unary("cos", turns * (2 * math.pi))
+
+
+def _hamming(places: Tensor, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
+    return alpha - _cosine(places) * beta
+
+
+def _hann(places: Tensor) -> Tensor:
+    return _hamming(places, 0.5, 0.5)
+
+
+def _blackman(places: Tensor) -> Tensor:
+    return (_cosine(places * 2) * 0.08 - _cosine(places) * 0.5) + 0.42
+
+
+def _bartlett(places: Tensor) -> Tensor:
+    return torch.where(places <= 0.5, places * 2, 2 - places * 2)
+
+
+def _kaiser(places: Tensor, beta: float = 12.0) -> Tensor:
+    side = places * 2 - 1
+    top = torch.full_like(places, beta)
+    return bessel(sqrt(1 - side * side) * beta, 0, scaled=False) / bessel(top, 0, scaled=False)
+
+
+def table() -> Table:
+    """The ops of this module."""
+    shapes: dict[str, tuple[Shape, tuple[str, ...]]] = {
+        "bartlett_window": (_bartlett, ("default", "periodic")),
+        "blackman_window": (_blackman, ("default", "periodic")),
+        "hamming_window": (_hamming, ("default", "periodic", "periodic_alpha", "periodic_alpha_beta")),
+        "hann_window": (_hann, ("default", "periodic")),
+        "kaiser_window": (_kaiser, ("default", "periodic", "beta")),
+    }
+    found: dict[str, Handler] = {}
+    for name, (shape, overloads) in shapes.items():
+        handler = rounds_itself(functools.partial(_window, shape))
+        found |= {f"{name}.{overload}".removesuffix(".default"): handler for overload in overloads}
+    return found
