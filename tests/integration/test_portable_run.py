@@ -116,6 +116,7 @@ def test_workers_compute_portably_however_they_are_started(tmp_path):
         write(tmp_path, "train.py", text if method else text.replace("num_workers=2", "num_workers=0"))
         done = samebits("run", "--portable", "train.py", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+        assert "Exception ignored" not in done.stderr
         printed.add(done.stdout)
     assert len(printed) == 1
     write(tmp_path, "train.py", WORKERS.replace("METHOD", "'spawn'"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import importlib
 import os
@@ -117,4 +118,5 @@ def begin_in_child() -> None:
     """Enter portable mode in a process that was started afresh."""
     run = PortableRun()
     run.start()
+    atexit.register(run.stop)  # while torch is still there
     _BEGUN.append(run)
