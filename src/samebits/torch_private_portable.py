@@ -13,6 +13,7 @@ import torch
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from contextlib import AbstractContextManager
 
     from torch import Tensor
 
@@ -48,6 +49,12 @@ def is_mutable(op: Any) -> bool:
 def can_decompose(op: Any) -> bool:
     """Whether torch makes it of other ops by `op.decompose`; not, where torch does not say (then refused)."""
     return bool(getattr(op, "_can_decompose", bool)())
+
+
+def outside_modes() -> AbstractContextManager[object]:
+    """Inside it ops go to torch itself: past the dispatch modes, those of the script too."""
+    guard: AbstractContextManager[object] = torch._C._DisableTorchDispatch()
+    return guard
 
 
 def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:

@@ -115,7 +115,39 @@ def test_workers_compute_portably_however_they_are_started(tmp_path):
         write(tmp_path, "train.py", text if method else text.replace("num_workers=2", "num_workers=0"))
         done = samebits("run", "--portable", "train.py", cwd=tmp_path)
         assert done.returncode == 0, done.stderr
+        assert "Exception ignored" not in done.stderr
         printed.add(done.stdout)
     assert len(printed) == 1
     write(tmp_path, "train.py", WORKERS.replace("METHOD", "'spawn'"))
     assert samebits("run", "train.py", cwd=tmp_path).stdout not in printed
+
+
+THREADS = """
+    import threading
+    from concurrent.futures import ThreadPoolExecutor
+
+    def load():
+        global torch
+        import torch
+
+    def value():
+        return torch.linspace(-3, 3, 1000).exp().sum().item().hex()
+
+    HERE
+    pool = ThreadPoolExecutor(1)
+    pool.submit(load).result()
+    print({value(), pool.submit(value).result()})
+"""
+
+
+def test_threads_that_are_there_before_torch(tmp_path):
+    """A thread that imports torch leaves the others in portable mode too."""
+    printed = set()
+    for here in ("load()", ""):
+        write(tmp_path, "train.py", THREADS, HERE=here)
+        done = samebits("run", "--portable", "train.py", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert "Traceback" not in done.stderr
+        printed.add(done.stdout)
+    assert len(printed) == 1
+    assert "," not in printed.pop()

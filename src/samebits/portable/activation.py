@@ -59,8 +59,13 @@ class Activation:
         mode = PortableMode()
         self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, _in_portable_mode))
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
-        for owner, name in ((torch, "torch.compile"), (torch.nn.Module, "nn.Module.compile")):
-            self._patches.set(owner, "compile", _refused_compile(owner.compile, name))
+        for owner, attribute, name in (
+            (torch, "compile", "torch.compile"),
+            (torch.nn.Module, "compile", "nn.Module.compile"),
+            (torch.jit, "trace", "torch.jit.trace"),  # it takes what a kernel calls for ops of the model
+            (torch.jit, "trace_module", "torch.jit.trace_module"),
+        ):
+            self._patches.set(owner, attribute, _refused_compile(getattr(owner, attribute), name))
         try:
             self._paths.enter_context(layers_op_by_op())
             mode.__enter__()

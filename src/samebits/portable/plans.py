@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from samebits.portable.arguments import checked
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
 from samebits.portable.refusals import refuse_op, refuse_tensor
@@ -68,7 +69,7 @@ def plan_of(op: Any, mode: Any, families: Families) -> Plan:
     if handler is None and standing.kind is not None and standing.condition is None:
         return _passed(op)
     if handler is not None:
-        rest = _handled(op, handler, low_handlers(families)[op])
+        rest = _handled(op, checked(op, handler), checked(op, low_handlers(families)[op]))
     else:
         rest = _decomposed(op, mode) if can_decompose(op) else _refused(op)
     if standing.integers:

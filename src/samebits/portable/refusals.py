@@ -26,7 +26,7 @@ def refuse_op(op: Any) -> SamebitsError:
     else:
         reason = "has no portable kernel and is not proven exact"
     return SamebitsError(
-        f"{op}{_place()} {reason}: use another op there, or run without portable mode ({DOC_PAGE})",
+        f"{op}{place()} {reason}: use another op there, or run without portable mode ({DOC_PAGE})",
         slug="portable-op",
     )
 
@@ -39,9 +39,24 @@ def refuse_tensor(op: Any, found: str) -> SamebitsError:
         found: what it is.
     """
     return SamebitsError(
-        f"{op}{_place()} got {found}: portable mode has strided tensors of float, integer and bool dtypes in "
+        f"{op}{place()} got {found}: portable mode has strided tensors of float, integer and bool dtypes in "
         f"CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
+    )
+
+
+def refuse_arguments(op: Any, error: Exception) -> SamebitsError:
+    """The error for arguments that torch takes and the portable kernel does not.
+
+    Args:
+        op: what got them.
+        error: what the kernel said.
+    """
+    return SamebitsError(
+        f"{op}{place()} got arguments that its portable kernel does not take "
+        f"({type(error).__name__}: {error}): call it in another way, or run without portable mode "
+        f"({DOC_PAGE})",
+        slug="portable-op",
     )
 
 
@@ -52,12 +67,13 @@ def refuse_compiled(name: str) -> SamebitsError:
         name: what was called.
     """
     return SamebitsError(
-        f"{name}{_place()} makes code of its own, whose bits are not the same everywhere: call the function "
+        f"{name}{place()} makes code of its own, whose bits are not the same everywhere: call the function "
         f"without compiling it, or run without portable mode ({DOC_PAGE})",
         slug="portable-compiled",
     )
 
 
-def _place() -> str:
+def place() -> str:
+    """` at file:line` of the script, for a message; empty when none of its code is on the stack."""
     site = nearest_site(FrameRanks())
     return f" at {site.file}:{site.line}" if site else ""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import importlib
 import os
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
 import samebits
@@ -12,6 +16,7 @@ from samebits.hooks.patching import Patches
 from samebits.portable.version import NUMERICS_VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import ModuleType
 
 _ENTRY = "samebits_portable"
@@ -43,18 +48,19 @@ class PortableRun:
         self._activation: Any = None
 
     def start(self) -> None:
-        """Wait for torch, and follow new processes. Imports nothing heavy."""
+        """Wait for torch, and follow new threads and processes. Imports nothing heavy."""
         self._imports.on_torch(self._enter)
         self._imports.on_import("multiprocessing.spawn", self._follow_spawn)
+        self._patches.set(threading.Thread, "start", _after_torch(threading.Thread.start))
         self._imports.install()
 
     def stop(self) -> None:
         """Leave portable mode. Does nothing when it was not entered."""
         self._imports.remove()
-        self._patches.restore()
-        if self._activation is not None:
+        if self._activation is not None:  # first, as its patches lie over those of this
             self._activation.stop()
             self._activation = None
+        self._patches.restore()
 
     def facts(self) -> dict[str, Any]:
         """What a record keeps of it: the version of the numerics, and the kernels that gave them."""
@@ -79,6 +85,28 @@ class PortableRun:
         self._patches.set(spawn, "get_preparation_data", get_preparation_data)
 
 
+def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
+    """`Thread.start` that imports torch first, in the thread that calls it.
+
+    Modes are of one thread: one that runs before torch is imported would not be in portable mode, nor would
+    the main thread if another one imports torch.
+    """
+
+    @functools.wraps(start)
+    def start_after_torch(thread: threading.Thread) -> None:
+        if "torch" in sys.modules:
+            start(thread)
+            return
+        try:
+            importlib.import_module("torch")
+        except ImportError:
+            start(thread)
+        else:
+            threading.Thread.start(thread)  # what portable mode has made of it meanwhile
+
+    return start_after_torch
+
+
 class _Begin:
     """Becomes None when it is unpickled, and begins portable mode while it is."""
 
@@ -90,4 +118,5 @@ def begin_in_child() -> None:
     """Enter portable mode in a process that was started afresh."""
     run = PortableRun()
     run.start()
+    atexit.register(run.stop)  # while torch is still there
     _BEGUN.append(run)

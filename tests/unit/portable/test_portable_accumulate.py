@@ -121,3 +121,21 @@ def test_weights_of_bincount_are_counted_in_order():
     index, weights = torch.tensor([1, 0, 1, 3]), torch.tensor([0.5, 1.5, 2.0, 1.0])
     with PortableMode():
         assert torch.bincount(index, weights, minlength=6).tolist() == [1.5, 2.5, 0, 1, 0, 0]
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.bool, torch.uint8, torch.float32])
+@pytest.mark.parametrize("put", ["index_put", "put"])
+def test_of_several_values_for_one_element_the_last_stays(put, dtype):
+    """Of integers too: torch writes them from several threads at once."""
+    index = torch.arange(300_000) % 7
+    values = (torch.arange(300_000) >= 299_996).to(dtype)
+    with PortableMode():
+        if put == "put":
+            out = torch.zeros(7, dtype=dtype).put_(index, values)
+        else:
+            out = torch.zeros(7, dtype=dtype)
+            out[index] = values
+
+    last = torch.zeros(7, dtype=dtype)
+    last[(torch.arange(299_996, 300_000) % 7)] = 1
+    assert torch.equal(out, last)

@@ -102,6 +102,8 @@ def test_worker_processes_of_a_loader():
         lambda: torch.compile(nn.Linear(2, 2)),
         lambda: torch.compile(mode="default"),
         lambda: nn.Linear(2, 2).compile(),
+        lambda: torch.jit.trace(nn.Conv1d(2, 2, 1), torch.ones(1, 2, 3)),
+        lambda: torch.jit.trace_module(nn.Linear(2, 2), {"forward": torch.ones(1, 2)}),
     ],
 )
 def test_compiling_is_refused(compiling):

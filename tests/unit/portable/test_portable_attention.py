@@ -89,3 +89,17 @@ def test_instruction_sets_and_threads_give_the_same_bits():
         kernels.select("")
         kernels.set_threads(1)
     assert all(torch.equal(a, b) for other in found[1:] for a, b in zip(found[0], other, strict=True))
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+def test_a_gradient_without_memory_of_its_own(rows):
+    """`out.sum().backward()` gives one number, expanded: it was read from memory that was free again."""
+    query, key, value = (torch.randn(1, 2, rows, 4) for _ in range(3))
+    found = []
+    for gradient in (torch.ones(()).expand(1, 2, rows, 4), torch.ones(1, 2, rows, 4)):
+        leaves = [x.clone().requires_grad_() for x in (query, key, value)]
+        with PortableMode():
+            torch.nn.functional.scaled_dot_product_attention(*leaves).backward(gradient)
+        found.append([leaf.grad for leaf in leaves])
+
+    assert all(map(torch.equal, *found))

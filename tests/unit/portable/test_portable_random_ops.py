@@ -277,3 +277,10 @@ def test_initialisers(name: str) -> None:
     plain = INITS[name](torch.empty(40, 60))
     assert abs(float(weight.std()) - float(plain.std())) <= 0.1 * float(plain.std())
     assert torch.equal(weight, _run(lambda: INITS[name](torch.empty(40, 60))))
+
+
+@pytest.mark.parametrize("alpha", [-2 / 3, -1.0, -5.0])
+def test_gamma_values_of_no_distribution_end(alpha):
+    """No round would ever give one."""
+    with PortableMode():
+        assert bool(torch._standard_gamma(torch.tensor([alpha, 2.0])).isnan().tolist() == [True, False])

@@ -75,11 +75,11 @@ SINGLE = _names(
 
 INTEGERS = _names(
     """
-    __lshift__ __rshift__ _index_put_impl _unique2 _unsafe_index_put _unsafe_masked_index_put_accumulate
+    __lshift__ __rshift__ _unique2 _unsafe_masked_index_put_accumulate
     add addbmm addcmul addmm addmv amax amin aminmax arange baddbmm bincount bitwise_and
     bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm clamp clamp_max
-    clamp_min cumprod cumsum dot fmax fmin fmod gcd hardtanh index_add index_copy index_put index_reduce
-    lcm maximum minimum mm mv pow prod put relu remainder rsub scatter_add scatter_reduce signbit sub sum
+    clamp_min cumprod cumsum dot fmax fmin fmod gcd hardtanh index_add index_copy index_reduce
+    lcm maximum minimum mm mv pow prod relu remainder rsub scatter_add scatter_reduce signbit sub sum
     trace unique_consecutive unique_dim unique_dim_consecutive
     """
 )

@@ -64,8 +64,9 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
         for out, value in zip((of_query, of_key, of_value), found, strict=True):
             out.copy_(as_tensor(value))
     elif grad.numel() and heads.key.numel():
+        rows = _rows(grad)  # kept until the kernel has read it
         addresses = (0, of_query.data_ptr(), of_key.data_ptr(), of_value.data_ptr())
-        kernels.call("attention", (*_words(heads, _rows(grad), backward=1), *addresses))
+        kernels.call("attention", (*_words(heads, rows, backward=1), *addresses))
     return of_query, of_key, of_value
 
 

@@ -8,6 +8,7 @@ import torch
 
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import is_real, refuse
+from samebits.portable.ops.index_put import index_put
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -31,8 +32,17 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: N
     """`aten::index_add`: alpha · source, rounded, is added."""
     if not is_real(self, "index_add"):
         return torch.index_add(self, dim, index, source, alpha=alpha)
+    _check_from_0(index)
     scaled = source if alpha == 1 else source * alpha
     return _indexed(self, dim, index, scaled, "add")
+
+
+def _check_from_0(index: Tensor) -> None:
+    """Of the ops here only `put` counts negative indices from the end, as the kernel does."""
+    for d, step in enumerate(index.stride()):
+        index = index.narrow(d, 0, 1) if step == 0 and index.shape[d] else index
+    if index.numel() and bool((index < 0).any()):
+        raise IndexError(f"index {int(index.min())} is out of bounds: it counts from 0")
 
 
 def _indexed(self: Tensor, dim: int, index: Tensor, source: Tensor, kind: str) -> Tensor:
@@ -82,6 +92,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`aten::scatter_add`."""
     if not is_real(self, "scatter_add"):
         return torch.scatter_add(self, dim, index, src)
+    _check_from_0(index)
     return scattered(self, dim, index, src, "add")
 
 
@@ -89,6 +100,7 @@ def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: 
     """`aten::scatter.reduce`: reduce is add or multiply."""
     if not is_real(self, "scatter"):
         return torch.scatter(self, dim, index, src, reduce=reduce)
+    _check_from_0(index)
     return scattered(self, dim, index, src, _KINDS[reduce])
 
 
@@ -106,6 +118,7 @@ def scatter_reduce(
         return torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
     if reduce not in _IDENTITIES:
         refuse("scatter_reduce", f"with reduce={reduce!r}")
+    _check_from_0(index)
     start = self if include_self else self.scatter(dim, index, _IDENTITIES[reduce])
     out = scattered(start, dim, index, src, _KINDS[reduce])
     if reduce != "mean":
@@ -132,8 +145,12 @@ def index_reduce(
 
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`aten::put`: of several values for one element the last stays."""
+    if index.numel() != source.numel():
+        raise IndexError(f"{index.numel()} indices for {source.numel()} values")
     if not is_real(self, "put"):
-        return torch.put(self, index, source, accumulate)
+        if accumulate:
+            return torch.put(self, index, source, accumulate)
+        return index_put(self.reshape(-1), [index.reshape(-1)], source.reshape(-1)).reshape(self.shape)
     flat_index = torch.where(index < 0, index + self.numel(), index).reshape(-1)
     kind = "add" if accumulate else "set"
     return scattered(self.reshape(-1), 0, flat_index, source.reshape(-1), kind).reshape(self.shape)
@@ -143,6 +160,7 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     """`aten::bincount`: weights that are not float32 are counted in float64."""
     if weights is None or not self.numel():
         return torch.bincount(self, weights, minlength)
+    _check_from_0(self)
     size = max(int(self.max()) + 1, minlength)
     weights = weights if weights.dtype == torch.float32 else weights.to(torch.float64)
     return scattered(weights.new_zeros(size), 0, self.to(torch.int64), weights, "add")

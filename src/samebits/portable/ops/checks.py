@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable.refusals import place
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -35,6 +36,7 @@ def refuse(op: str, what: str) -> NoReturn:
         what: the use, such as `of complex64 tensors`.
     """
     raise SamebitsError(
-        f"aten::{op} {what} has no portable kernel: use another op there, or run without portable mode",
+        f"aten::{op}{place()} {what} has no portable kernel: use another op there, "
+        "or run without portable mode",
         slug="portable-op",
     )

@@ -55,6 +55,8 @@ def embedding_bag(
     if sparse:
         refuse("_embedding_bag", "with sparse=True")
     indices, offsets = indices.to(torch.int64), offsets.to(torch.int64)
+    if offsets.numel() and int(offsets[-1]) > indices.numel():
+        raise RuntimeError(f"offsets[-1] is {int(offsets[-1])}, and there are {indices.numel()} indices")
     starts = offsets[:-1] if include_last_offset else offsets
     bags = starts.numel()
     bag_of = torch.searchsorted(starts, torch.arange(indices.numel()), right=True) - 1

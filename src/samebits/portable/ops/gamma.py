@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.errors import SamebitsError
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.root import sqrt
+from samebits.portable.ops.checks import refuse
 from samebits.portable.ops.random import is_real
 from samebits.portable.random_keys import next_key
 from samebits.portable.registry import rounds_itself
@@ -47,8 +47,8 @@ def _gamma(alpha: Tensor, key: int) -> Tensor:
     power = unary("exp", -kernels.exponential_stream(alpha.numel(), key, 1) / alpha)
     d = raised - 1 / 3
     c = 1 / sqrt(d * 9)
-    waiting, turn = d < torch.inf, 1
-    value = torch.where(waiting, torch.zeros_like(d), d)
+    waiting, turn = (d > 0) & (d < torch.inf), 1
+    value = torch.where(d <= 0, torch.nan, torch.where(waiting, torch.zeros_like(d), d))
     while bool(waiting.any()):
         z = kernels.normal_stream(d.numel(), key, 2 * turn)
         limit = -kernels.exponential_stream(d.numel(), key, 2 * turn + 1)
@@ -66,11 +66,7 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
     if self.numel() and not bool((self >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if self.numel() and not bool((self <= _LARGEST_RATE).all()):
-        raise SamebitsError(
-            f"portable mode draws Poisson values for rates up to {_LARGEST_RATE}; a larger one was found: "
-            "run without portable mode",
-            slug="portable-op",
-        )
+        refuse("poisson", f"of a rate above {_LARGEST_RATE}")
     out = torch.empty_like(self)
     if not is_real(out):
         return out

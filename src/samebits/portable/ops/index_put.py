@@ -20,11 +20,14 @@ if TYPE_CHECKING:
 
 
 def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`aten::index_put`: values in row-major order of the index; without accumulate the last one stays."""
+    """`aten::index_put`: values in row-major order of the index; without accumulate the last one stays.
+
+    Of integers too: torch writes them from several threads, and any of them may be the last.
+    """
     is_float = is_real(self, "index_put")
-    if accumulate and not is_float:
-        return torch.index_put(self, list(indices), values, accumulate=True)
-    dims, tensors = _spread(indices)
+    if not is_float and (accumulate or all(_is_mask(index) for index in indices)):
+        return torch.index_put(self, list(indices), values, accumulate=accumulate)
+    dims, tensors = _spread(indices, self.shape)
     if not dims:
         return self + values.expand(self.shape) if accumulate else values.expand(self.shape).clone()
     tensors = list(torch.ops.aten.broadcast_tensors(tensors))
@@ -41,7 +44,7 @@ def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool =
     return out.reshape(front.shape).permute(order).contiguous()
 
 
-def _spread(indices: Indices) -> tuple[list[int], list[Tensor]]:
+def _spread(indices: Indices, shape: torch.Size) -> tuple[list[int], list[Tensor]]:
     """Which dimensions are indexed, by what; a mask is one index for each of its dimensions."""
     dims: list[int] = []
     tensors: list[Tensor] = []
@@ -50,12 +53,23 @@ def _spread(indices: Indices) -> tuple[list[int], list[Tensor]]:
         if index is None:
             at += 1
             continue
-        is_mask = index.dtype in (torch.bool, torch.uint8)
-        parts = index.nonzero().unbind(1) if is_mask else (index.to(torch.int64),)
+        parts = index.nonzero().unbind(1) if _is_mask(index) else (_places(index),)
+        if _is_mask(index) and index.shape != shape[at : at + index.dim()]:
+            raise IndexError(f"a mask of shape {[*index.shape]} for a tensor of shape {[*shape]}")
         dims.extend(range(at, at + len(parts)))
         tensors.extend(parts)
         at += len(parts)
     return dims, tensors
+
+
+def _is_mask(index: Tensor | None) -> bool:
+    return index is not None and index.dtype in (torch.bool, torch.uint8)
+
+
+def _places(index: Tensor) -> Tensor:
+    if index.dtype not in (torch.int8, torch.int16, torch.int32, torch.int64):
+        raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
+    return index.to(torch.int64)
 
 
 def _sources(values: Tensor, front: Tensor, dims: list[int], index: Tensor) -> Tensor:
