@@ -91,10 +91,8 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     limit = -unary("log1p", -torch.where(turned, 1 - chance, chance))
     mean = n * torch.where(turned, 1 - chance, chance)
     if bool((~(mean <= _LARGEST_RATE) & ~chance.isnan()).any()):
-        raise SamebitsError(
-            f"portable mode draws binomial values of at most {_LARGEST_RATE} expected successes, or failures "
-            "if these are fewer; more were found: run without portable mode",
-            slug="portable-op",
+        refuse(
+            "binomial", f"of more than {_LARGEST_RATE} expected successes, or failures if these are fewer,"
         )
     drawn = _rings(n, limit, next_key(generator))
     value = torch.where(turned, n - drawn, drawn).clamp(min=0)
