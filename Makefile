@@ -20,7 +20,7 @@ GPU_PYTHON ?= $(BIN)/python
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
-	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact)
+	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact op_level_failures)
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
 PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel conv_ops elementary_ops interpolation layers linalg \
 	loss_ops matrix_functions optimizers pooling reduction_ops sampled_gradients spectral)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable.audit import InexactOpError
 from samebits.portable.exact.standing import base_name
 from samebits.portable.refusals import refuse_arguments
 from samebits.torch_private_portable import outside_modes
@@ -55,7 +56,7 @@ def checked(op: Any, handler: Handler) -> Handler:
             known.add(signature)
         try:
             return handler(*args, **kwargs)
-        except SamebitsError:
+        except (SamebitsError, InexactOpError):
             raise
         except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
             _raise_as_torch(op, args, kwargs, error)
