@@ -146,6 +146,22 @@ def elementwise() -> Iterator[Case]:
         yield Case(f"Adam of 1024x1024{', fused' * fused}", plain.step, in_portable_mode(ours.step))
 
 
+def decompositions() -> Iterator[Case]:
+    """Eigenvalues and singular values, which portable mode finds by rotations."""
+    for n in (32, 128):
+        a = matrix(n, n)
+        yield Case(
+            f"eigh of {n}x{n}",
+            lambda a=a: torch.linalg.eigh(a),  # type: ignore[misc]
+            in_portable_mode(lambda a=a: torch.linalg.eigh(a)),  # type: ignore[misc]
+        )
+        yield Case(
+            f"svd of {n}x{n}",
+            lambda a=a: torch.linalg.svd(a),  # type: ignore[misc]
+            in_portable_mode(lambda a=a: torch.linalg.svd(a)),  # type: ignore[misc]
+        )
+
+
 def adam(*, fused: bool) -> torch.optim.Optimizer:
     """An optimizer with one matrix, which has a gradient."""
     weight = torch.nn.Parameter(torch.randn(1024, 1024))
@@ -210,6 +226,7 @@ FAMILIES: dict[str, tuple[str, Callable[[], Iterable[Case]]]] = {
     "gemv": ("a matrix by a vector or a few, target 1.3", vectors),
     "small": ("small products", small_products),
     "elementwise": ("GELU and Adam, target 1.2", elementwise),
+    "decompositions": ("eigh and svd, no target", decompositions),
     "naive": ("a plain loop in the same order", naive_products),
 }
 """Tables by name. A family of kernels adds its own: a title, and a function that gives its cases."""

@@ -7,6 +7,7 @@ never with other bits.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -52,9 +53,13 @@ def can_decompose(op: Any) -> bool:
 
 
 def outside_modes() -> AbstractContextManager[object]:
-    """Inside it ops go to torch itself: past the dispatch modes, those of the script too."""
-    guard: AbstractContextManager[object] = torch._C._DisableTorchDispatch()
-    return guard
+    """Inside it ops go to torch itself: past the dispatch modes, those of the script too.
+
+    Without the name asked for here, a mode of the script sees them.
+    """
+    guard: Any = getattr(torch._C, "_DisableTorchDispatch", contextlib.nullcontext)
+    entered: AbstractContextManager[object] = guard()
+    return entered
 
 
 def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:

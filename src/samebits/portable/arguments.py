@@ -8,6 +8,7 @@ range) is told by torch in the same way.
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -16,6 +17,7 @@ from samebits.errors import SamebitsError
 from samebits.portable.audit import InexactOpError
 from samebits.portable.exact.standing import base_name
 from samebits.portable.refusals import refuse_arguments
+from samebits.torch_private import is_random
 from samebits.torch_private_portable import outside_modes
 
 if TYPE_CHECKING:
@@ -111,7 +113,9 @@ def _in_doubt(tensors: list[torch.Tensor]) -> bool:
 
 def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Let torch compute, on copies, what is not used: for its errors."""
-    with torch.random.fork_rng(devices=[]), outside_modes():
+    # Other threads may draw meanwhile: the generator is put back only if the op draws.
+    kept = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
+    with kept, outside_modes():
         op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
 
 

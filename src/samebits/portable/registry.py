@@ -121,24 +121,9 @@ def _out_names(op: Any) -> tuple[str, ...]:
 def _make_in_place(handler: Handler) -> Handler:
     @functools.wraps(handler)
     def in_place(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
-        return put(handler(self, *args, **kwargs), self)
+        return self.copy_(handler(self, *args, **kwargs))
 
     return in_place
-
-
-def put(value: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
-    """Write it there, in the dtype that is there.
-
-    Args:
-        value: what an op gives.
-        out: the tensor to write over, of a shape that `value` expands to.
-
-    Raises:
-        RuntimeError: as torch's, for floats that would become integers.
-    """
-    if not torch.can_cast(value.dtype, out.dtype):
-        raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {out.dtype}")
-    return out.copy_(value)
 
 
 def _make_out(handler: Handler, names: tuple[str, ...]) -> Handler:
@@ -147,7 +132,7 @@ def _make_out(handler: Handler, names: tuple[str, ...]) -> Handler:
         outs = tuple(kwargs.pop(name) for name in names)
         result = handler(*args, **kwargs)
         for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
-            put(value, out.resize_(value.shape))
+            out.resize_(value.shape).copy_(value)
         return outs[0] if len(outs) == 1 else outs
 
     return into

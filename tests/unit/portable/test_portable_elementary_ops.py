@@ -6,6 +6,7 @@ import pytest
 import torch
 from opinfo import check_op
 
+from samebits.errors import SamebitsError
 from samebits.portable.dispatch import PortableMode
 
 DTYPES = (torch.float32, torch.float64)
@@ -92,6 +93,15 @@ def test_polygamma_at_the_edges() -> None:
     torch.testing.assert_close(
         ours, torch.tensor([float("inf"), 0.0, float("nan"), float("inf")]), equal_nan=True
     )
+
+
+def test_polygamma_of_large_negative_numbers_ends() -> None:
+    """All of them are poles from 2^52 on; between poles far below zero it is refused."""
+    x = torch.tensor([-1e17, -2.0, -30.0], dtype=torch.float64)
+    with PortableMode():
+        assert torch.special.polygamma(2, x).isinf().all()
+        with pytest.raises(SamebitsError, match="below -10000"):
+            torch.special.polygamma(2, torch.tensor([-20000.5]))
 
 
 def test_digamma_has_a_gradient() -> None:

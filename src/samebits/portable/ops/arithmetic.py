@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.activations import pointwise, pointwise_
-from samebits.portable.registry import put
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -76,14 +75,14 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1)
 def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::add_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
-        return put(add(self, other, alpha=alpha), self)
+        return self.copy_(add(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(alpha,))
 
 
 def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::sub_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
-        return put(sub(self, other, alpha=alpha), self)
+        return self.copy_(sub(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(-alpha,))
 
 
@@ -95,14 +94,14 @@ def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
 def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcmul_`."""
     if not self.is_floating_point():
-        return put(addcmul(self, tensor1, tensor2, value=value), self)
+        return self.copy_(addcmul(self, tensor1, tensor2, value=value))
     return pointwise_("addcmul", self, *_alike(tensor1, tensor2), params=(value,))
 
 
 def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcdiv_`."""
     if not self.is_floating_point():
-        return put(addcdiv(self, tensor1, tensor2, value=value), self)
+        return self.copy_(addcdiv(self, tensor1, tensor2, value=value))
     return pointwise_("addcdiv", self, *_alike(tensor1, tensor2), params=(value,))
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.elementwise import binary, unary
-from samebits.portable.registry import put
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -184,8 +183,8 @@ def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
 def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
     """`aten::pow_`."""
     if isinstance(exponent, torch.Tensor):
-        return put(pow_tensor(self, exponent), self)
-    return put(pow_scalar(self, exponent), self)
+        return self.copy_(pow_tensor(self, exponent))
+    return self.copy_(pow_scalar(self, exponent))
 
 
 def table() -> Table:

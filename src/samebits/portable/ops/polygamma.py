@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.elementwise import unary
+from samebits.portable.ops.checks import refuse
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -21,6 +22,7 @@ _BERNOULLI = tuple(
 )
 _LOG_PI = float.fromhex("0x1.250d048e7a1bdp+0")
 _MOST = 170  # 171! is infinite in float64
+_LEAST = -10000.0  # the sum has a term for each whole number from there to 10
 
 
 def polygamma(n: int, self: Tensor) -> Tensor:
@@ -33,6 +35,10 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     x = self.to(torch.float64)
     if n == 1:
         return _trigamma(x).to(dtype)
+    poles = (x <= 0) & (x == torch.floor(x))
+    x = torch.where(poles, 0.0, x)  # a pole too; from -2^52 down there is nothing else
+    if bool((x < _LEAST).any()):
+        refuse("polygamma", f"of order {n} below {_LEAST:.0f}")
     factor = float(math.factorial(n)) if n <= _MOST else math.inf
     return ((factor if n % 2 else -factor) * _zeta(n + 1, x)).to(dtype)
 
