@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
     from samebits.determinism.generators import register as register_generator
-    from samebits.determinism.rng import isolated, reseeded, seed_all, stream
+    from samebits.determinism.rng import isolated, reseeded, seed_all
     from samebits.determinism.rng import restore_states as restore_rng_states
     from samebits.determinism.rng import save_states as save_rng_states
+    from samebits.determinism.streams import stream
     from samebits.digest import digest
     from samebits.recording.session import record
 
@@ -36,7 +37,7 @@ _HOMES = {
     "isolated": ("samebits.determinism.rng", "isolated"),
     "reseeded": ("samebits.determinism.rng", "reseeded"),
     "seed_all": ("samebits.determinism.rng", "seed_all"),
-    "stream": ("samebits.determinism.rng", "stream"),
+    "stream": ("samebits.determinism.streams", "stream"),
     "save_rng_states": ("samebits.determinism.rng", "save_states"),
     "restore_rng_states": ("samebits.determinism.rng", "restore_states"),
 }

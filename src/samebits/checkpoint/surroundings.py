@@ -10,6 +10,8 @@ from samebits.environment.torch_facts import collect_torch
 
 # Of the facts that are kept, those whose change can change bits.
 _COMPARED = ("torch", "cuda", "cudnn", "mkl", "onednn", "capability", "gpus", "numpy")
+# Something done once in a process, not a setting: `off` says nothing of what the script itself has called.
+_DEEDS = ("prepare-vector-math",)
 
 
 def collect_surroundings() -> dict[str, dict[str, str]]:
@@ -32,7 +34,8 @@ def _switches() -> dict[str, str]:
     found = {}
     for switch in TABLE:
         handle = switch.handle
-        if (not handle.module or handle.module in sys.modules) and not handle.missing():
+        known = not handle.module or handle.module in sys.modules
+        if switch.name not in _DEEDS and known and not handle.missing():
             found[switch.name] = handle.read()
     return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ def base_variants(control: Control) -> tuple[Variant, ...]:
     return (
         Variant(OFF, None),
         Variant(AGAIN, None, why="the same as off: what differs is noise"),
-        Variant(ON, replace(control, seed=None, on_drift="ignore"), why="all switches"),
+        Variant(ON, control._replace(seed=None, on_drift="ignore"), why="all switches"),
     )
 
 
@@ -89,5 +88,5 @@ def _alone(control: Control, name: str, value: str) -> Variant:
         chosen, why = (*chosen, (FILL, "off")), f"without {FILL}"
     elif name == FILL:
         chosen, over, why = (*chosen, (FLAG, "on")), FLAG, f"on top of {FLAG}"
-    only = replace(control, seed=None, switches=chosen, all_switches=False, on_drift="ignore", workers=False)
+    only = control._replace(seed=None, switches=chosen, all_switches=False, on_drift="ignore", workers=False)
     return Variant(name, only, over, why)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.drift import Drift, DriftWatch
 from samebits.determinism.process import PROCESS, Active, required
@@ -31,8 +30,7 @@ ON_DRIFT = ("warn", "error", "restore", "ignore")
 REMEDY = "start it with `samebits run --seed N script.py`, which sets them in time"
 
 
-@dataclass(frozen=True, slots=True)
-class ActivationReport:
+class ActivationReport(NamedTuple):
     """What control did.
 
     Args:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 LEFT_ALONE = "leave"
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Control:
+class Control(NamedTuple):
     """How a run is controlled.
 
     Args:
@@ -49,7 +47,7 @@ class Control:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return dataclasses.asdict(self)
+        return self._asdict()
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Control:

@@ -7,11 +7,9 @@ finds what was written past the wrappers.
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections import deque
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.rng_positions import Rewind, RngWatch
 from samebits.determinism.setter_wrappers import SetterWrappers
@@ -29,8 +27,7 @@ if TYPE_CHECKING:
 _PENDING = 1000
 
 
-@dataclass(frozen=True, slots=True)
-class Drift:
+class Drift(NamedTuple):
     """One thing that was changed after it was set.
 
     Args:
@@ -206,7 +203,7 @@ class DriftWatch:
 
     def _undone(self, step: int, lasting: set[str]) -> list[Drift]:
         pending, self._pending = self._pending, deque(maxlen=_PENDING)
-        return [dataclasses.replace(drift, step=step) for drift in pending if drift.what not in lasting]
+        return [drift._replace(step=step) for drift in pending if drift.what not in lasting]
 
     def _rewound(self, rewind: Rewind, step: int) -> Drift:
         writer = self._rng_writer or Writer(None)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.process import acting, required, thread_name
 from samebits.determinism.seeds import derive, fit
@@ -17,8 +16,7 @@ if TYPE_CHECKING:
 Keys = tuple["int | str", ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LoaderEpoch:
+class LoaderEpoch(NamedTuple):
     """One iteration of one loader.
 
     Args:
@@ -61,8 +59,7 @@ class LoaderEpoch:
         return (*self.scope, "loader", *self.loader, "epoch", self.number, "worker", worker)
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     loader: Callable[[], Any]
     run: tuple[int, Keys]
     key: Keys

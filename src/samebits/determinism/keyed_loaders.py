@@ -67,6 +67,8 @@ class KeyedIndices:
         epoch: that begins.
     """
 
+    samebits_indices = True  # what `loaders` knows it by
+
     def __init__(self, sampler: Any, epoch: EpochId, *, batched: bool) -> None:
         self._sampler, self._epoch, self._batched = sampler, epoch, batched
 

@@ -6,7 +6,6 @@ import gc
 import random
 import warnings
 import weakref
-from dataclasses import dataclass
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +70,6 @@ def write(generator: Any, state: Any) -> None:
         holder.state = state
 
 
-@dataclass(frozen=True)
 class RegisteredGenerator:
     """A generator object as an RNG source.
 
@@ -80,9 +78,10 @@ class RegisteredGenerator:
         generator: the object.
     """
 
-    name: str
-    generator: Any
     module = ""
+
+    def __init__(self, name: str, generator: Any) -> None:
+        self.name, self.generator = name, generator
 
     def available(self) -> bool:
         """It was alive a moment ago."""

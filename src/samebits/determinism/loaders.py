@@ -20,7 +20,6 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
-from samebits.determinism.keyed_loaders import NO_NUMBERS, KeyedIndices, keyed_parts
 from samebits.determinism.process import acting
 from samebits.determinism.views import View
 from samebits.determinism.workers import NextEpoch, WorkerInit
@@ -159,7 +158,7 @@ class LoaderControl:
                 vars(iterator)[_DRAWS] = _SamplerDraws(view.samebits_epoch)
             before, driving.iterator = driving.iterator, iterator
             try:
-                if view.samebits_resumes and isinstance(index_sampler(view), KeyedIndices):
+                if view.samebits_resumes and hasattr(index_sampler(view), "samebits_indices"):
                     replace_index_sampler(iterator, index_sampler(view))
                 result = original(iterator, view, *arguments, **named)
                 if finish is not None:
@@ -196,6 +195,8 @@ class LoaderControl:
         """Parts of the loader under which each sample has a key, where that was asked for."""
         if not acting(self._active).control.keyed_samples or hasattr(loader.dataset, "samebits_keyed"):
             return {}
+        from samebits.determinism.keyed_loaders import NO_NUMBERS, keyed_parts  # loaded by few scripts
+
         iterable = isinstance(loader.dataset, self._torch.utils.data.IterableDataset)
         if iterable and loader.num_workers > 1:
             self._warn_once(NO_NUMBERS)

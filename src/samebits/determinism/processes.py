@@ -13,7 +13,6 @@ cannot import samebits runs on without control, and says so.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import os
 import sys
@@ -142,8 +141,8 @@ class ChildProcesses:
 
     def _carried(self) -> Control:
         """The control, with the run seed that holds now; the rank is part of that already."""
-        return dataclasses.replace(
-            self._active.control, seed=acting(self._active).seed, per_rank=False, scope=self._next_scope()
+        return self._active.control._replace(
+            seed=acting(self._active).seed, per_rank=False, scope=self._next_scope()
         )
 
 

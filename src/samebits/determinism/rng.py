@@ -7,16 +7,14 @@ import operator
 import os
 import warnings
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.live import LiveStates, registered_sources
 from samebits.determinism.process import PROCESS, required
 from samebits.determinism.rng_sources import BUILT_IN
 from samebits.determinism.rng_sources.plugins import plugins
 from samebits.determinism.rng_sources.source import UNSAVED_SLUG, RngSource, loaded
-from samebits.determinism.seeds import check_seed, derive
-from samebits.determinism.streams import Stream, check_keys, stream
+from samebits.determinism.seeds import check_keys, check_seed, derive
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 __all__ = [
     "RngSource",
     "SourceState",
-    "Stream",
     "current_rank",
     "isolated",
     "rank_seed",
@@ -39,12 +36,10 @@ __all__ = [
     "seed_on_import",
     "seed_sources",
     "sources",
-    "stream",
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class SourceState:
+class SourceState(NamedTuple):
     """The state of one RNG source at one moment.
 
     Args:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import random
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.process import acting
 from samebits.determinism.seeds import derive
@@ -23,8 +23,7 @@ _MOST = 100
 _OWN_SEEDING = "samebits.determinism.rng"
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptSeed:
+class ScriptSeed(NamedTuple):
     """A call by which the script, or a library on its behalf, seeded a global generator.
 
     Args:
@@ -36,6 +35,10 @@ class ScriptSeed:
     function: str
     given: str
     site: Site | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON can hold it."""
+        return {**self._asdict(), "site": None if self.site is None else dataclasses.asdict(self.site)}
 
 
 class ScriptSeeds:

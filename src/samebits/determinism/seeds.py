@@ -57,3 +57,22 @@ def fit(seed: int, source: str) -> int:
     stream only because their low bits agree.
     """
     return seed if seed < 2**32 else derive(seed, "fit", source) & (2**32 - 1)
+
+
+def check_keys(keys: tuple[Any, ...]) -> tuple[int | str, ...]:
+    """The keys, NumPy's integers as Python's.
+
+    Raises:
+        SamebitsError: a key is neither a whole number nor text; `stream-key`.
+    """
+    return tuple(key if type(key) is str else _check_key(key) for key in keys)
+
+
+def _check_key(key: Any) -> int | str:
+    try:
+        if not isinstance(key, bool):
+            return str(key) if isinstance(key, str) else operator.index(key)
+    except TypeError:
+        pass
+    message = f"the key {key!r} is of type {type(key).__name__}; expected whole numbers and texts"
+    raise SamebitsError(message, slug="stream-key")

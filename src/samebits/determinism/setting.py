@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.switch import When
 
@@ -15,8 +14,7 @@ WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
 MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
 
 
-@dataclass(frozen=True, slots=True)
-class SwitchRow:
+class SwitchRow(NamedTuple):
     """How it went with one switch.
 
     Args:

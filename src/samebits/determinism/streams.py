@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import operator
 import random
 from dataclasses import dataclass
 from typing import Any
 
 from samebits.determinism.process import PROCESS, required
-from samebits.determinism.seeds import check_seed, derive
-from samebits.errors import SamebitsError
+from samebits.determinism.seeds import check_keys, check_seed, derive
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,22 +72,3 @@ def stream(*keys: int | str, seed: int | None = None) -> Stream:
     base = required(PROCESS.run_seed) if seed is None else check_seed(seed)
     keys = check_keys(keys)
     return Stream(derive(base, "stream", *keys), keys)
-
-
-def check_keys(keys: tuple[Any, ...]) -> tuple[int | str, ...]:
-    """The keys, NumPy's integers as Python's.
-
-    Raises:
-        SamebitsError: a key is neither a whole number nor text; `stream-key`.
-    """
-    return tuple(key if type(key) is str else _check_key(key) for key in keys)
-
-
-def _check_key(key: Any) -> int | str:
-    try:
-        if not isinstance(key, bool):
-            return str(key) if isinstance(key, str) else operator.index(key)
-    except TypeError:
-        pass
-    message = f"the key {key!r} is of type {type(key).__name__}; expected whole numbers and texts"
-    raise SamebitsError(message, slug="stream-key")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.determinism.control import LEFT_ALONE
@@ -35,8 +34,7 @@ class Wanted(NamedTuple):
     explicit: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EnvironmentPlan:
+class EnvironmentPlan(NamedTuple):
     """The variables of a fresh process.
 
     Args:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism import rng
 from samebits.determinism.process import PROCESS
@@ -29,8 +28,7 @@ class WorkerState:
 WORKER = WorkerState()
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerInit:
+class WorkerInit(NamedTuple):
     """Stands in for a loader's `worker_init_fn`: puts the worker under control, then calls the user's.
 
     Args:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -46,9 +45,9 @@ class ControlledRun:
     def facts(self) -> dict[str, Any]:
         """What the record keeps: what was asked for, what came of it, what changed later."""
         report = self._activation.report
-        rows = {row.name: dataclasses.asdict(row) for row in report.switches}
+        rows = {row.name: row._asdict() for row in report.switches}
         asked = {**self._control.to_dict(), "run_seed": report.seed}
-        seeds = [dataclasses.asdict(seed) for seed in self._activation.script_seeds]
+        seeds = [seed.to_dict() for seed in self._activation.script_seeds]
         more = {"warnings": list(report.warnings), "drifts": self._drifts, "script_seeds": seeds}
         return {**asked, "results": rows, **more}
 

@@ -66,7 +66,8 @@ class RecordingSettings:
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
-        return json.dumps(dataclasses.asdict(self))
+        control = None if self.control is None else self.control.to_dict()
+        return json.dumps({**dataclasses.asdict(self), "control": control})
 
     @classmethod
     def from_json(cls, text: str) -> RecordingSettings:

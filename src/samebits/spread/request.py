@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.determinism.control import Control
@@ -60,7 +60,7 @@ def settings_for(seed: int, request: SpreadRequest, files: Path) -> RecordingSet
         record=f"{files}.sbr",
         overwrite=True,
         max_steps=request.max_steps,
-        control=replace(request.control, seed=seed),
+        control=request.control._replace(seed=seed),
         values=f"{files}.values.jsonl",
     )
 

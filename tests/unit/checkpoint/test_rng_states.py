@@ -1,6 +1,8 @@
 """RNG sources go on where they were; other libraries, seeds and switches are told of."""
 
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -192,3 +194,16 @@ def test_the_order_of_restoring_matters(tmp_path):
     for _ in range(2):
         next(iterator)
     assert batches(iterator, dropout) != expected
+
+
+def test_a_script_that_is_controlled_only_now_is_not_told_of_its_math_library(tmp_path):
+    path = str(tmp_path / "c")
+    save_it = f"from samebits.checkpoint import save; save({path!r})"
+    subprocess.run([sys.executable, "-c", save_it], check=True)
+    load_it = (
+        "import warnings, torch, samebits; warnings.simplefilter('ignore'); samebits.deterministic(); "
+        f"from samebits.checkpoint import load; warnings.simplefilter('always'); load({path!r})"
+    )
+    done = subprocess.run([sys.executable, "-c", load_it], check=True, capture_output=True, text=True)
+    assert "deterministic-algorithms was off and is on here" in done.stderr
+    assert "vector-math" not in done.stderr

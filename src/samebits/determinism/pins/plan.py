@@ -128,7 +128,7 @@ def _control(pins: tuple[Pin, ...], control: Control | None) -> Control | None:
     base = control or Control(all_switches=False, on_drift="ignore", workers=False)
     set_by_user = {name for name, _ in base.switches}
     added = tuple(switch for switch in switches if switch[0] not in set_by_user)
-    merged = dataclasses.replace(base, switches=(*base.switches, *added), pins=patches)
+    merged = base._replace(switches=(*base.switches, *added), pins=patches)
     if not sources or base.seed is not None:
         return merged
-    return dataclasses.replace(merged, seed=SEED, sources=sources, workers=False)
+    return merged._replace(seed=SEED, sources=sources, workers=False)

@@ -6,7 +6,6 @@ Written after the interface that accelerate 1.15.0 uses (utils/random.py, `set_s
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from typing import Any
@@ -18,7 +17,6 @@ from samebits.determinism.seeds import fit
 _XLA = "torch_xla.core.xla_model"
 
 
-@dataclasses.dataclass(frozen=True)
 class Accelerator:
     """The default generators of all devices of one kind that registers itself as a module of torch.
 
@@ -26,8 +24,10 @@ class Accelerator:
         name: of that module, such as `npu` for `torch.npu`.
     """
 
-    name: str
     module = "torch"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def available(self) -> bool:
         """Whether such a module is there, and finds a device."""

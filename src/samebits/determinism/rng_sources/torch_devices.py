@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import sys
 from typing import Any
@@ -57,7 +56,6 @@ class TorchCpu:
         return version_of("torch")
 
 
-@dataclasses.dataclass(frozen=True)
 class LazyDevices:
     """The default generators of all devices of one kind, CUDA or XPU.
 
@@ -67,8 +65,10 @@ class LazyDevices:
         name: `cuda` or `xpu`.
     """
 
-    name: str
     module = "torch"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
 
     def available(self) -> bool:
         """Whether torch is imported, is built for such devices, and this process may use them."""
