@@ -13,74 +13,18 @@ Read in torch 2.13.0, torch/utils/data/dataloader.py, sampler.py and _utils/work
 from __future__ import annotations
 
 import functools
-import itertools
-import sys
 import threading
-import warnings
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
-from samebits.determinism.process import acting
-from samebits.determinism.views import View
-from samebits.determinism.workers import NextEpoch, WorkerInit
-from samebits.hooks.frames import FrameRanks, nearest_site
 from samebits.hooks.patching import Patches
-from samebits.torch_loaders import (
-    LOADER_NEXT_INDEX,
-    LOADER_RESET,
-    index_sampler,
-    loader_iterator_classes,
-    replace_index_sampler,
-    set_base_seed,
-    set_shared_seed,
-    shared_seed,
-)
+from samebits.torch_loaders import LOADER_NEXT_INDEX, LOADER_RESET, loader_iterator_classes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from samebits.determinism.loader_views import LoaderViews
     from samebits.determinism.process import Active
 
 _SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
-_DRAWS = "_samebits_draws"  # an attribute of torch's iterators, which live and die with one loop of the user
-OUT_OF_ORDER = (
-    "DataLoader(in_order=False) hands over batches in the order in which workers finish, which differs from "
-    "run to run; leave in_order out to get the same order again"
-)
-
-
-class _SamplerDraws:
-    """Generators for torch's samplers during one pass over the indices of a loader."""
-
-    def __init__(self, epoch: LoaderEpoch) -> None:
-        self._epoch = epoch
-        self._numbers = itertools.count()
-
-    def generator(self, torch: Any, device: Any) -> Any:
-        """For the next sampler that draws; a sampler that is iterated again counts as another one."""
-        seed = self._epoch.seed_for("sampler", next(self._numbers))
-        return torch.Generator(device=device).manual_seed(seed)
-
-
-class _KeyedSampler(View):
-    """A sampler whose generator is made when it draws, not when its iteration begins, as torch's would be."""
-
-    __slots__ = ("_samebits_generator",)
-
-    def __init__(self, sampler: Any, torch: Any, draws: _SamplerDraws) -> None:
-        super().__init__(sampler)
-
-        def generator() -> Any:
-            weights = getattr(sampler, "weights", None)
-            device = torch.get_default_device() if weights is None else weights.device
-            return draws.generator(torch, device)
-
-        object.__setattr__(self, "_samebits_generator", functools.cache(generator))
-
-    @property
-    def generator(self) -> Any:
-        """The keyed one."""
-        return self._samebits_generator()
+DRAWS = "_samebits_draws"  # an attribute of torch's iterators, which live and die with one loop of the user
 
 
 class _Driving(threading.local):
@@ -99,11 +43,10 @@ class LoaderControl:
 
     def __init__(self, active: Active) -> None:
         self._active = active
-        self._ledger = LoaderLedger(active)
         self._patches = Patches()
         self._driving = _Driving()
         self._torch: Any = None
-        self._warned: set[str] = set()
+        self._made: dict[str, LoaderViews] = {}
 
     def install(self, torch: Any) -> None:
         """Control the loaders that are iterated from now on.
@@ -127,11 +70,18 @@ class LoaderControl:
         """Put everything back; iterators that exist go on as they began, for this epoch."""
         self._patches.restore()
 
+    def _views(self) -> LoaderViews:
+        """Made once, also when two threads come together."""
+        from samebits.determinism.loader_views import LoaderViews
+
+        return self._made.get("views") or self._made.setdefault(
+            "views", LoaderViews(self._active, self._torch)
+        )
+
     def _follow(self, kind: type[Any], *, is_base: bool = False) -> None:
-        for name, finish in (("__init__", _began), (LOADER_RESET, _resumed)):
+        for name in ("__init__", LOADER_RESET):
             if name in vars(kind):
-                wrapped = self._with_view(vars(kind)[name], finish if is_base else None)
-                self._patches.set(kind, name, wrapped)
+                self._patches.set(kind, name, self._with_view(vars(kind)[name], is_base=is_base))
 
     def _follow_later_classes(self, base: type[Any]) -> None:
         follow, earlier = self._follow, vars(base).get("__init_subclass__")
@@ -145,74 +95,29 @@ class LoaderControl:
 
         self._patches.set(base, "__init_subclass__", classmethod(__init_subclass__))
 
-    def _with_view(self, original: Any, finish: Callable[[Any, Any], None] | None) -> Any:
+    def _with_view(self, original: Any, *, is_base: bool) -> Any:
         """A method that takes a loader, given a view of it; in the outermost one an iteration begins."""
-        driving, viewed = self._driving, self._viewed
+        driving, name = self._driving, original.__name__
 
         @functools.wraps(original)
         def method(iterator: Any, loader: Any = None, *arguments: Any, **named: Any) -> Any:
-            view = viewed(loader, original.__name__)
-            if type(view) is not View:
+            views = self._views()
+            view = views.view(loader, resumes=name == LOADER_RESET)
+            if not views.holds(view):
                 return original(iterator, view, *arguments, **named)
-            if finish is not None:
-                vars(iterator)[_DRAWS] = _SamplerDraws(view.samebits_epoch)
             before, driving.iterator = driving.iterator, iterator
             try:
-                if view.samebits_resumes and hasattr(index_sampler(view), "samebits_indices"):
-                    replace_index_sampler(iterator, index_sampler(view))
+                views.begin(iterator, view, is_base=is_base)
                 result = original(iterator, view, *arguments, **named)
-                if finish is not None:
-                    finish(iterator, view)
+                if is_base:
+                    views.finish(iterator, view, resumed=name == LOADER_RESET)
             finally:
                 driving.iterator = before
                 if view is not loader:
-                    _forget_epoch(iterator)
+                    views.forget_epoch(iterator)
             return result
 
         return method
-
-    def _viewed(self, loader: Any, method: str) -> Any:
-        torch = self._torch
-        epoch = None if type(loader) is View else self._ledger.begin(loader, torch.initial_seed())
-        if epoch is None:
-            return loader
-        self._warn_of_order(loader)
-        keyed = loader.generator is None
-        generator = loader.generator
-        if keyed:
-            generator = torch.Generator(device=torch.get_default_device()).manual_seed(epoch.base_seed)
-        return View(
-            loader,
-            generator=generator,
-            worker_init_fn=WorkerInit(epoch, loader.worker_init_fn, keyed),
-            samebits_epoch=epoch,
-            samebits_keyed=keyed,
-            samebits_resumes=method == LOADER_RESET,
-            **self._sample_parts(loader, epoch),
-        )
-
-    def _sample_parts(self, loader: Any, epoch: LoaderEpoch) -> dict[str, Any]:
-        """Parts of the loader under which each sample has a key, where that was asked for."""
-        if not acting(self._active).control.keyed_samples or hasattr(loader.dataset, "samebits_keyed"):
-            return {}
-        from samebits.determinism.keyed_loaders import NO_NUMBERS, keyed_parts  # loaded by few scripts
-
-        iterable = isinstance(loader.dataset, self._torch.utils.data.IterableDataset)
-        if iterable and loader.num_workers > 1:
-            self._warn_once(NO_NUMBERS)
-        return keyed_parts(loader, epoch, iterable=iterable)
-
-    def _warn_of_order(self, loader: Any) -> None:
-        if loader.num_workers > 0 and not getattr(loader, "in_order", True):
-            self._warn_once(OUT_OF_ORDER)
-
-    def _warn_once(self, text: str) -> None:
-        if text in self._warned:
-            return
-        self._warned.add(text)
-        site = nearest_site(FrameRanks(), sys._getframe(1))
-        where = ("samebits", 0) if site is None else (site.file, site.line)
-        warnings.warn_explicit(text, UserWarning, *where)
 
     def _patch_next_index(self, base: type[Any]) -> None:
         original = getattr(base, LOADER_NEXT_INDEX, None)
@@ -236,30 +141,9 @@ class LoaderControl:
 
         @functools.wraps(original)
         def iterate(sampler: Any) -> Any:
-            draws: _SamplerDraws | None = getattr(driving.iterator, _DRAWS, None)
+            draws: Any = getattr(driving.iterator, DRAWS, None)
             if draws is None or sampler.generator is not None:
                 return original(sampler)
-            return original(_KeyedSampler(sampler, torch, draws))
+            return original(draws.keyed(torch, sampler))
 
         self._patches.set(kind, "__iter__", iterate)
-
-
-def _began(iterator: Any, view: Any) -> None:
-    """After the constructor of the base: what torch drew for the workers is replaced."""
-    if view.samebits_keyed:
-        set_base_seed(iterator, view.samebits_epoch.base_seed)
-
-
-def _resumed(iterator: Any, view: Any) -> None:
-    """After the base has begun an epoch, and before it is told to workers that live on."""
-    if view.samebits_resumes and view.num_workers > 0:
-        _began(iterator, view)
-        epoch, keyed = view.samebits_epoch, view.samebits_keyed
-        set_shared_seed(iterator, NextEpoch(epoch, shared_seed(iterator), reseed=keyed))
-
-
-def _forget_epoch(iterator: Any) -> None:
-    """Leave the plain shared seed, so that nothing of ours is sent again once control has ended."""
-    sent = shared_seed(iterator)
-    if isinstance(sent, NextEpoch):
-        set_shared_seed(iterator, sent.shared_seed)

@@ -110,8 +110,9 @@ class Setting:
         return SwitchRow(self.switch.name, self.before, self.wanted or "", now, self.state, self.why)
 
     def _keeps(self) -> bool:
-        handle = self.switch.handle
-        return bool(self.before) and not handle.problem(self.before) and self.switch.keeps(self.before)
+        handle, before = self.switch.handle, self.before
+        may = bool(before) and (self.switch.accepts is not None or before == self.switch.value)
+        return may and not handle.problem(before) and self.switch.keeps(before)
 
     def _write(self, value: str) -> None:
         late = too_late(self.switch.when)
