@@ -25,6 +25,7 @@ from samebits.portable import dispatch
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.exact import standing
 from samebits.portable.exact.standing import base_name
+from samebits.portable.ops.sparse import entries_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -33,6 +34,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, -2.5, 3.0, 1e-30, -1e-40, 1e-45, 2.0**-126
 SPECIAL += [float("inf"), -float("inf"), float("nan"), 1e10, -7.7e15, 2.0**31, -(2.0**63), 255.5, 0.1, 1 / 3]
 FLOATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 MAKES_NO_VALUES = ("empty", "new_empty", "resize", "set", "is_pinned", "_pin_memory", "_efficientzerotensor")
+SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)
 SAMPLES = 4
 UNFIT = (RuntimeError, IndexError, ValueError, TypeError, NotImplementedError, AssertionError)
 PLANTED = ("exp2", "sqrt")
@@ -53,7 +55,7 @@ class Watch(TorchDispatchMode):
         with _disable_current_modes():  # what is computed for a digest is no part of the script
             given = digest(str(func), args, kwargs)
         out = func(*args, **(kwargs or {}))
-        if name.startswith(("empty", "new_empty")):
+        if name.startswith(("empty", "new_empty")) and out.layout == torch.strided:
             out.untyped_storage().fill_(0)  # what is in that memory is nobody's
         running = self.hashes[name][given]  # of all calls with these inputs: a random op has others each time
         if not name.startswith(MAKES_NO_VALUES):
@@ -91,6 +93,8 @@ def digest(*given: Any) -> str:
             whole = torch.empty(0, dtype=value.dtype).set_(storage, 0, (count,))
             layout = (value.shape, value.stride(), value.storage_offset())
             running.update(str(layout).encode() + contents(whole))
+        elif isinstance(value, torch.Tensor) and value.layout in SPARSE_LAYOUTS:
+            running.update(contents(value))
         else:
             text = repr(value)
             running.update(f"{type(value)}{'' if ' at 0x' in text else text};".encode())
@@ -99,6 +103,9 @@ def digest(*given: Any) -> str:
 
 def contents(value: Any) -> bytes:
     """The bytes of a tensor with every NaN alike; the text of anything else."""
+    if isinstance(value, torch.Tensor) and value.layout in SPARSE_LAYOUTS:
+        places, numbers, *_ = entries_of(value)
+        return str((value.layout, value.shape)).encode() + contents(places) + contents(numbers)
     if not isinstance(value, torch.Tensor) or value.layout != torch.strided:
         return repr(value).encode()
     if value.is_floating_point():
@@ -326,6 +333,26 @@ def run_others() -> None:
     aten.triu_indices(3, 4)
 
 
+def run_sparse() -> None:
+    """What is passed on for sparse tensors."""
+    dense = torch.where(values(24, torch.float32) > 0, values(24, torch.float32, 1), 0.0).view(4, 6)
+    places, numbers = torch.tensor([[0, 3, 3, 0], [5, 1, 1, 2]]), values(4, torch.float32)
+    coo = torch.sparse_coo_tensor(places, numbers, (4, 6), check_invariants=True)
+    torch.sparse_coo_tensor(places[:, :0], numbers[:0], (4, 6))
+    dense.is_pinned()
+    whole = dense.to_sparse()
+    whole.indices(), whole.values(), coo._indices(), coo._values(), coo.is_coalesced(), coo.sparse_dim()
+    torch.zeros_like(coo), torch.empty_like(coo), coo.clone().zero_(), coo.clone().copy_(whole), coo.detach()
+    torch.sparse_coo_tensor((4, 6)), torch.sparse_coo_tensor(places, numbers, (4, 6))._coalesced_(False)
+    for one in (coo, dense.to_sparse_csr(), dense.to_sparse_csc()):
+        one.t(), one.transpose(0, 1), one.clone(), one.detach()
+    by_rows, by_columns = dense.to_sparse_csr(), dense.to_sparse_csc()
+    rows = by_rows.crow_indices(), by_rows.col_indices(), by_rows.values()
+    columns = by_columns.ccol_indices(), by_columns.row_indices(), by_columns.values()
+    torch.sparse_csr_tensor(*rows, (4, 6)), torch.sparse_csc_tensor(*columns, (4, 6))
+    torch.sparse_compressed_tensor(*rows, (4, 6), layout=torch.sparse_csr, check_invariants=True)
+
+
 def run_whole_numbers() -> None:
     """Ops on integers that no sample of torch calls, and volumes."""
     aten = torch.ops.aten
@@ -357,6 +384,7 @@ def main() -> None:
         run_elementwise(1, 3, 8, 17, 31, 46, 67, 1031)  # tails of vectors of all lengths
         run_others()
         run_whole_numbers()
+        run_sparse()
     run_samples(parts["small"], mode)
     run_planted(parts["planted"])
     json.dump({part: watch.digests() for part, watch in parts.items()}, sys.stdout)

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from samebits.portable.exact.names import CHOICES
+from samebits.portable.exact.names import CHOICES, SPARSE
 from samebits.portable.exact.standing import base_name, standing_of
 from samebits.torch_private import dispatch_mode_class, is_virtual
 from samebits.torch_private_portable import can_decompose, overload_name, schema_name
@@ -15,30 +15,35 @@ from samebits.torch_private_portable import can_decompose, overload_name, schema
 AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
 
 # Exact for the values that a handler knows to be there: it sees to zeros, NaNs, ranges and duplicates itself.
-_EXACT_WITH_CARE = CHOICES | {
-    "_index_put_impl",
-    "_to_copy",
-    "_unique2",
-    "amax",
-    "amin",
-    "aminmax",
-    "argmax",
-    "argmin",
-    "copy",
-    "copysign",
-    "cummax",
-    "cummin",
-    "frexp",
-    "index_copy",
-    "random",
-    "index_put",
-    "max",
-    "min",
-    "signbit",
-    "sort",
-    "unique_consecutive",
-    "unique_dim",
-}
+_EXACT_WITH_CARE = (
+    CHOICES
+    | SPARSE
+    | {
+        "_index_put_impl",
+        "_to_copy",
+        "_unique2",
+        "amax",
+        "amin",
+        "aminmax",
+        "argmax",
+        "argmin",
+        "copy",
+        "copysign",
+        "cummax",
+        "cummin",
+        "frexp",
+        "index_copy",
+        "random",
+        "index_put",
+        "max",
+        "min",
+        "signbit",
+        "sort",
+        "sparse_mask",
+        "unique_consecutive",
+        "unique_dim",
+    }
+)
 
 
 class InexactOpError(AssertionError):
@@ -85,7 +90,8 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     standing = standing_of(func)
     if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
         return True
-    return standing.integers and not _has_floats((*args, *kwargs.values()))
+    sparse = any(tensor.layout != torch.strided for tensor in tensors)
+    return (standing.integers or sparse) and not _has_floats((*args, *kwargs.values()))
 
 
 def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:

@@ -12,8 +12,17 @@ import torch
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import FrameRanks, Site, nearest_site
 from samebits.portable.dispatch import PortableMode
-from samebits.portable.exact.names import COMPARISONS, COPIES, FACTORIES, INTEGERS, QUERIES, SINGLE, VIEWS
-from samebits.portable.ops import families
+from samebits.portable.exact.names import (
+    COMPARISONS,
+    COPIES,
+    FACTORIES,
+    INTEGERS,
+    QUERIES,
+    SINGLE,
+    SPARSE,
+    VIEWS,
+)
+from samebits.portable.ops import families, sparse
 from samebits.portable.plans import handlers
 from samebits.torch_private_portable import overload_name, schema_name
 
@@ -25,7 +34,8 @@ class CoveredOp:
     """One op of torch with portable values.
 
     Args:
-        name: `mm`, or `sum.dim_IntList` for an overload that is not the default.
+        name: `mm`, or `sum.dim_IntList` for an overload that is not the default; `mm (sparse)` where a
+            tensor is sparse.
         kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
             nothing; `integer`: torch's own for integers and bools only.
         section: what it belongs to (docs/portable-numerics.md); empty for torch's own.
@@ -72,10 +82,12 @@ class Coverage:
 def covered_ops() -> tuple[CoveredOp, ...]:
     """All ops that portable mode gives values, by name."""
     found: dict[str, CoveredOp] = {}
-    for names, kind in ((INTEGERS, INTEGER), (VIEWS | COPIES | FACTORIES | QUERIES, MOVE)):
+    for names, kind in ((INTEGERS, INTEGER), (VIEWS | COPIES | FACTORIES | QUERIES | SPARSE, MOVE)):
         found |= {name: CoveredOp(name, kind) for name in names}
     found |= {name: CoveredOp(name, EXACT) for name in COMPARISONS | SINGLE}
     found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
+    of_sparse = [f"{name} (sparse)" for name in sparse.table()]
+    found |= {name: CoveredOp(name, KERNEL, _section(sparse)) for name in of_sparse}
     return tuple(found[name] for name in sorted(found))
 
 

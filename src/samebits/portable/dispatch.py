@@ -9,6 +9,8 @@ import torch
 from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import families
 from samebits.portable.plans import plan_of
+from samebits.portable.scan import SparseError
+from samebits.portable.sparse_plans import sparse_plan
 from samebits.torch_private import dispatch_mode_class
 
 if TYPE_CHECKING:
@@ -61,7 +63,10 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         except KeyError:
             plan = plan_of(func, self, families())
             self._plans[id(func)] = plan, func
-        return plan(args, kwargs or {})
+        try:
+            return plan(args, kwargs or {})
+        except SparseError:
+            return sparse_plan(func)(args, kwargs or {})
 
 
 def _have_own_dispatch(types: Any) -> bool:

@@ -45,6 +45,19 @@ def refuse_tensor(op: Any, found: str) -> SamebitsError:
     )
 
 
+def refuse_sparse(op: Any) -> SamebitsError:
+    """The error for an op that has no portable kernel for sparse tensors.
+
+    Args:
+        op: what got one.
+    """
+    return SamebitsError(
+        f"{op}{place()} of a sparse tensor has no portable kernel: make it dense there (`to_dense`), "
+        f"or run without portable mode ({DOC_PAGE})",
+        slug="portable-tensor",
+    )
+
+
 def refuse_arguments(op: Any, error: Exception) -> SamebitsError:
     """The error for arguments that torch takes and the portable kernel does not.
 

@@ -76,15 +76,23 @@ def _find(name: str) -> Any | None:
 
 
 def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
-    base, _, overload = name.partition(".")
     in_place = _in_place(name)
     if in_place is not None:
         yield in_place, _make_in_place(handler)
-    for out_overload in (f"{overload}_out" if overload else "out", "out"):
-        op = _find(f"{base}.{out_overload}")
-        if op is not None and _matches(op, name):
-            yield op, _make_out(handler, _out_names(op))
-            return
+    for op in _with_out(name):
+        yield op, _make_out(handler, op)
+
+
+def _with_out(name: str) -> Iterable[Any]:
+    """The ops that take the same inputs, and what the result is written to: `sum.IntList_out`."""
+    base = _find(name)
+    if base is None or _out_names(base):
+        return
+    packet = getattr(torch.ops.aten, name.partition(".")[0])
+    for overload in packet.overloads():
+        op = getattr(packet, overload)
+        if _out_names(op) and _inputs(op) == _inputs(base):
+            yield op
 
 
 def _in_place(name: str) -> Any | None:
@@ -106,12 +114,8 @@ def _types(op: Any) -> list[str]:
     return [str(argument.type) for argument in arguments_of(op)]
 
 
-def _matches(out_op: Any, name: str) -> bool:
-    """Whether the op with `out` has the inputs of the op of this name."""
-    op = _find(name)
-    plain = [argument.name for argument in arguments_of(op)] if op is not None else []
-    inputs = [argument.name for argument in arguments_of(out_op) if not argument.is_out]
-    return inputs == plain
+def _inputs(op: Any) -> list[tuple[str, str]]:
+    return [(argument.name, str(argument.type)) for argument in arguments_of(op) if not argument.is_out]
 
 
 def _out_names(op: Any) -> tuple[str, ...]:
@@ -126,10 +130,15 @@ def _make_in_place(handler: Handler) -> Handler:
     return in_place
 
 
-def _make_out(handler: Handler, names: tuple[str, ...]) -> Handler:
+def _make_out(handler: Handler, op: Any) -> Handler:
+    names = _out_names(op)
+    takes_dtype = len(names) == 1 and any(argument.name == "dtype" for argument in arguments_of(op))
+
     @functools.wraps(handler)
     def into(*args: Any, **kwargs: Any) -> Any:
         outs = tuple(kwargs.pop(name) for name in names)
+        if takes_dtype and kwargs.get("dtype") is None:
+            kwargs["dtype"] = outs[0].dtype  # what torch computes in then
         result = handler(*args, **kwargs)
         for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
             out.resize_(value.shape).copy_(value)

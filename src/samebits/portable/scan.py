@@ -24,17 +24,23 @@ _BITS: dict[torch.dtype, int] = {
     **{getattr(torch, name): 0 for name in _INTEGERS if hasattr(torch, name)},
 }
 _TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
+_SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc})
 
 
 class UnfitError(Exception):
     """An argument that portable mode has no values for; the message says what it is."""
 
 
+class SparseError(Exception):
+    """A sparse tensor is among the arguments, or is to be made: `sparse_plans` says what is done."""
+
+
 def scan(values: Iterable[Any]) -> int:
     """What tensors are among these arguments, lists included: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
 
     Raises:
-        UnfitError: for a complex, quantized, sparse or nested tensor, and one on a device.
+        UnfitError: for a complex, quantized or nested tensor, and one on a device.
+        SparseError: for a COO, CSR or CSC tensor.
     """
     bits = 0
     for value in values:
@@ -62,6 +68,8 @@ def scan_named(arguments: Mapping[str, Any]) -> int:
         if dtype not in _BITS:
             raise UnfitError(f"dtype={dtype}")
         bits |= _BITS[dtype]
+    if arguments.get("layout") in _SPARSE:
+        raise SparseError
     if arguments.get("layout") not in {None, _STRIDED}:
         raise UnfitError(f"layout={arguments['layout']}")
     device = arguments.get("device")
@@ -74,6 +82,8 @@ def scan_named(arguments: Mapping[str, Any]) -> int:
 
 def _unusual(tensor: torch.Tensor) -> int:
     """Tensors on the meta device have no values to be the same; others that are unusual do."""
+    if tensor.layout in _SPARSE and tensor.is_cpu and tensor.dtype in _BITS:
+        raise SparseError
     if tensor.layout is not _STRIDED or tensor.is_nested or tensor.dtype not in _BITS:
         raise UnfitError(_unfit(tensor))
     if tensor.is_meta or _is_fake(tensor):

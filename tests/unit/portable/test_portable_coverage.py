@@ -36,6 +36,7 @@ def test_all_kinds_are_listed():
     assert ops["mul"].kind == "exact"
     assert ops["cat"].kind == "move"
     assert ops["bitwise_and"].kind == "integer"
+    assert ops["mm (sparse)"].section == "Sparse"
     assert "special_ndtri" not in ops
 
 

@@ -15,8 +15,7 @@ from samebits.portable.dispatch import PortableMode
 REFUSED_TENSORS = {
     "complex": lambda: torch.ones(2, dtype=torch.complex64),
     "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
-    "sparse": lambda: torch.eye(2).to_sparse(),
-    "csr": lambda: torch.eye(2).to_sparse_csr(),
+    "bsr": lambda: torch.eye(2).to_sparse_bsr((1, 1)),
     "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
     "float8": lambda: torch.ones(2).to(torch.float8_e4m3fn),
 }
@@ -51,7 +50,7 @@ def test_tensors_without_portable_values_are_refused(kind, call):
         lambda: torch.ones(2).to(torch.complex64),
         lambda: torch.complex(torch.ones(2), torch.ones(2)),
         lambda: torch.view_as_complex(torch.ones(2, 2)),
-        lambda: torch.sparse_coo_tensor([[0]], [1.0], (2,)),
+        lambda: torch.sparse_coo_tensor([[0]], torch.ones(1, dtype=torch.complex64), (2,)),
         lambda: torch.fft.fft(torch.ones(4)),
     ],
 )

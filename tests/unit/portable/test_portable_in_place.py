@@ -95,3 +95,47 @@ def test_integers_are_added_in_place() -> None:
     with PortableMode():
         assert x.add_(x, alpha=2).tolist() == [3, 6, 9]
         assert x.addcmul_(x, x, value=2).tolist() == [21, 78, 171]
+
+
+OUT = {
+    "sum": lambda x: (torch.sum, (x, 0), 1),
+    "mean": lambda x: (torch.mean, (x, 1), 1),
+    "prod": lambda x: (torch.prod, (x, 1), 1),
+    "std": lambda x: (torch.std, (x, 0), 1),
+    "norm": lambda x: (torch.norm, (x, 2, 0), 1),
+    "logsumexp": lambda x: (torch.logsumexp, (x, 1), 1),
+    "xlogy": lambda x: (torch.xlogy, (x.abs(), x.abs()), 1),
+    "max": lambda x: (torch.max, (x, 1), 2),
+    "median": lambda x: (torch.median, (x, 1), 2),
+    "sort": lambda x: (torch.sort, (x, 1), 2),
+    "topk": lambda x: (torch.topk, (x, 2, 1), 2),
+    "kthvalue": lambda x: (torch.kthvalue, (x, 2, 1), 2),
+    "svd": lambda x: (torch.linalg.svd, (x,), 3),
+    "eigh": lambda x: (torch.linalg.eigh, (x @ x.t(),), 2),
+    "inv": lambda x: (torch.linalg.inv, (x @ x.t(),), 1),
+    "det": lambda x: (torch.linalg.det, (x @ x.t(),), 1),
+}
+
+
+@pytest.mark.parametrize("case", OUT)
+def test_out_has_the_bits_of_the_result(case) -> None:
+    """Whatever torch calls what is written to: `sum.IntList_out`, `max.dim_max`, `_linalg_svd.U`."""
+    x = operands(torch.float32, (5, 7))[0]
+    with PortableMode():
+        function, arguments, count = OUT[case](x)
+        expected = function(*arguments)
+        results = (expected,) if count == 1 else tuple(expected)
+        outs = tuple(torch.empty(0, dtype=result.dtype) for result in results)
+        function(*arguments, out=outs[0] if count == 1 else outs)
+    for out, result in zip(outs, results, strict=True):
+        assert torch.equal(out, result)
+
+
+def test_a_sum_is_computed_in_the_dtype_that_it_is_written_to() -> None:
+    x = operands(torch.float32)[0] * 3
+    whole, wide = torch.empty(0, dtype=torch.int64), torch.empty(0, dtype=torch.float64)
+    with PortableMode():
+        torch.sum(x, 0, out=whole)
+        torch.sum(x, 0, out=wide)
+        assert torch.equal(whole, torch.sum(x.long(), 0))
+        assert torch.equal(wide, torch.sum(x.double(), 0))

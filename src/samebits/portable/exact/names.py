@@ -21,7 +21,8 @@ VIEWS = _names(
 
 COPIES = _names(
     """
-    _chunk_cat _reshape_copy _unsafe_index _unsafe_masked_index alias_copy as_strided_copy
+    _chunk_cat _reshape_copy _to_sparse _to_sparse_csc _to_sparse_csr _unsafe_index
+    _unsafe_masked_index alias_copy as_strided_copy
     as_strided_scatter block_diag cat channel_shuffle clone constant_pad_nd copy detach_copy diag_embed
     diagonal_backward diagonal_copy diagonal_scatter embedding expand_copy fill flip gather im2col index
     index_fill index_select lift lift_fresh lift_fresh_copy masked_fill masked_scatter
@@ -48,11 +49,20 @@ QUERIES = _names(
     """
     _assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async
     _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _linalg_check_errors
-    _local_scalar_dense all any count_nonzero equal is_same_size is_set_to nonzero nonzero_static
+    _local_scalar_dense all any count_nonzero equal is_pinned is_same_size is_set_to nonzero nonzero_static
     sym_constrain_range sym_constrain_range_for_size
     """
 )
 """Ops that answer with integers, bools or a copy."""
+
+SPARSE = _names(
+    """
+    _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
+    crow_indices detach empty_like indices is_coalesced row_indices sparse_compressed_tensor
+    sparse_coo_tensor sparse_dim t transpose values zero zeros_like
+    """
+)
+"""Ops of sparse tensors that compute nothing."""
 
 COMPARISONS = _names(
     """

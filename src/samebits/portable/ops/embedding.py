@@ -8,7 +8,7 @@ import torch
 
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.ops.checks import refuse
+from samebits.portable.ops.sums import vector_norm
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -51,9 +51,7 @@ def embedding_bag(
     padding_idx: int = -1,
 ) -> Bags:
     """`aten::_embedding_bag`: a bag's rows, times their weights, are added in the order of `indices`."""
-    del scale_grad_by_freq
-    if sparse:
-        refuse("_embedding_bag", "with sparse=True")
+    del scale_grad_by_freq, sparse  # for the gradient
     indices, offsets = indices.to(torch.int64), offsets.to(torch.int64)
     if offsets.numel() and int(offsets[-1]) > indices.numel():
         raise RuntimeError(f"offsets[-1] is {int(offsets[-1])}, and there are {indices.numel()} indices")
@@ -111,22 +109,28 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """`aten::_embedding_bag_backward`: gradients are added to a row in the order of `indices`."""
+    """`aten::_embedding_bag_backward`: gradients are added to a row in the order of `indices`.
+
+    With `sparse` they are the entries of a COO tensor, in that order.
+    """
     del offsets
-    if sparse:
-        refuse("_embedding_bag_backward", "with sparse=True")
-    return embedding_bag_dense_backward(
-        grad,
-        indices,
-        offset2bag,
-        bag_size,
-        maximum_indices,
-        num_weights,
-        scale_grad_by_freq,
-        mode,
-        per_sample_weights,
-        padding_idx,
-    )
+    if not sparse:
+        return embedding_bag_dense_backward(
+            grad,
+            indices,
+            offset2bag,
+            bag_size,
+            maximum_indices,
+            num_weights,
+            scale_grad_by_freq,
+            mode,
+            per_sample_weights,
+            padding_idx,
+        )
+    rows = _rows_of(grad, offset2bag, bag_size if mode == _MEAN else None, per_sample_weights)
+    kept = indices != padding_idx
+    shape = (num_weights, grad.shape[1])
+    return torch.sparse_coo_tensor(indices[kept][None], rows[kept], shape, check_invariants=False)
 
 
 def embedding_bag_dense_backward(
@@ -145,15 +149,35 @@ def embedding_bag_dense_backward(
     if mode == _MAX:
         out = torch.zeros((1, num_weights, grad.shape[1]), dtype=grad.dtype)
         return accumulate_(out, maximum_indices[None].to(torch.int64), grad[None], skip=True)[0]
-    if mode == _MEAN:
-        grad = grad / torch.where(bag_size == 0, 1, bag_size).to(grad.dtype)[:, None]
-    rows = grad.index_select(0, offset2bag)
+    rows = _rows_of(grad, offset2bag, bag_size if mode == _MEAN else None, None)
     flat = indices.to(torch.int64)
     if scale_grad_by_freq and flat.numel():
         rows = rows / torch.bincount(flat)[flat].to(grad.dtype)[:, None]
     if per_sample_weights is not None:
         rows = rows * per_sample_weights[:, None]
     return _table_of(rows, flat, num_weights, padding_idx)
+
+
+def _rows_of(grad: Tensor, bag_of: Tensor, counts: Tensor | None, weights: Tensor | None) -> Tensor:
+    """The gradient of the row of the table that each index chose."""
+    if counts is not None:
+        grad = grad / torch.where(counts == 0, 1, counts).to(grad.dtype)[:, None]
+    rows = grad.index_select(0, bag_of)
+    return rows if weights is None else rows * weights[:, None]
+
+
+def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
+    """`aten::embedding_renorm_`: chosen rows whose norm is larger are scaled down to it.
+
+    By max_norm / (norm + 1e-7), computed in float64 and rounded to the dtype of the table.
+    """
+    rows = torch.unique(indices)
+    chosen = self.index_select(0, rows)
+    norms = vector_norm(chosen, norm_type, 1)
+    scale = (max_norm / (norms.to(torch.float64) + 1e-7)).to(chosen.dtype)
+    large = norms > max_norm
+    self[rows[large]] = chosen[large] * scale[large][:, None]
+    return self
 
 
 def embedding_bag_per_sample_weights_backward(
@@ -180,5 +204,6 @@ def table() -> Table:
         "_embedding_bag_forward_only": embedding_bag,
         "_embedding_bag_backward": embedding_bag_backward,
         "_embedding_bag_dense_backward": embedding_bag_dense_backward,
+        "embedding_renorm_": embedding_renorm_,
         "_embedding_bag_per_sample_weights_backward": embedding_bag_per_sample_weights_backward,
     }

@@ -1,0 +1,338 @@
+"""Sparse tensors: sums and products over what they store ("Sparse tensors" in docs/portable-numerics.md)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from samebits.portable.kernels.accumulate import accumulate_
+from samebits.portable.ops.checks import refuse
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from torch import Tensor
+
+    from samebits.portable.registry import Table
+
+_AT_ONCE = 1 << 22  # elements of the products of one part: they are in memory at the same time
+
+
+class Entries(NamedTuple):
+    """What a sparse tensor stores, as COO has it.
+
+    Args:
+        places: int64, (sparse dimensions, entries).
+        values: (entries, …dense dimensions).
+        sizes: of the sparse dimensions.
+        coalesced: no place comes twice, and places ascend.
+    """
+
+    places: Tensor
+    values: Tensor
+    sizes: torch.Size
+    coalesced: bool
+
+    def keys(self) -> Tensor:
+        """The place of each entry in row-major order of the sparse dimensions."""
+        key = torch.zeros(self.places.shape[1], dtype=torch.int64)
+        for line, size in zip(self.places, self.sizes, strict=True):
+            key = key * size + line
+        return key
+
+    def columns(self) -> Tensor:
+        """The values as (entries, elements of the dense dimensions)."""
+        return self.values.reshape(self.values.shape[0], self.values.shape[1:].numel())
+
+
+def entries_of(tensor: Tensor) -> Entries:
+    """The entries of a COO, CSR or CSC tensor; those of CSC come by columns.
+
+    Args:
+        tensor: compressed ones without batch dimensions.
+    """
+    if tensor.layout == torch.sparse_coo:
+        sizes = tensor.shape[: tensor.sparse_dim()]
+        return Entries(tensor._indices(), tensor._values(), sizes, tensor.is_coalesced())
+    by_rows = tensor.layout == torch.sparse_csr
+    starts = tensor.crow_indices() if by_rows else tensor.ccol_indices()
+    others = (tensor.col_indices() if by_rows else tensor.row_indices()).to(torch.int64)
+    if starts.dim() > 1:
+        refuse(f"a batch of {tensor.layout} tensors", "as one tensor")
+    counts = starts.to(torch.int64).diff()
+    lines = torch.repeat_interleave(torch.arange(counts.numel()), counts)
+    index = torch.stack([lines, others] if by_rows else [others, lines])
+    return Entries(index, tensor.values(), tensor.shape[:2], coalesced=by_rows)
+
+
+def coalesce(self: Tensor) -> Tensor:
+    """`aten::_coalesce`: entries of one place are added in the order in which they are stored, from +0."""
+    if self.is_coalesced():
+        return self
+    entries = entries_of(self)
+    keys, place_of = torch.unique(entries.keys(), return_inverse=True)
+    values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), place_of, entries.columns())
+    return _made(self, _places(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
+
+
+def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
+    """`aten::_to_dense`: +0 where nothing is stored."""
+    del masked_grad
+    entries = entries_of(_whole(self))
+    columns = entries.columns()
+    out = columns.new_zeros((entries.sizes.numel(), columns.shape[1]))
+    out[entries.keys()] = columns
+    out = out.reshape(self.shape)
+    return out if dtype is None else out.to(dtype)
+
+
+def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`aten::_to_sparse` of a sparse tensor."""
+    return _whole(self).to_sparse(*args, **kwargs)
+
+
+def to_csr(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`aten::_to_sparse_csr` of a sparse tensor."""
+    return _whole(self).to_sparse_csr(*args, **kwargs)
+
+
+def to_csc(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """`aten::_to_sparse_csc` of a sparse tensor."""
+    return _whole(self).to_sparse_csc(*args, **kwargs)
+
+
+def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
+    """`aten::_to_copy`: to another float dtype."""
+    asked = {name: value for name, value in kwargs.items() if name in {"layout", "device"}}
+    if asked.get("layout") not in {None, self.layout} or asked.get("device") not in {None, self.device}:
+        refuse("_to_copy", "of a sparse tensor to another layout or device")
+    if dtype is not None and not dtype.is_floating_point:
+        refuse("_to_copy", "of a sparse tensor of floats to integers")
+    return _with_values(self, _values(self).to(dtype or self.dtype, copy=True))
+
+
+def mm(self: Tensor, mat2: Tensor) -> Tensor:
+    """`aten::mm`, one of them sparse."""
+    if not _is_sparse(self):
+        return mm(mat2.t(), self.t()).t().contiguous()
+    if _is_sparse(mat2):
+        refuse("mm", "of two sparse tensors")
+    entries = entries_of(self)
+    if entries.values.dim() != 1:
+        refuse("mm", "of a sparse tensor with dense dimensions")
+    out = torch.zeros((self.shape[0], mat2.shape[1]))
+    rows, columns = entries.places
+    part = max(1, _AT_ONCE // max(1, mat2.shape[1]))
+    dtype = torch.promote_types(entries.values.dtype, mat2.dtype)
+    for start in range(0, rows.numel(), part):
+        at = slice(start, start + part)
+        factors = _raised(mat2.index_select(0, columns[at]))
+        out = _added(out, rows[at], _raised(entries.values[at, None]) * factors, keep=True)
+    return out.to(dtype)
+
+
+def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
+    """`aten::addmm`, a factor sparse: the product is scaled first, then the scaled `self` is added."""
+    if _is_sparse(self):
+        refuse("addmm", "onto a sparse tensor")
+    out = _raised(mm(mat1, mat2))
+    if alpha != 1:
+        out = out * alpha
+    if beta != 0:
+        added = _raised(self)
+        out = out + (added if beta == 1 else added * beta)
+    return out.to(self.dtype)
+
+
+def mv(self: Tensor, vec: Tensor) -> Tensor:
+    """`aten::mv`, the matrix sparse."""
+    return mm(self, vec.unsqueeze(1)).squeeze(1)
+
+
+def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::add`: to a dense tensor, entries are added in the order in which they are stored.
+
+    Of two sparse ones, the entries of `other` follow those of `self`; they are coalesced if both were.
+    """
+    if not _is_sparse(self):
+        return _add_to_dense(self, other, alpha)
+    _only_coo("add", self, other)
+    mine, more = entries_of(self), entries_of(other)
+    scaled = more.values if alpha == 1 else more.values * alpha
+    both = torch.cat([mine.places, more.places], 1), torch.cat([mine.values, scaled])
+    out = _made(self, *both, coalesced=False)
+    return coalesce(out) if mine.coalesced and more.coalesced else out
+
+
+def add_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::add_`, at least one of them sparse."""
+    return self.copy_(add(self, other, alpha=alpha))
+
+
+def sub(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::sub`: `other` times -alpha is added."""
+    return add(self, other, alpha=-alpha)
+
+
+def sub_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
+    """`aten::sub_`."""
+    return add_(self, other, alpha=-alpha)
+
+
+def mul(self: Tensor, other: Tensor | float) -> Tensor:
+    """`aten::mul`: of a sparse tensor and a number, or a dense tensor of its shape."""
+    if not _is_sparse(self):
+        self, other = other, self  # type: ignore[assignment]
+    if isinstance(other, torch.Tensor) and _is_sparse(other):
+        refuse("mul", "of two sparse tensors")
+    if isinstance(other, torch.Tensor) and other.dim():
+        _only_coo("mul", self)
+        if other.shape != self.shape:
+            refuse("mul", "of a sparse tensor and one of another shape")
+        whole = coalesce(self)
+        return _with_values(whole, whole._values() * other.sparse_mask(whole)._values())
+    return _with_values(self, _values(self) * other)
+
+
+def mul_(self: Tensor, other: Tensor | float) -> Tensor:
+    """`aten::mul_`."""
+    return self.copy_(mul(self, other))
+
+
+def div(self: Tensor, other: Tensor | float) -> Tensor:
+    """`aten::div`: of a sparse tensor by a number; entries of the same place are added first."""
+    if isinstance(other, torch.Tensor) and other.dim():
+        refuse("div", "by a tensor with dimensions, of a sparse tensor")
+    whole = _whole(self)
+    return _with_values(whole, _values(whole) / other)
+
+
+def neg(self: Tensor) -> Tensor:
+    """`aten::neg`."""
+    return _with_values(self, -_values(self))
+
+
+def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
+    """`aten::_sparse_sum.dim` over sparse dimensions: entries are added in the order of storage."""
+    _only_coo("_sparse_sum", self)
+    gone = {d % self.dim() for d in dim}
+    sparse_dims = self.sparse_dim()
+    kept = [d for d in range(sparse_dims) if d not in gone]
+    if not kept or any(d >= sparse_dims for d in gone):
+        refuse("_sparse_sum", "over all sparse or over dense dimensions")
+    entries = entries_of(self)
+    shape = [self.shape[d] for d in range(self.dim()) if d not in gone]
+    index = entries.places[torch.tensor(kept)]
+    return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
+
+
+def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
+    """`aten::sparse_mask`: `self` at the places of `mask`."""
+    if _is_sparse(self):
+        _only_coo("sparse_mask", self)
+        self = coalesce(self)
+    return self.sparse_mask(mask)
+
+
+def _add_to_dense(dense: Tensor, sparse: Tensor, alpha: float) -> Tensor:
+    if dense.shape != sparse.shape:
+        refuse("add", "of a sparse tensor and a dense one of another shape")
+    entries = entries_of(sparse)
+    columns = _raised(entries.columns())
+    start = _raised(dense).reshape(entries.sizes.numel(), columns.shape[1])
+    out = _added(start, entries.keys(), columns if alpha == 1 else columns * alpha, keep=True)
+    return out.to(torch.promote_types(dense.dtype, sparse.dtype)).reshape(dense.shape)
+
+
+def _added(start: Tensor, place_of: Tensor, columns: Tensor, *, keep: bool = False) -> Tensor:
+    """`start` with each row of `columns` added at its place, in ascending order of the rows.
+
+    Args:
+        start: (places, columns).
+        place_of: int64, of each row.
+        columns: of any float dtype; float16 and bfloat16 are added up in float32 and rounded once.
+        keep: give the dtype of the sum.
+    """
+    terms = _raised(columns)
+    out = start.to(terms.dtype).clone(memory_format=torch.contiguous_format)[None]
+    accumulate_(out, place_of[None, :, None].expand(1, *terms.shape), terms[None])
+    return out[0] if keep else out[0].to(columns.dtype)
+
+
+def _raised(tensor: Tensor) -> Tensor:
+    return tensor.to(torch.float32) if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
+
+
+def _places(keys: Tensor, sizes: torch.Size) -> Tensor:
+    """The index of each key; what `Entries.keys` undoes."""
+    lines = []
+    for size in reversed(sizes):
+        lines.append(keys % max(size, 1))
+        keys = torch.div(keys, max(size, 1), rounding_mode="floor")
+    return torch.stack(lines[::-1]) if lines else keys.new_zeros((0, keys.numel()))
+
+
+def _whole(tensor: Tensor) -> Tensor:
+    """The tensor with no place twice; compressed ones have none."""
+    return coalesce(tensor) if tensor.layout == torch.sparse_coo else tensor
+
+
+def _made(like: Tensor, index: Tensor, values: Tensor, coalesced: bool) -> Tensor:
+    return torch.sparse_coo_tensor(index, values, like.shape, is_coalesced=coalesced, check_invariants=False)
+
+
+def _values(tensor: Tensor) -> Tensor:
+    return tensor._values() if tensor.layout == torch.sparse_coo else tensor.values()
+
+
+def _with_values(tensor: Tensor, values: Tensor) -> Tensor:
+    """A tensor with the same places."""
+    if tensor.layout == torch.sparse_coo:
+        return _made(tensor, tensor._indices(), values, tensor.is_coalesced())
+    by_rows = tensor.layout == torch.sparse_csr
+    starts = tensor.crow_indices() if by_rows else tensor.ccol_indices()
+    others = tensor.col_indices() if by_rows else tensor.row_indices()
+    return torch.sparse_compressed_tensor(
+        starts, others, values, tensor.shape, layout=tensor.layout, check_invariants=False
+    )
+
+
+def _is_sparse(tensor: Tensor) -> bool:
+    return tensor.layout != torch.strided
+
+
+def _only_coo(op: str, *tensors: Tensor) -> None:
+    for tensor in tensors:
+        if tensor.layout != torch.sparse_coo:
+            refuse(op, f"of {tensor.layout} tensors")
+
+
+def table() -> Table:
+    """The ops of this module, for calls with a sparse tensor."""
+    return {
+        "_coalesce": coalesce,
+        "_to_copy": to_copy,
+        "_to_dense": to_dense,
+        "_to_sparse": to_sparse,
+        "_to_sparse.sparse_dim": to_sparse,
+        "_to_sparse_csc": to_csc,
+        "_to_sparse_csr": to_csr,
+        "mm": mm,
+        "addmm": addmm,
+        "_sparse_addmm": addmm,
+        "mv": mv,
+        "add.Tensor": add,
+        "add_.Tensor": add_,
+        "sub.Tensor": sub,
+        "sub_.Tensor": sub_,
+        "mul.Tensor": mul,
+        "mul.Scalar": mul,
+        "mul_.Tensor": mul_,
+        "mul_.Scalar": mul_,
+        "div.Tensor": div,
+        "div.Scalar": div,
+        "neg": neg,
+        "_sparse_sum.dim": sum_dim,
+        "sparse_mask": sparse_mask,
+    }
