@@ -306,6 +306,53 @@ def graph() -> Training:
     return plain(model, optimizer, loss_of)
 
 
+def citations() -> Training:
+    """Graph convolutions by a sparse matrix, over node vectors with sparse gradients; SparseAdam, SGD."""
+    edges, y = torch.randint(0, 30, (2, 90)), torch.randint(0, 4, (30,))
+    links = torch.sparse_coo_tensor(edges, torch.ones(90), (30, 30), check_invariants=True).coalesce()
+    degrees = torch.sparse.sum(links, 1).to_dense() + 1
+    scale = degrees.pow(-0.5)
+    rows, columns = links.indices()
+    links = torch.sparse_coo_tensor(
+        links.indices(), links.values() * scale[rows] * scale[columns], (30, 30), check_invariants=True
+    )
+    nodes = nn.Embedding(30, 8, sparse=True, max_norm=3.0)
+    model = nn.ModuleList([nn.Linear(8, 8), nn.Linear(8, 4)])
+    table = torch.optim.SparseAdam(nodes.parameters(), lr=0.01)
+    optimizers = table, torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> Tensor:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        hidden = torch.sparse.mm(links, model[0](nodes(torch.arange(30)))).relu()
+        by_rows = links.coalesce().to_sparse_csr()
+        loss = functional.cross_entropy(by_rows @ model[1](hidden), y)
+        loss.backward()
+        for optimizer in optimizers:
+            optimizer.step()
+        return loss
+
+    return Training((nodes, model), step)
+
+
+def spectral() -> Training:
+    """A linear map whose singular values, covariance and exponential are in the loss; float64, NAdam."""
+    x, y = torch.randn(16, 6, dtype=torch.float64), torch.randn(16, 6, dtype=torch.float64)
+    model = nn.Linear(6, 6, dtype=torch.float64)
+    optimizer = torch.optim.NAdam(model.parameters(), lr=0.02)
+
+    def loss_of() -> Tensor:
+        out = model(x)
+        covariance = out.t() @ out / 16 + 0.1 * torch.eye(6, dtype=torch.float64)
+        likelihood = torch.linalg.slogdet(covariance)[1] + (out @ torch.linalg.inv(covariance) * out).mean()
+        rank = torch.linalg.svdvals(model.weight).sum() + torch.linalg.eigvalsh(covariance)[0]
+        turned = torch.matrix_exp(model.weight - model.weight.t())
+        fit = torch.linalg.lstsq(x, y).solution
+        return likelihood + 0.01 * rank + functional.mse_loss(x @ turned, x @ fit)
+
+    return plain(model, optimizer, loss_of)
+
+
 def word_vectors() -> Training:
     """Bags of embeddings, cosine similarity, Adadelta."""
     words, offsets = torch.randint(0, 40, (50,)), torch.arange(0, 50, 5)
@@ -403,7 +450,8 @@ TRAININGS: dict[str, Callable[[], Training]] = {
     function.__name__: function
     for function in (
         line_fit, logistic_regression, mlp, lenet, resnet, mobilenet, conv_autoencoder, diffusion, vae, gan,
-        gpt, encoder, graph, word_vectors, speech, metric, policy, mixture, low_precision, volume,
+        gpt, encoder, graph, citations, spectral, word_vectors, speech, metric, policy, mixture,
+        low_precision, volume,
     )
 } | {
     "lstm": recurrent(nn.LSTM, num_layers=2, dropout=0.2),
