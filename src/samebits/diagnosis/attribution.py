@@ -96,13 +96,29 @@ def failed_line(result: SearchResult) -> str:
 
 
 def _at_source(finding: Finding) -> Finding:
-    """The finding at the line that took the value, if all that is known of its cause points to one."""
-    site = _taken_at([source.site for source in finding.sources if source.cause == finding.cause])
+    """The finding at the line that took the value, if all that is known of its cause points to one.
+
+    A line that was named for a value of another cause, such as a listing of files whose names are random,
+    gives way to the latest source of the cause that the pins have shown.
+    """
+    own = [source.site for source in finding.sources if source.cause == finding.cause]
+    site = _taken_at(own)
     if finding.cause == "wall-clock" and site is None:
         site = _timed_at(finding)
-    if site is None or site == finding.site or finding.entered_site is not None:
+    if _stands_at_another(finding):
+        site = site or (own[0] if own else None)
+    elif finding.entered_site is not None:
         return finding
-    return replace(finding, site=site, entered_site=finding.site, other_site=None)
+    if site is None or site == finding.site:
+        return finding
+    entered = finding.entered_site or finding.site
+    return replace(finding, site=site, entered_site=entered, other_site=None)
+
+
+def _stands_at_another(finding: Finding) -> bool:
+    """Whether it was put at the line of a source that is of another cause."""
+    there = {source.cause for source in finding.sources if source.site == finding.site}
+    return finding.entered_site is not None and bool(there) and finding.cause not in there
 
 
 def _taken_at(sites: list[Site | None]) -> Site | None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.diagnosis.attribution import remedied
 from samebits.diagnosis.remedies import with_remedies
+from samebits.diagnosis.source_lines import at_source_line
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
@@ -97,10 +98,12 @@ class _Verifier:
         comparison, confirmed = explanation.comparison, explanation.confirmed
         if comparison.verdict != "different":
             return comparison
-        comparison = with_remedies(comparison, read_project(self.request.target, comparison.findings))
+        project = read_project(self.request.target, comparison.findings)
+        comparison = with_remedies(comparison, project)
         if confirmed is None:
             return comparison
-        return replace(comparison, findings=tuple(remedied(each, confirmed) for each in comparison.findings))
+        findings = (remedied(each, confirmed) for each in comparison.findings)
+        return replace(comparison, findings=tuple(at_source_line(each, project) for each in findings))
 
     def _fixed(self, comparison: Comparison, excused: tuple[str, ...]) -> tuple[Comparison, Fix | None]:
         """The comparison with what a patch showed, and the patch."""

@@ -83,6 +83,13 @@ def clock(spot: Spot) -> Iterator[Change | Refusal]:
             yield Refusal(_THROTTLING, call.lineno)
 
 
+def is_measured(spot: Spot, call: ast.Call) -> bool:
+    """Whether it reads the clock and takes another time from it, or compares it with one, on the spot."""
+    name = spot.syntax.name(call.func)
+    reads = name in _TIMES or name in _DURATIONS or name.removesuffix("_ns") in _DURATIONS
+    return reads and _compared(spot, call)
+
+
 def _is_duration(spot: Spot, call: ast.Call) -> bool:
     """Whether a time, or the name that holds it, is subtracted or compared."""
     if _compared(spot, call):

@@ -1,0 +1,109 @@
+"""The line of the user's source where a confirmed cause sits, if the source itself shows it.
+
+A record says where a value was used. Where the order of a set was taken, where memory was left unwritten and
+where a duration was measured is in the text of the program.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import place
+from samebits.diagnosis.patches.propose import RULES
+from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
+from samebits.diagnosis.patches.rule import Refusal, Spot
+from samebits.diagnosis.patches.values import is_measured
+from samebits.hooks.frames import Site
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Finding
+    from samebits.diagnosis.patches.region import Lines
+    from samebits.diagnosis.patches.source_file import Project
+    from samebits.diagnosis.patches.syntax import Syntax
+
+_VISIBLE = ("hash-order", "id-order", "uninitialized")
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+def at_source_line(finding: Finding, project: Project) -> Finding:
+    """The finding at the line where its cause sits, if pins have shown the cause and there is one such line.
+
+    Looked for on the lines that the values at its place may come from, then in all files of the project.
+    Where several lines may be meant, or it is at one of them already, it stays where it is.
+
+    Args:
+        finding: an origin.
+        project: the user's files.
+    """
+    if not finding.confirmed_by or finding.site is None:
+        return finding
+    sources = Sources(project)
+    if finding.cause == "wall-clock":
+        site = _measured(sources, finding)
+    elif finding.cause in _VISIBLE and finding.entered_site is None:
+        site = _only_line(sources, finding)
+    else:
+        site = None
+    if site is None or (site.file, site.line) == (finding.site.file, finding.site.line):
+        return finding
+    entered = finding.entered_site or finding.site
+    line = f"it entered at {place(entered)} ({finding.op or finding.kind})"
+    evidence = (*finding.evidence, *(() if finding.entered_site else (line,)))
+    return replace(finding, site=site, entered_site=entered, other_site=None, evidence=evidence)
+
+
+def _only_line(sources: Sources, finding: Finding) -> Site | None:
+    sites = [site for site in (finding.site, finding.forward_site, finding.other_site) if site is not None]
+    if _suspects(sources, finding.cause, named_lines(sources, sites)):
+        return None
+    behind = lines_behind(sources, sites)
+    everywhere = all_lines(sources, [*behind, *(file.path for file in sources.project.files)])
+    for lines in (behind, everywhere):
+        found = _suspects(sources, finding.cause, lines)
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _suspects(sources: Sources, cause: str, lines: Lines) -> set[Site]:
+    """Where the rules of the patches see that cause; a line that they cannot change counts too."""
+    found = set()
+    for path, numbers in lines.items():
+        syntax = sources.syntax(path)
+        if syntax is None:
+            continue
+        spot = Spot(syntax, frozenset(numbers), cause)
+        for rule in RULES:
+            seen = rule.find(spot) if cause in rule.causes else ()
+            places = [one.line for one in seen if isinstance(one, Refusal) or one.edits]
+            found |= {_site(syntax, line) for line in places}
+    return found
+
+
+def _measured(sources: Sources, finding: Finding) -> Site | None:
+    """Of several readings of the clock in one function the one that ends a measurement."""
+    read = {source.site for source in finding.sources if source.cause == "wall-clock" and source.site}
+    inside = {site for site in read if (site.file, site.function) == _scope(finding.site)}
+    ends = {site for site in inside if _is_measured_at(sources, site)}
+    return ends.pop() if len(ends) == 1 else None
+
+
+def _scope(site: Site | None) -> tuple[str, str]:
+    return ("", "") if site is None else (site.file, site.function)
+
+
+def _is_measured_at(sources: Sources, site: Site) -> bool:
+    syntax = sources.syntax(site.file)
+    if syntax is None:
+        return False
+    spot = Spot(syntax, frozenset({site.line}), "wall-clock")
+    return any(is_measured(spot, call) for call in spot.calls())
+
+
+def _site(syntax: Syntax, line: int) -> Site:
+    statement = syntax.statement_at(line)
+    around = [] if statement is None else [statement, *syntax.ancestors(statement)]
+    names = [scope.name for scope in around if isinstance(scope, _SCOPES) and scope.lineno < line]
+    return Site(syntax.file.path, line, ".".join(reversed(names)) or "<module>")
