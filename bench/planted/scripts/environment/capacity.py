@@ -3,7 +3,7 @@
 
 def free_kilobytes():
     """Memory that is available now."""
-    with open("/proc/meminfo", encoding="utf-8") as lines:
+    with open("/proc/meminfo", encoding="utf-8") as lines:  # <- planted
         for line in lines:
             if line.startswith("MemAvailable"):
                 return int(line.split()[1])  # <- planted
