@@ -105,8 +105,8 @@ def test_every_op_on_the_list_is_exercised(found):
 
 
 def test_a_wrong_entry_is_found(found):
-    """Two ops as if they were on the list: torch's exp2 follows the instruction set, its sqrt follows MKL."""
-    if len(found) < len(RUNS) or not torch.backends.mkl.is_available():
+    """Two ops as if they were on the list: torch's exp2 and sinh follow the instruction set on any processor."""
+    if len(found) < len(RUNS):
         pytest.skip("torch has one implementation of these on this machine")
 
-    assert differing([run["planted"] for run in found]).keys() >= {"exp2", "sqrt"}
+    assert differing([run["planted"] for run in found]).keys() >= {"exp2", "sinh"}
