@@ -105,7 +105,7 @@ def test_every_op_on_the_list_is_exercised(found):
 
 
 def test_a_wrong_entry_is_found(found):
-    """Two ops as if they were on the list: torch's exp2 and sinh follow the instruction set on any processor."""
+    """Two ops as if they were on the list: both follow the instruction set, on any processor."""
     if len(found) < len(RUNS):
         pytest.skip("torch has one implementation of these on this machine")
 
