@@ -14,8 +14,9 @@ enum { SBP_SUM, SBP_SQUARES, SBP_PRODUCTS, SBP_DEVIATIONS, SBP_CROSS, SBP_MAGNIT
 #define SBP_USES_B(kind) ((kind) == SBP_PRODUCTS || (kind) == SBP_CROSS)
 #define SBP_USES_M(kind) ((kind) == SBP_DEVIATIONS || (kind) == SBP_CROSS)
 
-/* Chunks of at most SBP_CHUNK values. `rows`: `count` of them, each of `n` values next to each other; the next one is
- * `step` values further on. `columns`: `n` rows of `count` <= SBP_COLUMNS columns, rows at `offsets`, b's at `b_offsets`. */
+/* `rows`: `count` rows of `n` values next to each other, the next one `step` values further on; or, where there are
+ * `offsets`, of n / 16 (at most 16) lines of 16 values at these places. `columns`: `n` <= SBP_CHUNK rows of
+ * `count` <= SBP_COLUMNS columns, rows at `offsets`, or `step` apart. b's places are the `b_offsets`. */
 typedef struct {
     int kind;
     const void *a, *b, *m;
