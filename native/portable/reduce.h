@@ -8,6 +8,8 @@
 #define SBP_LANES 16
 #define SBP_COLUMNS 256 /* how many columns the columns kernels do at a time */
 
+#define SBP_BOTH 128    /* those that give two sums in one reading */
+
 /* What a lane takes in: a; a a; a b; (a - m)^2; b (a - m); |a|; and, multiplied instead of added, a. */
 enum { SBP_SUM, SBP_SQUARES, SBP_PRODUCTS, SBP_DEVIATIONS, SBP_CROSS, SBP_MAGNITUDES, SBP_PRODUCT, SBP_KINDS };
 

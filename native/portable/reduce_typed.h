@@ -1,8 +1,5 @@
 /* The kernels of reduce_kernel.h for one type, SBR_T. A chunk's 16 lanes are SBR_PIECES vectors of SBR_WIDTH. */
 
-#define SBR_WIDTH ((int)(SBP_VECTOR / sizeof(SBR_T)))
-#define SBR_PIECES (SBP_LANES / SBR_WIDTH)
-
 typedef SBR_T SBR(vec) __attribute__((vector_size(SBP_VECTOR)));
 
 SBR_INLINE SBR(vec) SBR(vec_load)(const SBR_T *p) {
@@ -11,7 +8,7 @@ SBR_INLINE SBR(vec) SBR(vec_load)(const SBR_T *p) {
     return v;
 }
 
-/* The first n values at p, +0 after them; and the first n of `some`, then those of `others`. n > 0 */
+/* The first n values at p, +0 after them; the first n of `some`, then those of `others`; writes the first n. n > 0 */
 #if defined(SBP_IS_AVX512)
 SBR_INLINE SBR(vec) SBR(vec_part)(const SBR_T *p, int64_t n) {
     const unsigned first = n < SBR_WIDTH ? (1u << n) - 1 : (1u << SBR_WIDTH) - 1;
@@ -23,6 +20,14 @@ SBR_INLINE SBR(vec) SBR(vec_until)(int64_t n, SBR(vec) some, SBR(vec) others) {
     const unsigned first = n < SBR_WIDTH ? (1u << n) - 1 : (1u << SBR_WIDTH) - 1;
     return SBR_IS_F32 ? (SBR(vec))_mm512_mask_mov_ps((__m512)others, (__mmask16)first, (__m512)some)
                       : (SBR(vec))_mm512_mask_mov_pd((__m512d)others, (__mmask8)first, (__m512d)some);
+}
+
+SBR_INLINE void SBR(vec_put)(SBR_T *p, SBR(vec) v, int64_t n) {
+    const unsigned first = n < SBR_WIDTH ? (1u << n) - 1 : (1u << SBR_WIDTH) - 1;
+    if (SBR_IS_F32)
+        _mm512_mask_storeu_ps((void *)p, (__mmask16)first, (__m512)v);
+    else
+        _mm512_mask_storeu_pd((void *)p, (__mmask8)first, (__m512d)v);
 }
 #elif defined(SBP_IS_AVX2)
 SBR_INLINE __m256i SBR(first)(int64_t n) {
@@ -41,6 +46,13 @@ SBR_INLINE SBR(vec) SBR(vec_until)(int64_t n, SBR(vec) some, SBR(vec) others) {
     return SBR_IS_F32 ? (SBR(vec))_mm256_blendv_ps((__m256)others, (__m256)some, (__m256)first)
                       : (SBR(vec))_mm256_blendv_pd((__m256d)others, (__m256d)some, (__m256d)first);
 }
+
+SBR_INLINE void SBR(vec_put)(SBR_T *p, SBR(vec) v, int64_t n) {
+    if (SBR_IS_F32)
+        _mm256_maskstore_ps((void *)p, SBR(first)(n), (__m256)v);
+    else
+        _mm256_maskstore_pd((void *)p, SBR(first)(n), (__m256d)v);
+}
 #else
 SBR_INLINE SBR(vec) SBR(vec_part)(const SBR_T *p, int64_t n) {
     SBR(vec) v = {0};
@@ -52,7 +64,13 @@ SBR_INLINE SBR(vec) SBR(vec_until)(int64_t n, SBR(vec) some, SBR(vec) others) {
     memcpy(&others, &some, (size_t)(n < SBR_WIDTH ? n : SBR_WIDTH) * sizeof(SBR_T));
     return others;
 }
+
+SBR_INLINE void SBR(vec_put)(SBR_T *p, SBR(vec) v, int64_t n) {
+    memcpy(p, &v, (size_t)(n < SBR_WIDTH ? n : SBR_WIDTH) * sizeof *p);
+}
 #endif
+
+SBR_INLINE SBR(vec) SBR(vec_set)(SBR_T x) { return x - (SBR(vec)){0}; } /* subtracting +0 changes nothing */
 
 SBR_INLINE void SBR(vec_store)(SBR_T *p, SBR(vec) v) { memcpy(p, &v, sizeof v); }
 
@@ -145,12 +163,12 @@ SBR_INLINE SBR_T SBR(fold)(const int kind, SBR(vec) *lane) {
 SBR_INLINE SBR_T SBR(chunk)(const int kind, const int in_lines, const sbp_chunks *c, int64_t r, const int64_t n) {
     const SBR_T *a = (const SBR_T *)c->a + r * c->a_step;
     const SBR_T *b = SBP_USES_B(kind) ? (const SBR_T *)c->b + r * c->b_step : a;
-    const SBR(vec) m = (SBR(vec)){0} + (SBP_USES_M(kind) ? ((const SBR_T *)c->m)[r * c->m_step] : 0);
+    const SBR(vec) m = SBR(vec_set)(SBP_USES_M(kind) ? ((const SBR_T *)c->m)[r * c->m_step] : 0);
     SBR(vec) lane[SBR_PIECES];
     int64_t i = 0;
 #pragma GCC unroll 8
     for (int p = 0; p < SBR_PIECES; p++)
-        lane[p] = (SBR(vec)){0} + (SBR_T)(kind == SBP_PRODUCT);
+        lane[p] = SBR(vec_set)(kind == SBP_PRODUCT);
     for (; i + SBP_LANES <= n; i += SBP_LANES) {
         const SBR_T *x = a + (in_lines ? c->offsets[i / SBP_LANES] : i);
         const SBR_T *y = b + (in_lines && SBP_USES_B(kind) ? c->b_offsets[i / SBP_LANES] : i);
@@ -177,27 +195,43 @@ SBR_INLINE void SBR(tree_of)(const int kind, SBR_T *values, int64_t n, int64_t w
     }
 }
 
-/* A reduction of n values next to each other. Every 16 chunks make a node; equal ones are joined as they come. */
+/* The sums of whole nodes of a tree, that of the same number of chunks each; equal ones are joined as they come. */
+typedef struct {
+    SBR_T nodes[48];
+    int64_t depth, made;
+} SBR(tree);
+
+SBR_INLINE void SBR(tree_add)(const int kind, SBR(tree) *t, SBR_T node) {
+    t->nodes[t->depth++] = node;
+    for (int64_t i = t->made++; i & 1; i >>= 1, t->depth--)
+        t->nodes[t->depth - 2] = SBR(join)(kind, t->nodes[t->depth - 2], t->nodes[t->depth - 1]);
+}
+
+/* What they come to, `nothing` if there are none. */
+SBR_INLINE SBR_T SBR(tree_end)(const int kind, SBR(tree) *t, SBR_T nothing) {
+    for (; t->depth > 1; t->depth--)
+        t->nodes[t->depth - 2] = SBR(join)(kind, t->nodes[t->depth - 2], t->nodes[t->depth - 1]);
+    return t->depth ? t->nodes[0] : nothing;
+}
+
+
+/* A reduction of n values next to each other. */
 SBR_INLINE SBR_T SBR(total_of)(const int kind, const SBR_T *a, const SBR_T *b, SBR_T m, int64_t n) {
-    enum { NODE = 16 * SBP_CHUNK };
-    SBR_T sums[16], nodes[48];
-    int64_t depth = 0, made = 0;
-    nodes[0] = kind == SBP_PRODUCT;
-    for (int64_t from = 0; from < n; from += NODE) {
-        const int64_t take = n - from < NODE ? n - from : NODE, full = take / SBP_CHUNK, rest = take % SBP_CHUNK;
+    SBR_T sums[SBR_NODE];
+    SBR(tree) tree;
+    tree.depth = tree.made = 0;
+    for (int64_t from = 0; from < n; from += SBR_NODE * SBP_CHUNK) {
+        const int64_t left = n - from, full = left / SBP_CHUNK < SBR_NODE ? left / SBP_CHUNK : SBR_NODE;
+        const int64_t rest = full < SBR_NODE ? left % SBP_CHUNK : 0;
         const sbp_chunks c = {kind, a + from, b + from, &m, SBP_CHUNK, SBP_CHUNK, 0, full, SBP_CHUNK, NULL, NULL, sums};
         for (int64_t r = 0; r < full; r++)
             sums[r] = SBR(chunk)(kind, 0, &c, r, SBP_CHUNK);
         if (rest)
             sums[full] = SBR(chunk)(kind, 0, &c, full, rest);
         SBR(tree_of)(kind, sums, full + (rest > 0), 1);
-        nodes[depth++] = sums[0];
-        for (int64_t i = made++; i & 1; i >>= 1, depth--)
-            nodes[depth - 2] = SBR(join)(kind, nodes[depth - 2], nodes[depth - 1]);
+        SBR(tree_add)(kind, &tree, sums[0]);
     }
-    for (; depth > 1; depth--)
-        nodes[depth - 2] = SBR(join)(kind, nodes[depth - 2], nodes[depth - 1]);
-    return nodes[0];
+    return SBR(tree_end)(kind, &tree, kind == SBP_PRODUCT);
 }
 
 #define SBR_TOTAL(name, kind)                                                                                          \
@@ -246,8 +280,9 @@ SBR_INLINE void SBR(rows_of)(const int kind, const sbp_chunks *c) {
             out[r] = SBR(chunk)(kind, 0, c, r, c->n);
     else
         for (int64_t r = 0; r < c->count; r++) {
-            const SBR_T *a = (const SBR_T *)c->a + r * c->a_step, *b = (const SBR_T *)c->b + r * c->b_step;
-            out[r] = SBR(total)(kind, a, SBP_USES_B(kind) ? b : a, SBP_USES_M(kind) ? ((const SBR_T *)c->m)[r * c->m_step] : 0, c->n);
+            const SBR_T *a = (const SBR_T *)c->a + r * c->a_step, *m = c->m;
+            const SBR_T *b = SBP_USES_B(kind) ? (const SBR_T *)c->b + r * c->b_step : a;
+            out[r] = SBR(total)(kind, a, b, SBP_USES_M(kind) ? m[r * c->m_step] : 0, c->n);
         }
 }
 
@@ -347,5 +382,3 @@ static void SBR(chunk_tree)(int kind, void *values, int64_t n, int64_t width) {
 
 #undef SBR_TOTAL
 #undef SBR_EACH_KIND
-#undef SBR_PIECES
-#undef SBR_WIDTH

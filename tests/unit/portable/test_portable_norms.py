@@ -114,12 +114,46 @@ def test_group_norm_is_the_reference(dtype: torch.dtype, shape: tuple[int, int, 
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("shape", [(3, 6, 10), (7, 20, 1), (2, 3, 40)])
 def test_channels_are_the_reference(shape: tuple[int, int, int]) -> None:
-    x, gradient = numbers(shape, torch.float32, 1), numbers(shape, torch.float32, 2)
-    terms = [numbers(shape[1:2], torch.float32, seed) for seed in range(3, 8)]
-    arrays = [t.numpy() for t in terms]
-    check(norms.scale_channels(x, *terms[:3]), reference.scale_channels(x.numpy(), *arrays[:3]))
-    want = reference.channels_gradient(gradient.numpy(), x.numpy(), arrays)
-    check(norms.channels_gradient(gradient, x, tuple(terms)), want)
+    x = numbers(shape, torch.float32, 1)
+    terms = [numbers(shape[1:2], torch.float32, seed) for seed in range(3, 6)]
+    want = reference.scale_channels(x.numpy(), *(t.numpy() for t in terms))
+    check(norms.scale_channels(x, *terms), want)
+
+
+IMAGES = [
+    (20, 40, 16),  # lines of 16
+    (3, 6, 512),  # chunks in one piece
+    (9, 5, 49),  # neither
+    (7, 1, 30),  # fewer channels than threads
+    (2, 9, 130),
+    (300, 140, 1),  # columns
+    (70, 20, 1),
+    (1, 4, 33),
+    (1, 1, 1),
+]
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("dtype", BOTH)
+def test_batch_norm_gradient_is_the_reference(dtype: torch.dtype) -> None:
+    for outer, channels, inner in IMAGES:
+        if dtype == torch.float64 and outer * channels * inner > 4000:
+            continue  # the reference's fma is slow
+        shape = outer, channels, inner
+        x, gradient = numbers(shape, dtype, 1), numbers(shape, dtype, 2)
+        mean, rstd, weight = (numbers(shape[1:2], dtype, seed) for seed in (3, 4, 5))
+        x[0, 0, 0], gradient[-1, -1, -1] = float("inf"), -0.0
+        for w, training in ((weight, True), (None, False)):
+            ours = norms.batch_norm_gradient(gradient, x, (mean, rstd), w, training=training)
+            statistics, of_weight = (mean.numpy(), rstd.numpy()), None if w is None else w.numpy()
+            want = reference.batch_norm_gradient(
+                gradient.numpy(), x.numpy(), statistics, of_weight, training=training
+            )
+            for one, other in zip(ours, want, strict=True):
+                check(one, other)
+            sums = norms.batch_norm_gradient(gradient, x, (mean, rstd), w, training=training, of_input=False)
+            assert sums[0] is None
+            check(sums[1], want[1])
 
 
 def test_batch_norm_terms_in_c_are_those_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:

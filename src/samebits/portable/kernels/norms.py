@@ -13,9 +13,7 @@ import torch
 from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.reductions import (
     mean_over,
-    sum_cross_over,
     sum_deviations_over,
-    sum_over,
 )
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.native import load
@@ -217,22 +215,6 @@ def batch_terms(
     return rstd, rstd if weight is None else rstd * weight
 
 
-def batch_gradient_terms(
-    sums: Tensor, crosses: Tensor, rstd: Tensor, weight: Tensor | None, count: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Slope, weight (1), shift and scale for `channels_gradient`, and the gradient of the layer's weight."""
-    kernels = load()
-    if kernels is not None:
-        found = rstd.new_empty((5, rstd.numel()))
-        tensors = (sums, crosses, rstd, weight, found)
-        words = (rstd.dtype == torch.float64, rstd.numel(), *map(_address, tensors))
-        kernels.call("batch_norm_gradient_terms", words, (count,))
-        return found[0], found[1], found[2], found[3], found[4]
-    slope = (crosses / count) * rstd * rstd
-    scale = rstd if weight is None else rstd * weight
-    return slope, torch.ones_like(rstd), sums / count, scale, crosses * rstd
-
-
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
     """fma(x - mean, scale, shift), each of the three having one value for each channel.
 
@@ -252,37 +234,43 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
             reference(as_array(x), as_array(mean), as_array(scale), as_array(shift)),
         )
     if x.numel():
-        given = (t.data_ptr() for t in (mean, scale))
-        words = (x.dtype == torch.float64, False, x.data_ptr(), 0, *given, 0, shift.data_ptr(), 0)
-        kernels.call("channel_norm", (*words, out.data_ptr(), *x.shape))
+        addresses = (t.data_ptr() for t in (x, mean, scale, shift, out))
+        kernels.call("channel_norm", (x.dtype == torch.float64, *addresses, *x.shape))
     return out
 
 
-def channels_gradient(
-    gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-) -> Tensor:
-    """fma(mean - x, slope, gradient * weight - shift) * scale.
+def batch_norm_gradient(
+    gradient: Tensor,
+    x: Tensor,
+    statistics: tuple[Tensor, Tensor],
+    weight: Tensor | None,
+    *,
+    training: bool,
+    of_input: bool = True,
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """The gradients of x (None unless `of_input`), of the weight and of the bias.
 
     Args:
         gradient: (outer, channels, inner), contiguous.
         x: likewise.
-        terms: mean, slope, weight, shift and scale: contiguous, one value for each channel.
+        statistics: mean and 1 / sqrt(variance + eps), contiguous, one value for each channel.
+        weight: likewise; None for 1.
+        training: the statistics are those of x.
+        of_input: whether the gradient of x is wanted.
     """
-    out = torch.empty_like(x)
     kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import channels_gradient as reference
+    if kernels is None or not x.numel():
+        from samebits.portable.reference.norms import batch_norm_gradient as reference
 
-        return _fill(out, reference(as_array(gradient), as_array(x), [as_array(t) for t in terms]))
-    if x.numel():
-        addresses = (t.data_ptr() for t in (x, gradient, *terms, out))
-        kernels.call("channel_norm", (x.dtype == torch.float64, True, *addresses, *x.shape))
-    return out
-
-
-def gradient_sums(gradient: Tensor, x: Tensor, mean: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
-    """The sum of the gradient over some dimensions, and that of gradient * (x - mean)."""
-    return sum_over(gradient, dims), sum_cross_over(x, mean, gradient, dims)
+        mean, rstd = (as_array(t) for t in statistics)
+        found = reference(as_array(gradient), as_array(x), (mean, rstd), _numpy(weight), training=training)
+        results = [as_tensor(values) for values in found]
+        return (results[0] if of_input else None), results[1], results[2]
+    out = torch.empty_like(x) if of_input else None
+    of_weight, of_bias = torch.empty_like(statistics[1]), torch.empty_like(statistics[1])
+    addresses = map(_address, (x, gradient, weight, *statistics, out, of_weight, of_bias))
+    kernels.call("batch_norm_gradient", (x.dtype == torch.float64, training, *addresses, *x.shape))
+    return out, of_weight, of_bias
 
 
 def _numpy(x: Tensor | None) -> Array | None:

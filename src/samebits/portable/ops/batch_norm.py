@@ -43,7 +43,7 @@ def native_batch_norm(
     rstd, scale = norms.batch_terms(mean, total, _optional(weight), (running_mean, running_var), numbers)
     out = restore(norms.scale_channels(x, mean, scale, _shift(rstd, bias)))
     dtype = _statistics_dtype(input, weight, running_mean)
-    return out.to(input.dtype), mean.to(dtype), rstd.to(dtype)
+    return _rounded(out, input.dtype), _rounded(mean, dtype), _rounded(rstd, dtype)
 
 
 def no_stats(
@@ -132,21 +132,15 @@ def native_batch_norm_backward(
     x, restore = _by_channels(input)
     gradient = _like(grad_out, input)
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
-    sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
-    terms = norms.batch_gradient_terms(sums, crosses, rstd, _optional(weight), x.shape[0] * x.shape[2])
-    slope, one, shift, scale, of_weight = terms
-    of_input = None
-    if output_mask[0]:
-        if not train:
-            slope, shift = torch.zeros_like(slope), torch.zeros_like(shift)
-        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(
-            input.dtype
-        )
+    found = norms.batch_norm_gradient(
+        gradient, x, (mean, rstd), _optional(weight), training=train, of_input=output_mask[0]
+    )
+    of_input, of_weight, of_bias = found
     dtype = input.dtype if weight is None else weight.dtype
     return (
-        of_input,
-        of_weight.to(dtype, copy=True) if output_mask[1] else None,
-        sums.to(dtype) if output_mask[2] else None,
+        None if of_input is None else _rounded(restore(of_input), input.dtype),
+        _rounded(of_weight, dtype) if output_mask[1] else None,
+        _rounded(of_bias, dtype) if output_mask[2] else None,
     )
 
 
@@ -239,6 +233,10 @@ def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) 
         if parameter is not None:
             return parameter.dtype
     return x.dtype
+
+
+def _rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
+    return x if x.dtype == dtype else x.to(dtype)  # which takes time even where there is nothing to do
 
 
 def _raised(x: Tensor) -> Tensor:

@@ -97,6 +97,29 @@ def group_norm_gradient(
     return out.reshape(x.shape), sums.reshape(samples, channels), crosses.reshape(samples, channels)
 
 
+def batch_norm_gradient(
+    gradient: Array, x: Array, statistics: tuple[Array, Array], weight: Array | None, *, training: bool
+) -> tuple[Array, Array, Array]:
+    """The gradients of x, of the weight and of the bias.
+
+    Args:
+        gradient: (outer, channels, inner).
+        x: likewise.
+        statistics: mean and 1 / sqrt(variance + eps), one value for each channel.
+        weight: likewise, or None.
+        training: the statistics are those of x.
+    """
+    mean, rstd = statistics
+    sums, crosses = sum_over(gradient, [0, 2]), sum_cross_over(x, mean, gradient, [0, 2])
+    count, zero = x.dtype.type(x.shape[0] * x.shape[2]), np.zeros_like(rstd)
+    with np.errstate(all="ignore"):
+        slope = crosses / count * rstd * rstd if training else zero
+        shift = sums / count if training else zero
+        scale = rstd if weight is None else rstd * weight
+        terms = (mean, slope, np.ones_like(rstd), shift, scale)
+        return channels_gradient(gradient, x, terms), crosses * rstd, sums
+
+
 def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
     """fma(x - mean, scale, shift); x is (outer, channels, inner)."""
     with np.errstate(all="ignore"):
