@@ -125,13 +125,41 @@ static void share_groups(void *context, int64_t from, int64_t to) {
     j->kernel(&j->group, from, to);
 }
 
-/* words: is_f64, backward, x, gradient, weight, bias, out, mean, rstd, sums, crosses, samples, groups, each, inner;
- * scalars: eps */
+/* words: is_f64, x, weight, bias, out, mean, rstd, samples, groups, each, inner; scalars: eps */
 SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *scalars) {
-    const sbp_norm_of *kernels = w[0] ? &norm_now()->f64 : &norm_now()->f32;
-    group_job j = {w[1] ? kernels->group_gradient : kernels->group,
-                   {(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5], (void *)w[6],
-                    (void *)w[7], (void *)w[8], (void *)w[9], (void *)w[10], w[12], w[13], w[14], scalars[0]}};
-    sbp_share_out(w[11] * w[12], 1 + 8192 / (w[13] * w[14]), share_groups, &j);
+    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group,
+                   {(const void *)w[1], NULL, (const void *)w[2], (const void *)w[3], (void *)w[4], (void *)w[5],
+                    (void *)w[6], NULL, NULL, w[8], w[9], w[10], scalars[0]}};
+    sbp_share_out(w[7] * w[8], 1 + 8192 / (w[9] * w[10]), share_groups, &j);
     return 0;
+}
+
+/* The sums of columns of `a` (times `b`, if not NULL): matrices of this many rows. */
+static int64_t sum_columns(const int64_t is_f64, const void *a, const void *b, void *out, int64_t rows, int64_t columns) {
+    const int64_t words[] = {b ? SBP_PRODUCTS : SBP_SUM, is_f64,  (int64_t)a, (int64_t)b, 0,       (int64_t)out, 2, 1,
+                             rows,                       columns, columns,    1,          columns, 1};
+    return samebits_portable_reduce(words, NULL);
+}
+
+static void repeat(const char *from, int64_t n, int64_t each, int64_t size, char *to) {
+    for (int64_t i = 0; i < n * each; i++)
+        memcpy(to + size * i, from + size * (i / each), (size_t)size);
+}
+
+/* words: is_f64, x, gradient, weight, mean, rstd, out, of_weight, of_bias, samples, groups, each, inner */
+SBP_API int64_t samebits_portable_group_norm_gradient(const int64_t *w, const double *scalars) {
+    const int64_t rows = w[9] * w[10], channels = w[10] * w[11], size = w[0] ? 8 : 4, bytes = size * rows * w[11];
+    char *sums = malloc((size_t)(3 * bytes)), *crosses = sums + bytes, *rstds = crosses + bytes;
+    (void)scalars;
+    if (!sums)
+        return SBP_NO_MEMORY;
+    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group_gradient,
+                   {(const void *)w[1], (const void *)w[2], (const void *)w[3], NULL, (void *)w[6], (void *)w[4],
+                    (void *)w[5], sums, crosses, w[10], w[11], w[12], 0}};
+    sbp_share_out(rows, 1 + 8192 / (w[11] * w[12]), share_groups, &j);
+    repeat((const char *)w[5], rows, w[11], size, rstds);
+    int64_t failed = sum_columns(w[0], crosses, rstds, (void *)w[7], w[9], channels);
+    failed = failed ? failed : sum_columns(w[0], sums, NULL, (void *)w[8], w[9], channels);
+    free(sums);
+    return failed;
 }

@@ -27,6 +27,9 @@ typedef struct {
     void *out;
 } sbp_chunks;
 
+/* Sums, as described where it is defined; other kernels use it too. */
+int64_t samebits_portable_reduce(const int64_t *words, const double *scalars);
+
 typedef struct {
     void (*rows)(const sbp_chunks *c);
     void (*columns)(const sbp_chunks *c);

@@ -87,9 +87,9 @@ def layer_norm_weight_gradients(
     """The gradients of the weight and of the bias, one value for each column; arguments as above."""
     rows = mean.numel()
     width = x.numel() // max(rows, 1)
-    of_weight, of_bias = x.new_zeros(width), x.new_zeros(width)
+    of_weight, of_bias = x.new_empty(width), x.new_empty(width)
     if not x.numel():
-        return of_weight, of_bias
+        return of_weight.zero_(), of_bias.zero_()
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
@@ -140,46 +140,29 @@ def group_norm(
 
         found = reference(as_array(x), _numpy(weight), _numpy(bias), groups, eps)
         return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
-    addresses = (
-        x.data_ptr(),
-        0,
-        _address(weight),
-        _address(bias),
-        out.data_ptr(),
-        mean.data_ptr(),
-        rstd.data_ptr(),
-    )
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    kernels.call("group_norm", (x.dtype == torch.float64, False, *addresses, 0, 0, *sizes), (eps,))
+    addresses = map(_address, (x, weight, bias, out, mean, rstd))
+    kernels.call("group_norm", (x.dtype == torch.float64, *addresses, *sizes), (eps,))
     return out, mean, rstd
 
 
 def group_norm_gradient(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradient of x.
-
-    Returns:
-        that, and for each channel of each sample the sum of the gradient and of gradient * (x - mean).
-    """
-    out, sums, crosses = torch.empty_like(x), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    """The gradients of x, of the weight and of the bias; arguments as `group_norm` takes and gives them."""
+    out, of_weight, of_bias = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.norms import group_norm_gradient as reference
 
-        found = reference(
-            as_array(gradient),
-            as_array(x),
-            as_array(mean),
-            as_array(rstd),
-            _numpy(weight),
-        )
-        return _fill(out, found[0]), _fill(sums, found[1]), _fill(crosses, found[2])
-    addresses = (x, gradient, weight, None, out, mean, rstd, sums, crosses)
+        arrays = [as_array(t) for t in (gradient, x, mean, rstd)]
+        found = reference(arrays[0], arrays[1], arrays[2], arrays[3], _numpy(weight))
+        return _fill(out, found[0]), _fill(of_weight, found[1]), _fill(of_bias, found[2])
+    addresses = map(_address, (x, gradient, weight, mean, rstd, out, of_weight, of_bias))
     groups = mean.shape[1]
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    kernels.call("group_norm", (x.dtype == torch.float64, True, *map(_address, addresses), *sizes), (0.0,))
-    return out, sums, crosses
+    kernels.call("group_norm_gradient", (x.dtype == torch.float64, *addresses, *sizes))
+    return out, of_weight, of_bias
 
 
 def batch_terms(

@@ -8,6 +8,7 @@ import torch
 
 from samebits.portable.kernels import norms
 from samebits.portable.registry import LOW_PRECISION
+from samebits.portable.rounding import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +44,7 @@ def native_batch_norm(
     rstd, scale = norms.batch_terms(mean, total, _optional(weight), (running_mean, running_var), numbers)
     out = restore(norms.scale_channels(x, mean, scale, _shift(rstd, bias)))
     dtype = _statistics_dtype(input, weight, running_mean)
-    return _rounded(out, input.dtype), _rounded(mean, dtype), _rounded(rstd, dtype)
+    return as_dtype(out, input.dtype), as_dtype(mean, dtype), as_dtype(rstd, dtype)
 
 
 def no_stats(
@@ -138,9 +139,9 @@ def native_batch_norm_backward(
     of_input, of_weight, of_bias = found
     dtype = input.dtype if weight is None else weight.dtype
     return (
-        None if of_input is None else _rounded(restore(of_input), input.dtype),
-        _rounded(of_weight, dtype) if output_mask[1] else None,
-        _rounded(of_bias, dtype) if output_mask[2] else None,
+        None if of_input is None else as_dtype(restore(of_input), input.dtype),
+        as_dtype(of_weight, dtype) if output_mask[1] else None,
+        as_dtype(of_bias, dtype) if output_mask[2] else None,
     )
 
 
@@ -233,10 +234,6 @@ def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) 
         if parameter is not None:
             return parameter.dtype
     return x.dtype
-
-
-def _rounded(x: Tensor, dtype: torch.dtype) -> Tensor:
-    return x if x.dtype == dtype else x.to(dtype)  # which takes time even where there is nothing to do
 
 
 def _raised(x: Tensor) -> Tensor:

@@ -78,7 +78,7 @@ def group_norm(
 def group_norm_gradient(
     gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None
 ) -> tuple[Array, Array, Array]:
-    """The gradient of x; for each channel of a sample the sums of gradient and of gradient * (x - mean)."""
+    """The gradients of x, of the weight and of the bias."""
     samples, channels, positions = x.shape
     groups = mean.shape[1]
     each = channels // groups
@@ -94,7 +94,8 @@ def group_norm_gradient(
         slope = cross / count * rstd.ravel() * rstd.ravel()
     terms = (each_mean, np.repeat(slope, each), np.tile(w, samples), np.repeat(shift, each), each_rstd)
     out = channels_gradient(flat[0], flat[1], terms)
-    return out.reshape(x.shape), sums.reshape(samples, channels), crosses.reshape(samples, channels)
+    by_sample = [t.reshape(samples, channels) for t in (crosses, each_rstd, sums)]
+    return out.reshape(x.shape), sum_products_over(*by_sample[:2], [0]), sum_over(by_sample[2], [0])
 
 
 def batch_norm_gradient(
