@@ -91,6 +91,18 @@ SBR_INLINE SBR(vec) SBR(vec_fma)(SBR(vec) a, SBR(vec) b, SBR(vec) c) {
 #endif
 }
 
+/* The greater of a and b; b if one of them is NaN. */
+SBR_INLINE SBR(vec) SBR(vec_most)(SBR(vec) a, SBR(vec) b) {
+#if defined(SBP_IS_AVX512)
+    return SBR_IS_F32 ? (SBR(vec))_mm512_max_ps((__m512)a, (__m512)b) : (SBR(vec))_mm512_max_pd((__m512d)a, (__m512d)b);
+#elif defined(SBP_IS_AVX2)
+    return SBR_IS_F32 ? (SBR(vec))_mm256_max_ps((__m256)a, (__m256)b) : (SBR(vec))_mm256_max_pd((__m256d)a, (__m256d)b);
+#else
+    const __typeof__(a > b) is_more = a > b;
+    return (SBR(vec))(((__typeof__(is_more))a & is_more) | ((__typeof__(is_more))b & ~is_more));
+#endif
+}
+
 SBR_INLINE SBR(vec) SBR(vec_abs)(SBR(vec) a) {
     for (int l = 0; l < SBR_WIDTH; l++)
         a[l] = SBR_ABS(a[l]);
