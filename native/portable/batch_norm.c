@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "isa.h"
+#include "norm.h"
 #include "portable.h"
 #include "reduce.h"
 #include "threads.h"
@@ -12,29 +13,54 @@ SBP_DECLARE_TABLES(sbp_batch_norm_table, batch_norm)
 SBP_DECLARE_TABLES(sbp_reduce_table, reduce)
 
 /* What a batch norm does to each channel between its passes over all values; few enough for one thread. */
+typedef struct {
+    const void *weight;
+    void *running_mean, *running_var, *mean, *rstd, *total, *scale; /* total: the sums of squared deviations */
+    int64_t channels, count;
+} batch_values;
+
 #define BATCH_TERMS(name, T)                                                                                          \
-    static void name(const int64_t *w, const double *s) {                                                             \
-        const T *mean = (const T *)w[2], *total = (const T *)w[3], *weight = (const T *)w[4];                         \
-        T *running_mean = (T *)w[5], *running_var = (T *)w[6], *rstd = (T *)w[7], *scale = (T *)w[8];                 \
-        const T momentum = (T)s[2], rest = (T)s[3];                                                                   \
-        for (int64_t c = 0; c < w[1]; c++) {                                                                          \
-            rstd[c] = (T)(1 / sqrt((double)total[c] / s[0] + s[1]));                                                  \
+    static void name##_means(const batch_values *v) {                                                                 \
+        for (int64_t c = 0; c < v->channels; c++)                                                                     \
+            ((T *)v->mean)[c] = ((T *)v->mean)[c] / (T)v->count;                                                      \
+    }                                                                                                                 \
+                                                                                                                      \
+    static void name(const batch_values *v, const double *s) {                                                        \
+        const T *mean = v->mean, *total = v->total, *weight = v->weight;                                              \
+        T *running_mean = v->running_mean, *running_var = v->running_var, *rstd = v->rstd, *scale = v->scale;         \
+        const T momentum = (T)s[1], rest = (T)s[2];                                                                   \
+        for (int64_t c = 0; c < v->channels; c++) {                                                                   \
+            rstd[c] = (T)(1 / sqrt((double)total[c] / (double)v->count + s[0]));                                      \
             scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
             if (running_mean)                                                                                         \
                 running_mean[c] = mean[c] * momentum + running_mean[c] * rest;                                        \
             if (running_var)                                                                                          \
-                running_var[c] = total[c] / (T)(s[0] - 1) * momentum + running_var[c] * rest;                         \
+                running_var[c] = total[c] / (T)(v->count - 1) * momentum + running_var[c] * rest;                     \
         }                                                                                                             \
     }
 
 BATCH_TERMS(batch_terms_f32, float)
 BATCH_TERMS(batch_terms_f64, double)
 
-/* words: is_f64, channels, mean, total, weight, running_mean, running_var, rstd, scale;
- * scalars: count, eps, momentum, 1 - momentum */
-SBP_API int64_t samebits_portable_batch_norm_terms(const int64_t *w, const double *scalars) {
-    (w[0] ? batch_terms_f64 : batch_terms_f32)(w, scalars);
-    return 0;
+/* words: is_f64, x, weight, bias (none of them missing), running_mean, running_var, out, mean, rstd, outer, channels,
+ * inner; scalars: eps, momentum, 1 - momentum */
+SBP_API int64_t samebits_portable_batch_norm(const int64_t *w, const double *scalars) {
+    const int64_t outer = w[9], channels = w[10], inner = w[11], size = w[0] ? 8 : 4;
+    char *total = malloc((size_t)(2 * size * channels)), *scale = total + size * channels;
+    if (!total)
+        return SBP_NO_MEMORY;
+    const batch_values v = {(void *)w[2], (void *)w[4], (void *)w[5], (void *)w[7], (void *)w[8], total, scale, channels,
+                            outer * inner};
+    int64_t sums[] = {SBP_SUM, w[0], w[1], 0, 0, w[7], 3, 5, outer, channels, inner, channels * inner, inner, 1};
+    int64_t failed = samebits_portable_reduce(sums, NULL);
+    (w[0] ? batch_terms_f64_means : batch_terms_f32_means)(&v);
+    sums[0] = SBP_DEVIATIONS, sums[4] = w[7], sums[5] = (int64_t)total;
+    failed = failed ? failed : samebits_portable_reduce(sums, NULL);
+    (w[0] ? batch_terms_f64 : batch_terms_f32)(&v, scalars);
+    const int64_t norm[] = {w[0], w[1], w[7], (int64_t)scale, w[3], w[6], outer, channels, inner};
+    samebits_portable_channel_norm(norm, NULL);
+    free(total);
+    return failed;
 }
 
 /* A block of channels is what one thread works on. */

@@ -156,18 +156,26 @@ def test_batch_norm_gradient_is_the_reference(dtype: torch.dtype) -> None:
             check(sums[1], want[1])
 
 
-def test_batch_norm_terms_in_c_are_those_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, gradient = numbers((4, 6, 5, 5), torch.float32, 1), numbers((4, 6, 5, 5), torch.float32, 2)
-    weight, bias = numbers((6,), torch.float32, 3), numbers((6,), torch.float32, 4)
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("shape", [(4, 6, 5, 5), (70, 20), (3, 5, 16), (1, 2, 7, 7)])
+@pytest.mark.parametrize("plain", [False, True])
+def test_batch_norm_is_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...],
+    plain: bool,  # noqa: FBT001
+) -> None:
+    x, gradient = numbers(shape, torch.float32, 1), numbers(shape, torch.float32, 2)
+    of_channels = [None if plain else numbers(shape[1:2], torch.float32, seed) for seed in (3, 4)]
     found = []
     for reference_only in (False, True):
         with monkeypatch.context() as patch:
             if reference_only:
                 patch.setattr(norms, "load", lambda: None)
-            running = torch.zeros(6), torch.ones(6)
-            out = batch_norm.native_batch_norm(x, weight, bias, *running, True, 0.3, 1e-5)
+            running = torch.zeros(shape[1]), torch.ones(shape[1])
+            kept = (None, None) if plain else running
+            out = batch_norm.native_batch_norm(x, *of_channels, *kept, True, 0.3, 1e-5)
             back = batch_norm.native_batch_norm_backward(
-                gradient, x, weight, *running, *out[1:], True, 1e-5, [True] * 3
+                gradient, x, of_channels[0], *kept, *out[1:], True, 1e-5, [True] * 3
             )
             found.append((*out, *back, *running))
     for one, other in zip(*found, strict=True):

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from samebits.portable.reference.fma import Array
 
-    Numbers = tuple[int, float, float]
-
 
 def layer_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float
@@ -165,37 +163,41 @@ def group_norm_gradient(
     return out, of_weight, of_bias
 
 
-def batch_terms(
-    mean: Tensor,
-    total: Tensor,
+def batch_norm(
+    x: Tensor,
     weight: Tensor | None,
+    bias: Tensor,
     running: tuple[Tensor | None, Tensor | None],
-    numbers: Numbers,
-) -> tuple[Tensor, Tensor]:
-    """1 / sqrt(total / count + eps), that times weight; running statistics are updated.
+    numbers: tuple[float, float],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalises every channel with its own statistics; the running ones are updated.
 
     Args:
-        mean: one value for each channel, contiguous, as all the others.
-        total: sums of squared deviations from it.
-        weight: None for 1.
+        x: (outer, channels, inner), contiguous.
+        weight: contiguous, one value for each channel; None for 1.
+        bias: likewise.
         running: mean and variance, None for those that are not kept.
-        numbers: count, eps, momentum.
+        numbers: eps and momentum.
+
+    Returns:
+        the result, and the mean and 1 / sqrt(variance + eps) of every channel.
     """
-    count, eps, momentum = numbers
+    eps, momentum = numbers
     kernels = load()
-    if kernels is not None and all(
-        t is None or (t.is_contiguous() and t.dtype == mean.dtype) for t in running
-    ):
-        rstd, scale = torch.empty_like(mean), torch.empty_like(mean)
-        tensors = (mean, total, weight, *running, rstd, scale)
-        words = (mean.dtype == torch.float64, mean.numel(), *map(_address, tensors))
-        kernels.call("batch_norm_terms", words, (count, eps, momentum, 1 - momentum))
-        return rstd, scale
+    kept_plainly = all(t is None or (t.is_contiguous() and t.dtype == x.dtype) for t in running)
+    if kernels is not None and kept_plainly and x.numel():
+        out, mean, rstd = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
+        addresses = map(_address, (x, weight, bias, *running, out, mean, rstd))
+        words = (x.dtype == torch.float64, *addresses, *x.shape)
+        kernels.call("batch_norm", words, (eps, momentum, 1 - momentum))
+        return out, mean, rstd
+    mean, total = statistics(x, [0, 2])
+    count = x.shape[0] * x.shape[2]
     rstd = reciprocal_deviation(total.to(torch.float64) / count, eps).to(total.dtype)
     for kept, value in zip(running, (mean, total / (count - 1)), strict=True):
         if kept is not None:
             kept.copy_(value * momentum + kept.to(mean.dtype) * (1 - momentum))
-    return rstd, rstd if weight is None else rstd * weight
+    return scale_channels(x, mean, rstd if weight is None else rstd * weight, bias), mean, rstd
 
 
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:

@@ -94,8 +94,9 @@ def group_norm_gradient(
         slope = cross / count * rstd.ravel() * rstd.ravel()
     terms = (each_mean, np.repeat(slope, each), np.tile(w, samples), np.repeat(shift, each), each_rstd)
     out = channels_gradient(flat[0], flat[1], terms)
-    by_sample = [t.reshape(samples, channels) for t in (crosses, each_rstd, sums)]
-    return out.reshape(x.shape), sum_products_over(*by_sample[:2], [0]), sum_over(by_sample[2], [0])
+    shape = samples, channels
+    of_weight = sum_products_over(crosses.reshape(shape), each_rstd.reshape(shape), [0])
+    return out.reshape(x.shape), of_weight, sum_over(sums.reshape(shape), [0])
 
 
 def batch_norm_gradient(
