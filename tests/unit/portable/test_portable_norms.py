@@ -122,6 +122,7 @@ def test_channels_are_the_reference(shape: tuple[int, int, int]) -> None:
 
 IMAGES = [
     (20, 40, 16),  # lines of 16
+    (3, 4, 240),  # chunks that begin in one piece
     (3, 6, 512),  # chunks in one piece
     (9, 5, 49),  # neither
     (7, 1, 30),  # fewer channels than threads

@@ -112,6 +112,7 @@ def pieces(dtype: torch.dtype) -> Iterator[tuple[Tensor, list[int]]]:
     """Values that lie in several pieces: what is summed, and the dimensions."""
     yield values((20, 6, 16), dtype, 3), [0, 2]  # in lines of 16
     yield values((7, 5, 48), dtype, 1), [0, 2]
+    yield values((3, 4, 240), dtype, 1), [0, 2]  # chunks that begin in one piece
     yield values((3, 5, 512), dtype, 1), [0, 2]  # chunks in one piece
     yield values((40, 300, 32), dtype, 1), [0, 2]  # outputs in two blocks
     yield values((20, 6, 17), dtype, 3), [0, 2]  # neither
