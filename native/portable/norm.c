@@ -1,6 +1,5 @@
 #include "norm.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,12 +40,12 @@ typedef struct {
 } weights_job;
 
 static int64_t weights_width(const weights_job *j, int64_t block) {
-    const int64_t left = j->layer.n - block * SBN_COLUMNS;
-    return left < SBN_COLUMNS ? left : SBN_COLUMNS;
+    const int64_t left = j->layer.n - block * SBP_BOTH;
+    return left < SBP_BOTH ? left : SBP_BOTH;
 }
 
 static char *weights_sums(const weights_job *j, int64_t block, int of_bias) {
-    return j->partials + j->size * j->chunks * SBN_COLUMNS * (2 * block + of_bias);
+    return j->partials + j->size * j->chunks * SBP_BOTH * (2 * block + of_bias);
 }
 
 static void share_weights(void *context, int64_t from, int64_t to) {
@@ -54,7 +53,7 @@ static void share_weights(void *context, int64_t from, int64_t to) {
     for (; from < to; from++) {
         const int64_t block = from % j->blocks, chunk = from / j->blocks, width = weights_width(j, block);
         const int64_t row = chunk * SBP_CHUNK, end = row + SBP_CHUNK < j->rows ? row + SBP_CHUNK : j->rows;
-        j->kernels->layer_weights(&j->layer, row, end, block * SBN_COLUMNS, width,
+        j->kernels->layer_weights(&j->layer, row, end, block * SBP_BOTH, width,
                                   weights_sums(j, block, 0) + j->size * chunk * width,
                                   weights_sums(j, block, 1) + j->size * chunk * width);
     }
@@ -67,7 +66,7 @@ static void share_weight_trees(void *context, int64_t from, int64_t to) {
         for (int of_bias = 0; of_bias < 2; of_bias++) {
             char *sums = weights_sums(j, from, of_bias);
             j->reduce->tree(SBP_SUM, sums, j->chunks, width);
-            memcpy((of_bias ? j->of_bias : j->of_weight) + j->size * from * SBN_COLUMNS, sums, (size_t)(width * j->size));
+            memcpy((of_bias ? j->of_bias : j->of_weight) + j->size * from * SBP_BOTH, sums, (size_t)(width * j->size));
         }
     }
 }
@@ -79,18 +78,18 @@ SBP_API int64_t samebits_portable_layer_norm_weights(const int64_t *w, const dou
                      {(const void *)w[1], (const void *)w[2], NULL, NULL, NULL, (void *)w[3], (void *)w[4], w[8], 0},
                      w[7],
                      (w[7] + SBP_CHUNK - 1) / SBP_CHUNK,
-                     (w[8] + SBN_COLUMNS - 1) / SBN_COLUMNS,
+                     (w[8] + SBP_BOTH - 1) / SBP_BOTH,
                      w[0] ? 8 : 4,
                      (char *)w[5],
                      (char *)w[6],
                      NULL};
     (void)scalars;
-    j.partials = malloc((size_t)(2 * j.blocks * j.chunks * SBN_COLUMNS * j.size));
+    j.partials = malloc((size_t)(2 * j.blocks * j.chunks * SBP_BOTH * j.size));
     if (!j.partials)
         return SBP_NO_MEMORY;
-    const int64_t each = (w[7] < SBP_CHUNK ? w[7] : SBP_CHUNK) * SBN_COLUMNS;
+    const int64_t each = (w[7] < SBP_CHUNK ? w[7] : SBP_CHUNK) * SBP_BOTH;
     sbp_share_out(j.chunks * j.blocks, 1 + 16384 / each, share_weights, &j);
-    sbp_share_out(j.blocks, 1 + 16384 / (j.chunks * SBN_COLUMNS), share_weight_trees, &j);
+    sbp_share_out(j.blocks, 1 + 16384 / (j.chunks * SBP_BOTH), share_weight_trees, &j);
     free(j.partials);
     return 0;
 }
@@ -105,15 +104,14 @@ static void share_channels(void *context, int64_t from, int64_t to) {
     j->kernel(&j->channels, from, to);
 }
 
-/* words: is_f64, backward, x, gradient, m, k, w, t, r, out, outer, channels, inner */
+/* words: is_f64, x, m, k, t, out, outer, channels, inner */
 SBP_API int64_t samebits_portable_channel_norm(const int64_t *w, const double *scalars) {
-    const sbp_norm_of *kernels = w[0] ? &norm_now()->f64 : &norm_now()->f32;
-    channels_job j = {w[1] ? kernels->gradient : kernels->scale,
-                      {(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5],
-                       (const void *)w[6], (const void *)w[7], (const void *)w[8], (void *)w[9], w[11], w[12]}};
-    const int64_t width = w[12] == 1 ? w[11] : w[12];
+    channels_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->scale,
+                      {(const void *)w[1], (const void *)w[2], (const void *)w[3], (const void *)w[4], (void *)w[5], w[7],
+                       w[8]}};
+    const int64_t width = w[8] == 1 ? w[7] : w[8];
     (void)scalars;
-    sbp_share_out(w[10] * w[11] * w[12] / width, 1 + 16384 / width, share_channels, &j);
+    sbp_share_out(w[6] * w[7] * w[8] / width, 1 + 16384 / width, share_channels, &j);
     return 0;
 }
 
@@ -127,64 +125,41 @@ static void share_groups(void *context, int64_t from, int64_t to) {
     j->kernel(&j->group, from, to);
 }
 
-/* words: is_f64, backward, x, gradient, weight, bias, out, mean, rstd, sums, crosses, samples, groups, each, inner;
- * scalars: eps */
+/* words: is_f64, x, weight, bias, out, mean, rstd, samples, groups, each, inner; scalars: eps */
 SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *scalars) {
-    const sbp_norm_of *kernels = w[0] ? &norm_now()->f64 : &norm_now()->f32;
-    group_job j = {w[1] ? kernels->group_gradient : kernels->group,
-                   {(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5], (void *)w[6],
-                    (void *)w[7], (void *)w[8], (void *)w[9], (void *)w[10], w[12], w[13], w[14], scalars[0]}};
-    sbp_share_out(w[11] * w[12], 1 + 8192 / (w[13] * w[14]), share_groups, &j);
+    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group,
+                   {(const void *)w[1], NULL, (const void *)w[2], (const void *)w[3], (void *)w[4], (void *)w[5],
+                    (void *)w[6], NULL, NULL, w[8], w[9], w[10], scalars[0]}};
+    sbp_share_out(w[7] * w[8], 1 + 8192 / (w[9] * w[10]), share_groups, &j);
     return 0;
 }
 
-/* What a batch norm does to each channel between its passes over all values; few enough for one thread. */
-#define BATCH_TERMS(name, T)                                                                                          \
-    static void name(const int64_t *w, const double *s) {                                                             \
-        const T *mean = (const T *)w[2], *total = (const T *)w[3], *weight = (const T *)w[4];                         \
-        T *running_mean = (T *)w[5], *running_var = (T *)w[6], *rstd = (T *)w[7], *scale = (T *)w[8];                 \
-        const T momentum = (T)s[2], rest = (T)s[3];                                                                   \
-        for (int64_t c = 0; c < w[1]; c++) {                                                                          \
-            rstd[c] = (T)(1 / sqrt((double)total[c] / s[0] + s[1]));                                                  \
-            scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
-            if (running_mean)                                                                                         \
-                running_mean[c] = mean[c] * momentum + running_mean[c] * rest;                                        \
-            if (running_var)                                                                                          \
-                running_var[c] = total[c] / (T)(s[0] - 1) * momentum + running_var[c] * rest;                         \
-        }                                                                                                             \
-    }
-
-BATCH_TERMS(batch_terms_f32, float)
-BATCH_TERMS(batch_terms_f64, double)
-
-/* words: is_f64, channels, mean, total, weight, running_mean, running_var, rstd, scale;
- * scalars: count, eps, momentum, 1 - momentum */
-SBP_API int64_t samebits_portable_batch_norm_terms(const int64_t *w, const double *scalars) {
-    (w[0] ? batch_terms_f64 : batch_terms_f32)(w, scalars);
-    return 0;
+/* The sums of columns of `a` (times `b`, if not NULL): matrices of this many rows. */
+static int64_t sum_columns(const int64_t is_f64, const void *a, const void *b, void *out, int64_t rows, int64_t columns) {
+    const int64_t words[] = {b ? SBP_PRODUCTS : SBP_SUM, is_f64,  (int64_t)a, (int64_t)b, 0,       (int64_t)out, 2, 1,
+                             rows,                       columns, columns,    1,          columns, 1};
+    return samebits_portable_reduce(words, NULL);
 }
 
-#define BATCH_GRADIENT_TERMS(name, T)                                                                                 \
-    static void name(const int64_t *w, const double *s) {                                                             \
-        const T *sums = (const T *)w[2], *crosses = (const T *)w[3], *rstd = (const T *)w[4];                         \
-        const T *weight = (const T *)w[5], count = (T)s[0];                                                           \
-        T *slope = (T *)w[6], *one = slope + w[1], *shift = one + w[1], *scale = shift + w[1];                        \
-        T *of_weight = scale + w[1];                                                                                  \
-        for (int64_t c = 0; c < w[1]; c++) {                                                                          \
-            slope[c] = crosses[c] / count * rstd[c] * rstd[c];                                                        \
-            one[c] = 1;                                                                                               \
-            shift[c] = sums[c] / count;                                                                               \
-            scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
-            of_weight[c] = crosses[c] * rstd[c];                                                                      \
-        }                                                                                                             \
-    }
+static void repeat(const char *from, int64_t n, int64_t each, int64_t size, char *to) {
+    for (int64_t i = 0; i < n * each; i++)
+        memcpy(to + size * i, from + size * (i / each), (size_t)size);
+}
 
-BATCH_GRADIENT_TERMS(batch_gradient_terms_f32, float)
-BATCH_GRADIENT_TERMS(batch_gradient_terms_f64, double)
-
-/* words: is_f64, channels, sums, crosses, rstd, weight, five rows of results: slope, 1, shift, scale, gradient of the
- * weight; scalars: count */
-SBP_API int64_t samebits_portable_batch_norm_gradient_terms(const int64_t *w, const double *scalars) {
-    (w[0] ? batch_gradient_terms_f64 : batch_gradient_terms_f32)(w, scalars);
-    return 0;
+/* words: is_f64, x, gradient, weight, mean, rstd, out, of_weight, of_bias, samples, groups, each, inner */
+SBP_API int64_t samebits_portable_group_norm_gradient(const int64_t *w, const double *scalars) {
+    const int64_t rows = w[9] * w[10], channels = w[10] * w[11], size = w[0] ? 8 : 4, bytes = size * rows * w[11];
+    char *sums = malloc((size_t)(3 * bytes)), *crosses = sums + bytes, *rstds = crosses + bytes;
+    (void)scalars;
+    if (!sums)
+        return SBP_NO_MEMORY;
+    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group_gradient,
+                   {(const void *)w[1], (const void *)w[2], (const void *)w[3], NULL, (void *)w[6], (void *)w[4],
+                    (void *)w[5], sums, crosses, w[10], w[11], w[12], 0}};
+    sbp_share_out(rows, 1 + 8192 / (w[11] * w[12]), share_groups, &j);
+    repeat((const char *)w[5], rows, w[11], size, rstds);
+    int64_t failed = sum_columns(w[0], crosses, rstds, (void *)w[7], w[9], channels);
+    failed = failed ? failed : sum_columns(w[0], sums, NULL, (void *)w[8], w[9], channels);
+    free(sums);
+    return failed;
 }

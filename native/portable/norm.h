@@ -4,8 +4,6 @@
 
 #include <stdint.h>
 
-#define SBN_COLUMNS 128 /* of the gradients of weights, at a time */
-
 /* Rows of n values next to each other. Pointers to weights may be NULL: 1, and +0 for `bias`. */
 typedef struct {
     const void *x, *gradient, *weight, *bias;
@@ -14,12 +12,15 @@ typedef struct {
     double eps;
 } sbp_layer;
 
-/* (outer, channels, inner) values next to each other; each of m, k, w, t, r has one value for each channel. */
+/* (outer, channels, inner) values next to each other; each of m, k, t has one value for each channel. */
 typedef struct {
-    const void *x, *gradient, *m, *k, *w, *t, *r;
+    const void *x, *m, *k, *t;
     void *out;
     int64_t channels, inner;
 } sbp_channels;
+
+/* fma(x - m, k, t), as described where it is defined; batch norms use it too. */
+int64_t samebits_portable_channel_norm(const int64_t *w, const double *scalars);
 
 /* (samples, groups, each, inner) values next to each other. */
 typedef struct {
@@ -34,8 +35,8 @@ typedef struct {
     void (*layer_gradient)(const sbp_layer *l, int64_t from, int64_t to);
     void (*layer_weights)(const sbp_layer *l, int64_t from, int64_t to, int64_t column, int64_t count, void *of_weight,
                           void *of_bias);
-    void (*scale)(const sbp_channels *c, int64_t from, int64_t to);    /* parts are rows of `inner` values, or, */
-    void (*gradient)(const sbp_channels *c, int64_t from, int64_t to); /* if that is 1, of `channels` */
+    /* Parts are rows of `inner` values or, if that is 1, of `channels`. */
+    void (*scale)(const sbp_channels *c, int64_t from, int64_t to);
     void (*group)(const sbp_group *g, int64_t from, int64_t to);
     void (*group_gradient)(const sbp_group *g, int64_t from, int64_t to);
 } sbp_norm_of;

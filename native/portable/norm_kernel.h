@@ -25,7 +25,6 @@
         }                                                                                                             \
     }                                                                                                                 \
                                                                                                                       \
-    /* `out` has the weighted gradient and then, in the same place, that of x. */                                     \
     static void SBR(norm_layer_gradient)(const sbp_layer *l, int64_t from, int64_t to) {                              \
         const T *weight = l->weight;                                                                                  \
         const int64_t n = l->n;                                                                                       \
@@ -33,43 +32,25 @@
             const T *x = (const T *)l->x + row * n, *gradient = (const T *)l->gradient + row * n;                     \
             T *out = (T *)l->out + row * n;                                                                           \
             const T mean = ((const T *)l->mean)[row], rstd = ((const T *)l->rstd)[row];                               \
+            const SBR(both) found = SBR(total_both)(x, gradient, weight, mean, n);                                    \
+            const T shift = found.sum / (T)n, slope = found.cross / (T)n * rstd * rstd;                               \
             if (weight)                                                                                               \
                 for (int64_t i = 0; i < n; i++)                                                                       \
-                    out[i] = gradient[i] * weight[i];                                                                 \
+                    out[i] = FMA(mean - x[i], slope, gradient[i] * weight[i] - shift) * rstd;                         \
             else                                                                                                      \
-                memcpy(out, gradient, (size_t)n * sizeof(T));                                                         \
-            const T shift = SBR(total)(SBP_SUM, out, out, 0, n) / (T)n;                                               \
-            const T cross = SBR(total)(SBP_CROSS, x, out, mean, n) / (T)n;                                            \
-            const T slope = cross * rstd * rstd;                                                                      \
-            for (int64_t i = 0; i < n; i++)                                                                           \
-                out[i] = FMA(mean - x[i], slope, out[i] - shift) * rstd;                                              \
+                for (int64_t i = 0; i < n; i++)                                                                       \
+                    out[i] = FMA(mean - x[i], slope, gradient[i] - shift) * rstd;                                     \
         }                                                                                                             \
     }                                                                                                                 \
                                                                                                                       \
     /* One chunk of rows: gradients of the weight and the bias, of `count` columns from `column` on. */               \
     static void SBR(norm_weights)(const sbp_layer *l, int64_t from, int64_t to, int64_t column, int64_t count,        \
                                   void *of_weight, void *of_bias) {                                                   \
-        T weight[SBP_LANES][SBN_COLUMNS] = {{0}}, bias[SBP_LANES][SBN_COLUMNS] = {{0}};                               \
-        for (int64_t row = from; row < to; row++) {                                                                   \
-            const int64_t start = row * l->n + column;                                                                \
-            const T *x = (const T *)l->x + start, *gradient = (const T *)l->gradient + start;                         \
-            const T mean = ((const T *)l->mean)[row], rstd = ((const T *)l->rstd)[row];                               \
-            T *w = weight[(row - from) % SBP_LANES], *b = bias[(row - from) % SBP_LANES];                             \
-            for (int64_t i = 0; i < count; i++) {                                                                     \
-                w[i] = FMA(gradient[i], (x[i] - mean) * rstd, w[i]);                                                  \
-                b[i] = b[i] + gradient[i];                                                                            \
-            }                                                                                                         \
-        }                                                                                                             \
-        for (int h = SBP_LANES / 2; h; h /= 2)                                                                        \
-            for (int l = 0; l < h; l++)                                                                               \
-                for (int64_t i = 0; i < count; i++) {                                                                 \
-                    weight[l][i] = weight[l][i] + weight[l + h][i];                                                   \
-                    bias[l][i] = bias[l][i] + bias[l + h][i];                                                         \
-                }                                                                                                     \
-        memcpy(of_weight, weight[0], (size_t)count * sizeof(T));                                                      \
-        memcpy(of_bias, bias[0], (size_t)count * sizeof(T));                                                          \
+        const int64_t start = from * l->n + column;                                                                   \
+        const SBR(columns) c = {(const T *)l->x + start, (const T *)l->gradient + start, (const T *)l->mean + from,   \
+                                (const T *)l->rstd + from, l->n, count};                                              \
+        SBR(columns_of_both)(1, &c, to - from, of_bias, of_weight);                                                   \
     }                                                                                                                 \
-                                                                                                                      \
     /* Rows are the groups of the samples: `each` channels of `inner` values. */                                      \
     static void SBR(norm_group)(const sbp_group *g, int64_t from, int64_t to) {                                       \
         const T *weight = g->weight, *bias = g->bias;                                                                 \
@@ -99,8 +80,9 @@
             const T mean = ((const T *)g->mean)[row], rstd = ((const T *)g->rstd)[row];                               \
             T *out = (T *)g->out + row * n, *sums = (T *)g->sums + row * each, *crosses = (T *)g->crosses + row * each;\
             for (int64_t c = 0; c < each; c++) {                                                                      \
-                sums[c] = SBR(total)(SBP_SUM, gradient + c * inner, gradient, 0, inner);                              \
-                crosses[c] = SBR(total)(SBP_CROSS, x + c * inner, gradient + c * inner, mean, inner);                 \
+                const SBR(both) found = SBR(total_both)(x + c * inner, gradient + c * inner, NULL, mean, inner);      \
+                sums[c] = found.sum;                                                                                  \
+                crosses[c] = found.cross;                                                                             \
             }                                                                                                         \
             const T sum = weight ? SBR(total)(SBP_PRODUCTS, sums, weight, 0, each)                                    \
                                  : SBR(total)(SBP_SUM, sums, sums, 0, each);                                          \
@@ -108,9 +90,8 @@
                                    : SBR(total)(SBP_SUM, crosses, crosses, 0, each);                                  \
             const T shift = sum / (T)n, slope = cross / (T)n * rstd * rstd;                                           \
             for (int64_t c = 0; c < each; c++, x += inner, gradient += inner, out += inner) {                         \
-                const T w = weight ? weight[c] : 1;                                                                   \
-                for (int64_t i = 0; i < inner; i++)                                                                   \
-                    out[i] = FMA(mean - x[i], slope, gradient[i] * w - shift) * rstd;                                 \
+                const SBR(terms) terms = {mean, slope, weight ? weight[c] : 1, shift, rstd};                          \
+                SBR(gradient_run)(x, gradient, out, inner, terms);                                                    \
             }                                                                                                         \
         }                                                                                                             \
     }                                                                                                                 \
@@ -131,24 +112,6 @@
             }                                                                                                         \
         }                                                                                                             \
     }                                                                                                                 \
-                                                                                                                      \
-    static void SBR(norm_gradient)(const sbp_channels *c, int64_t from, int64_t to) {                                 \
-        const T *m = c->m, *k = c->k, *w = c->w, *t = c->t, *r = c->r;                                                \
-        const int64_t width = c->inner == 1 ? c->channels : c->inner;                                                 \
-        for (int64_t row = from; row < to; row++) {                                                                   \
-            const T *x = (const T *)c->x + row * width, *gradient = (const T *)c->gradient + row * width;             \
-            T *out = (T *)c->out + row * width;                                                                       \
-            if (c->inner == 1)                                                                                        \
-                for (int64_t i = 0; i < width; i++)                                                                   \
-                    out[i] = FMA(m[i] - x[i], k[i], gradient[i] * w[i] - t[i]) * r[i];                                \
-            else {                                                                                                    \
-                const int64_t at = row % c->channels;                                                                 \
-                const T row_m = m[at], row_k = k[at], row_w = w[at], row_t = t[at], row_r = r[at];                    \
-                for (int64_t i = 0; i < width; i++)                                                                   \
-                    out[i] = FMA(row_m - x[i], row_k, gradient[i] * row_w - row_t) * row_r;                           \
-            }                                                                                                         \
-        }                                                                                                             \
-    }
 
 #define SBN_F32(name) SBP(name##_f32)
 #define SBN_F64(name) SBP(name##_f64)
@@ -156,8 +119,8 @@ SBN(float, SBN_F32, fmaf, sqrtf)
 SBN(double, SBN_F64, fma, sqrt)
 
 const sbp_norm_table SBP(norm) = {
-    {SBP(norm_layer_f32), SBP(norm_layer_gradient_f32), SBP(norm_weights_f32), SBP(norm_scale_f32), SBP(norm_gradient_f32), SBP(norm_group_f32), SBP(norm_group_gradient_f32)},
-    {SBP(norm_layer_f64), SBP(norm_layer_gradient_f64), SBP(norm_weights_f64), SBP(norm_scale_f64), SBP(norm_gradient_f64), SBP(norm_group_f64), SBP(norm_group_gradient_f64)},
+    {SBP(norm_layer_f32), SBP(norm_layer_gradient_f32), SBP(norm_weights_f32), SBP(norm_scale_f32), SBP(norm_group_f32), SBP(norm_group_gradient_f32)},
+    {SBP(norm_layer_f64), SBP(norm_layer_gradient_f64), SBP(norm_weights_f64), SBP(norm_scale_f64), SBP(norm_group_f64), SBP(norm_group_gradient_f64)},
 };
 
 #endif

@@ -24,8 +24,9 @@ typedef struct {
     char *out, *partials;
     axis keep[MOST_AXES], over[MOST_AXES];
     const sbp_reduce_of *kernels;
-    axis columns; /* the columns kernels: the kept axis that is the columns, taken out of `keep` */
-    int64_t outer, blocks;
+    axis columns; /* the kept axis whose outputs are computed side by side, taken out of `keep` */
+    int64_t outer, blocks, width;
+    int in_lines; /* they are rows of lines of 16 values */
 } job;
 
 /* Adds an axis inside the last one, as part of it where memory allows. */
@@ -177,8 +178,8 @@ static void share_outputs(void *context, int64_t from, int64_t to) {
         free(sums);
 }
 
-/* Outputs of one chunk that lies in one piece: many at a time. */
-static void share_short_rows(void *context, int64_t from, int64_t to) {
+/* Outputs of values that lie in one piece: many at a time. */
+static void share_rows(void *context, int64_t from, int64_t to) {
     const job *j = context;
     const axis one = {1, 0, 0, 1}, *inner = j->kept ? &j->keep[j->kept - 1] : &one;
     while (from < to) {
@@ -213,11 +214,12 @@ static void share_chunks(void *context, int64_t from, int64_t to) {
 
 static int64_t reduce_rows(job *j) {
     const int64_t least = 1 + 16384 / j->n;
-    if (j->chunks == 1 && is_direct(j)) {
-        sbp_share_out(j->outputs, least, share_short_rows, j);
+    const int many = j->chunks == 1 || j->outputs >= 4 * sbp_threads();
+    if (many && is_direct(j)) {
+        sbp_share_out(j->outputs, least, share_rows, j);
         return 0;
     }
-    if (j->chunks == 1 || j->outputs >= 4 * sbp_threads()) {
+    if (many) {
         sbp_share_out(j->outputs, least, share_outputs, j);
         return j->failed ? SBP_NO_MEMORY : 0;
     }
@@ -235,20 +237,36 @@ static int64_t reduce_rows(job *j) {
 }
 
 static int64_t block_width(const job *j, int64_t block) {
-    const int64_t left = j->columns.size - block * SBP_COLUMNS;
-    return left < SBP_COLUMNS ? left : SBP_COLUMNS;
+    const int64_t left = j->columns.size - block * j->width;
+    return left < j->width ? left : j->width;
 }
 
 static char *block_sums(const job *j, int64_t group, int64_t chunk) {
-    return j->partials +
-           j->size * (group * j->chunks * SBP_COLUMNS + chunk * block_width(j, group % j->blocks));
+    return j->partials + j->size * (group * j->chunks * j->width + chunk * block_width(j, group % j->blocks));
 }
 
 static void put_block(const job *j, int64_t group, const char *values) {
     const int64_t block = group % j->blocks, width = block_width(j, block);
-    char *to = j->out + j->size * (locate(j->keep, j->kept, group / j->blocks).out + block * SBP_COLUMNS * j->columns.out);
+    char *to = j->out + j->size * (locate(j->keep, j->kept, group / j->blocks).out + block * j->width * j->columns.out);
     for (int64_t i = 0; i < width; i++)
         memcpy(to + j->size * i * j->columns.out, values + j->size * i, (size_t)j->size);
+}
+
+/* Where each row (each line) of a chunk is, beside the first one. */
+static void find_offsets(const job *j, int64_t chunk, int64_t *a, int64_t *b) {
+    const int64_t first = chunk * SBP_CHUNK, step = j->in_lines ? SBP_LANES : 1, n = chunk_length(j, chunk);
+    const axis start = locate(j->over, j->reduced, first);
+    for (int64_t i = 0; i * step < n; i++) {
+        const axis at = locate(j->over, j->reduced, first + i * step);
+        a[i] = at.a - start.a;
+        b[i] = at.b - start.b;
+    }
+}
+
+/* Whether the values of a chunk lie in one piece, in rows that are made of lines. */
+static int is_whole(const job *j, int64_t chunk) {
+    const int64_t run = j->over[j->reduced - 1].size;
+    return j->in_lines && chunk * SBP_CHUNK % run + chunk_length(j, chunk) <= run;
 }
 
 /* Parts are chunk by chunk, all blocks of columns (`groups`) of each, so that a thread walks through memory in order. */
@@ -257,33 +275,33 @@ static void share_columns(void *context, int64_t from, int64_t to) {
     const int64_t groups = j->outer * j->blocks;
     int64_t a_offsets[SBP_CHUNK], b_offsets[SBP_CHUNK], known = -1;
     double one_block[SBP_COLUMNS];
-    const int many = j->reduced > 1;
+    axis row = {0, 0, 0, 0};
+    int scattered = 0;
     for (; from < to; from++) {
-        const int64_t chunk = from / groups, group = from % groups, block = group % j->blocks;
-        const axis at = locate(j->keep, j->kept, group / j->blocks), row = locate(j->over, j->reduced, chunk * SBP_CHUNK);
-        if (many && chunk != known) {
-            for (int64_t i = 0; i < chunk_length(j, chunk); i++) {
-                const axis r = locate(j->over, j->reduced, chunk * SBP_CHUNK + i);
-                a_offsets[i] = r.a - row.a;
-                b_offsets[i] = r.b - row.b;
-            }
+        const int64_t chunk = from / groups, group = from % groups, column = group % j->blocks * j->width;
+        const axis at = locate(j->keep, j->kept, group / j->blocks);
+        if (chunk != known) {
+            row = locate(j->over, j->reduced, chunk * SBP_CHUNK);
+            scattered = j->reduced > 1 && !is_whole(j, chunk);
+            if (scattered)
+                find_offsets(j, chunk, a_offsets, b_offsets);
             known = chunk;
         }
-        const int64_t column = block * SBP_COLUMNS;
         char *to_block = j->partials ? block_sums(j, group, chunk) : (char *)one_block;
+        const axis *step = j->in_lines ? &j->columns : &j->over[0];
         const sbp_chunks c = {j->kind,
-                              j->a + j->size * (at.a + row.a + column),
-                              j->b ? j->b + j->size * (at.b + row.b + column) : NULL,
+                              j->a + j->size * (at.a + row.a + column * j->columns.a),
+                              j->b ? j->b + j->size * (at.b + row.b + column * j->columns.b) : NULL,
                               j->m + j->size * (at.out + column * j->columns.out),
-                              j->reduced ? j->over[0].a : 0,
-                              j->reduced ? j->over[0].b : 0,
+                              step->a,
+                              step->b,
                               j->columns.out,
-                              block_width(j, block),
+                              block_width(j, group % j->blocks),
                               chunk_length(j, chunk),
-                              many ? a_offsets : NULL,
-                              many ? b_offsets : NULL,
+                              scattered ? a_offsets : NULL,
+                              scattered ? b_offsets : NULL,
                               to_block};
-        j->kernels->columns(&c);
+        (j->in_lines ? j->kernels->rows : j->kernels->columns)(&c);
         if (!j->partials)
             put_block(j, group, to_block);
     }
@@ -298,19 +316,25 @@ static void share_trees(void *context, int64_t from, int64_t to) {
     }
 }
 
-static int64_t reduce_columns(job *j, int which) {
-    j->columns = j->keep[which];
-    memmove(j->keep + which, j->keep + which + 1, (size_t)(--j->kept - which) * sizeof(axis));
-    j->blocks = (j->columns.size + SBP_COLUMNS - 1) / SBP_COLUMNS;
-    j->outer = j->outputs / j->columns.size;
-    const int64_t groups = j->outer * j->blocks, each = (j->n < SBP_CHUNK ? j->n : SBP_CHUNK) * SBP_COLUMNS;
-    if (j->chunks > 1 && !(j->partials = malloc((size_t)(groups * j->chunks * SBP_COLUMNS * j->size))))
+static int64_t reduce_columns(job *j) {
+    const int64_t size = j->columns.size, full = (size + SBP_COLUMNS - 1) / SBP_COLUMNS;
+    j->width = ((size + full - 1) / full + SBP_LANES - 1) / SBP_LANES * SBP_LANES; /* blocks are alike */
+    j->blocks = (size + j->width - 1) / j->width;
+    j->outer = j->outputs / size;
+    const int64_t groups = j->outer * j->blocks, each = (j->n < SBP_CHUNK ? j->n : SBP_CHUNK) * j->width;
+    if (j->chunks > 1 && !(j->partials = malloc((size_t)(groups * j->chunks * j->width * j->size))))
         return SBP_NO_MEMORY;
     sbp_share_out(groups * j->chunks, 1 + 32768 / each, share_columns, j);
     if (j->partials)
-        sbp_share_out(groups, 1 + 16384 / (j->chunks * SBP_COLUMNS), share_trees, j);
+        sbp_share_out(groups, 1 + 16384 / (j->chunks * j->width), share_trees, j);
     free(j->partials);
     return 0;
+}
+
+/* Whether the reduced values are scattered lines of 16, all of them whole. */
+static int has_lines(const job *j) {
+    const axis *inner = &j->over[j->reduced - 1];
+    return j->reduced > 1 && inner->a == 1 && (!j->b || inner->b == 1) && inner->size % SBP_LANES == 0;
 }
 
 /* The kept axis to work on side by side, -1 to go along the reduced ones. */
@@ -324,10 +348,21 @@ static int find_columns(const job *j) {
     return -1;
 }
 
+static void take_columns(job *j, int which) {
+    const axis one = {1, 0, 0, 1};
+    j->columns = which < 0 ? one : j->keep[which];
+    if (which >= 0)
+        memmove(j->keep + which, j->keep + which + 1, (size_t)(--j->kept - which) * sizeof(axis));
+}
+
 SBP_API int64_t samebits_portable_reduce(const int64_t *words, const double *scalars) {
     job j;
     (void)scalars;
     read_job(&j, words);
-    const int columns = find_columns(&j);
-    return columns < 0 ? reduce_rows(&j) : reduce_columns(&j, columns);
+    j.in_lines = has_lines(&j);
+    const int columns = j.in_lines ? j.kept - 1 : find_columns(&j);
+    if (columns < 0 && !j.in_lines)
+        return reduce_rows(&j);
+    take_columns(&j, columns);
+    return reduce_columns(&j);
 }

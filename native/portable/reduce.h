@@ -8,14 +8,17 @@
 #define SBP_LANES 16
 #define SBP_COLUMNS 256 /* how many columns the columns kernels do at a time */
 
+#define SBP_BOTH 128    /* those that give two sums in one reading */
+
 /* What a lane takes in: a; a a; a b; (a - m)^2; b (a - m); |a|; and, multiplied instead of added, a. */
 enum { SBP_SUM, SBP_SQUARES, SBP_PRODUCTS, SBP_DEVIATIONS, SBP_CROSS, SBP_MAGNITUDES, SBP_PRODUCT, SBP_KINDS };
 
 #define SBP_USES_B(kind) ((kind) == SBP_PRODUCTS || (kind) == SBP_CROSS)
 #define SBP_USES_M(kind) ((kind) == SBP_DEVIATIONS || (kind) == SBP_CROSS)
 
-/* Chunks of at most SBP_CHUNK values. `rows`: `count` of them, each of `n` values next to each other; the next one is
- * `step` values further on. `columns`: `n` rows of `count` <= SBP_COLUMNS columns, rows at `offsets`, b's at `b_offsets`. */
+/* `rows`: `count` rows of `n` values next to each other, the next one `step` values further on; or, where there are
+ * `offsets`, of n / 16 (at most 16) lines of 16 values at these places. `columns`: `n` <= SBP_CHUNK rows of
+ * `count` <= SBP_COLUMNS columns, rows at `offsets`, or `step` apart. b's places are the `b_offsets`. */
 typedef struct {
     int kind;
     const void *a, *b, *m;
@@ -23,6 +26,9 @@ typedef struct {
     const int64_t *offsets, *b_offsets;
     void *out;
 } sbp_chunks;
+
+/* Sums, as described where it is defined; other kernels use it too. */
+int64_t samebits_portable_reduce(const int64_t *words, const double *scalars);
 
 typedef struct {
     void (*rows)(const sbp_chunks *c);

@@ -7,6 +7,7 @@
 #include "accumulate_kernel.h"
 #include "activation_kernel.h"
 #include "attention_kernel.h"
+#include "batch_norm_kernel.h"
 #include "conv_kernel.h"
 #include "elementwise_kernel.h"
 #include "gemm_kernel.h"

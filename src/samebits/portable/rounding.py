@@ -43,6 +43,11 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     return handle
 
 
+def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """`x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
 def _rounding_in_place(handler: Handler) -> Handler:
     @functools.wraps(handler)
     def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:

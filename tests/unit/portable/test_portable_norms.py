@@ -114,26 +114,69 @@ def test_group_norm_is_the_reference(dtype: torch.dtype, shape: tuple[int, int, 
 @pytest.mark.usefixtures("anywhere")
 @pytest.mark.parametrize("shape", [(3, 6, 10), (7, 20, 1), (2, 3, 40)])
 def test_channels_are_the_reference(shape: tuple[int, int, int]) -> None:
+    x = numbers(shape, torch.float32, 1)
+    terms = [numbers(shape[1:2], torch.float32, seed) for seed in range(3, 6)]
+    want = reference.scale_channels(x.numpy(), *(t.numpy() for t in terms))
+    check(norms.scale_channels(x, *terms), want)
+
+
+IMAGES = [
+    (20, 40, 16),  # lines of 16
+    (3, 4, 240),  # chunks that begin in one piece
+    (3, 6, 512),  # chunks in one piece
+    (9, 5, 49),  # neither
+    (7, 1, 30),  # fewer channels than threads
+    (2, 9, 130),
+    (300, 140, 1),  # columns
+    (70, 20, 1),
+    (1, 4, 33),
+    (1, 1, 1),
+]
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("dtype", BOTH)
+def test_batch_norm_gradient_is_the_reference(dtype: torch.dtype) -> None:
+    for outer, channels, inner in IMAGES:
+        if dtype == torch.float64 and outer * channels * inner > 4000:
+            continue  # the reference's fma is slow
+        shape = outer, channels, inner
+        x, gradient = numbers(shape, dtype, 1), numbers(shape, dtype, 2)
+        mean, rstd, weight = (numbers(shape[1:2], dtype, seed) for seed in (3, 4, 5))
+        x[0, 0, 0], gradient[-1, -1, -1] = float("inf"), -0.0
+        for w, training in ((weight, True), (None, False)):
+            ours = norms.batch_norm_gradient(gradient, x, (mean, rstd), w, training=training)
+            statistics, of_weight = (mean.numpy(), rstd.numpy()), None if w is None else w.numpy()
+            want = reference.batch_norm_gradient(
+                gradient.numpy(), x.numpy(), statistics, of_weight, training=training
+            )
+            for one, other in zip(ours, want, strict=True):
+                check(one, other)
+            sums = norms.batch_norm_gradient(gradient, x, (mean, rstd), w, training=training, of_input=False)
+            assert sums[0] is None
+            check(sums[1], want[1])
+
+
+@pytest.mark.usefixtures("anywhere")
+@pytest.mark.parametrize("shape", [(4, 6, 5, 5), (70, 20), (3, 5, 16), (1, 2, 7, 7)])
+@pytest.mark.parametrize("plain", [False, True])
+def test_batch_norm_is_the_reference(
+    monkeypatch: pytest.MonkeyPatch,
+    shape: tuple[int, ...],
+    plain: bool,  # noqa: FBT001
+) -> None:
     x, gradient = numbers(shape, torch.float32, 1), numbers(shape, torch.float32, 2)
-    terms = [numbers(shape[1:2], torch.float32, seed) for seed in range(3, 8)]
-    arrays = [t.numpy() for t in terms]
-    check(norms.scale_channels(x, *terms[:3]), reference.scale_channels(x.numpy(), *arrays[:3]))
-    want = reference.channels_gradient(gradient.numpy(), x.numpy(), arrays)
-    check(norms.channels_gradient(gradient, x, tuple(terms)), want)
-
-
-def test_batch_norm_terms_in_c_are_those_in_torch(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, gradient = numbers((4, 6, 5, 5), torch.float32, 1), numbers((4, 6, 5, 5), torch.float32, 2)
-    weight, bias = numbers((6,), torch.float32, 3), numbers((6,), torch.float32, 4)
+    of_channels = [None if plain else numbers(shape[1:2], torch.float32, seed) for seed in (3, 4)]
     found = []
     for reference_only in (False, True):
         with monkeypatch.context() as patch:
             if reference_only:
                 patch.setattr(norms, "load", lambda: None)
-            running = torch.zeros(6), torch.ones(6)
-            out = batch_norm.native_batch_norm(x, weight, bias, *running, True, 0.3, 1e-5)
+            running = torch.zeros(shape[1]), torch.ones(shape[1])
+            kept = (None, None) if plain else running
+            out = batch_norm.native_batch_norm(x, *of_channels, *kept, True, 0.3, 1e-5)
             back = batch_norm.native_batch_norm_backward(
-                gradient, x, weight, *running, *out[1:], True, 1e-5, [True] * 3
+                gradient, x, of_channels[0], *kept, *out[1:], True, 1e-5, [True] * 3
             )
             found.append((*out, *back, *running))
     for one, other in zip(*found, strict=True):

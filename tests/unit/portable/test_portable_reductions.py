@@ -108,6 +108,38 @@ def test_c_is_the_reference(isa: str, threads: int, dtype: torch.dtype) -> None:
             assert same_bits(got, want), (name, shape, given, got, want)
 
 
+def pieces(dtype: torch.dtype) -> Iterator[tuple[Tensor, list[int]]]:
+    """Values that lie in several pieces: what is summed, and the dimensions."""
+    yield values((20, 6, 16), dtype, 3), [0, 2]  # in lines of 16
+    yield values((7, 5, 48), dtype, 1), [0, 2]
+    yield values((3, 4, 240), dtype, 1), [0, 2]  # chunks that begin in one piece
+    yield values((3, 5, 512), dtype, 1), [0, 2]  # chunks in one piece
+    yield values((40, 300, 32), dtype, 1), [0, 2]  # outputs in two blocks
+    yield values((20, 6, 17), dtype, 3), [0, 2]  # neither
+    yield values((6, 3, 32), dtype, 1)[:, 1], [0, 1]  # nothing is kept
+    yield values((4, 3, 2, 5, 16), dtype, 1), [0, 2, 4]
+    yield values((40, 777), dtype, 3), [1]  # long rows
+    yield values((130, 777), dtype, 3), [0]  # columns in several blocks
+    yield values((1, 40), dtype, 3), [0]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_pieces_are_the_reference(isa: str, threads: int, dtype: torch.dtype) -> None:
+    kernels = load()
+    assert kernels is not None, isa
+    kernels.set_threads(threads)
+    for x, dims in pieces(dtype):
+        b = x.flip(0)
+        mean = reductions.mean_over(x, dims)
+        arrays = x.numpy(), mean.numpy(), b.numpy()
+        got, want = reductions.sum_over(x, dims), reference.sum_over(arrays[0], dims)
+        assert same_bits(got, torch.from_numpy(np.asarray(want))), (x.shape, dims)
+        if dtype == torch.float32:  # the reference's fma is slow in float64
+            got, want = reductions.sum_cross_over(x, mean, b, dims), reference.sum_cross_over(*arrays, dims)
+            assert same_bits(got, torch.from_numpy(np.asarray(want))), (x.shape, dims)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_long_sums_are_the_reference(isa: str, dtype: torch.dtype) -> None:
     kernels = load()

@@ -13,9 +13,7 @@ import torch
 from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.reductions import (
     mean_over,
-    sum_cross_over,
     sum_deviations_over,
-    sum_over,
 )
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.native import load
@@ -24,8 +22,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from samebits.portable.reference.fma import Array
-
-    Numbers = tuple[int, float, float]
 
 
 def layer_norm(
@@ -89,9 +85,9 @@ def layer_norm_weight_gradients(
     """The gradients of the weight and of the bias, one value for each column; arguments as above."""
     rows = mean.numel()
     width = x.numel() // max(rows, 1)
-    of_weight, of_bias = x.new_zeros(width), x.new_zeros(width)
+    of_weight, of_bias = x.new_empty(width), x.new_empty(width)
     if not x.numel():
-        return of_weight, of_bias
+        return of_weight.zero_(), of_bias.zero_()
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
@@ -142,95 +138,66 @@ def group_norm(
 
         found = reference(as_array(x), _numpy(weight), _numpy(bias), groups, eps)
         return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
-    addresses = (
-        x.data_ptr(),
-        0,
-        _address(weight),
-        _address(bias),
-        out.data_ptr(),
-        mean.data_ptr(),
-        rstd.data_ptr(),
-    )
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    kernels.call("group_norm", (x.dtype == torch.float64, False, *addresses, 0, 0, *sizes), (eps,))
+    addresses = map(_address, (x, weight, bias, out, mean, rstd))
+    kernels.call("group_norm", (x.dtype == torch.float64, *addresses, *sizes), (eps,))
     return out, mean, rstd
 
 
 def group_norm_gradient(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradient of x.
-
-    Returns:
-        that, and for each channel of each sample the sum of the gradient and of gradient * (x - mean).
-    """
-    out, sums, crosses = torch.empty_like(x), x.new_empty(x.shape[:2]), x.new_empty(x.shape[:2])
+    """The gradients of x, of the weight and of the bias; arguments as `group_norm` takes and gives them."""
+    out, of_weight, of_bias = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.norms import group_norm_gradient as reference
 
-        found = reference(
-            as_array(gradient),
-            as_array(x),
-            as_array(mean),
-            as_array(rstd),
-            _numpy(weight),
-        )
-        return _fill(out, found[0]), _fill(sums, found[1]), _fill(crosses, found[2])
-    addresses = (x, gradient, weight, None, out, mean, rstd, sums, crosses)
+        arrays = [as_array(t) for t in (gradient, x, mean, rstd)]
+        found = reference(arrays[0], arrays[1], arrays[2], arrays[3], _numpy(weight))
+        return _fill(out, found[0]), _fill(of_weight, found[1]), _fill(of_bias, found[2])
+    addresses = map(_address, (x, gradient, weight, mean, rstd, out, of_weight, of_bias))
     groups = mean.shape[1]
     sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    kernels.call("group_norm", (x.dtype == torch.float64, True, *map(_address, addresses), *sizes), (0.0,))
-    return out, sums, crosses
+    kernels.call("group_norm_gradient", (x.dtype == torch.float64, *addresses, *sizes))
+    return out, of_weight, of_bias
 
 
-def batch_terms(
-    mean: Tensor,
-    total: Tensor,
+def batch_norm(
+    x: Tensor,
     weight: Tensor | None,
+    bias: Tensor,
     running: tuple[Tensor | None, Tensor | None],
-    numbers: Numbers,
-) -> tuple[Tensor, Tensor]:
-    """1 / sqrt(total / count + eps), that times weight; running statistics are updated.
+    numbers: tuple[float, float],
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Normalises every channel with its own statistics; the running ones are updated.
 
     Args:
-        mean: one value for each channel, contiguous, as all the others.
-        total: sums of squared deviations from it.
-        weight: None for 1.
+        x: (outer, channels, inner), contiguous.
+        weight: contiguous, one value for each channel; None for 1.
+        bias: likewise.
         running: mean and variance, None for those that are not kept.
-        numbers: count, eps, momentum.
+        numbers: eps and momentum.
+
+    Returns:
+        the result, and the mean and 1 / sqrt(variance + eps) of every channel.
     """
-    count, eps, momentum = numbers
+    eps, momentum = numbers
     kernels = load()
-    if kernels is not None and all(
-        t is None or (t.is_contiguous() and t.dtype == mean.dtype) for t in running
-    ):
-        rstd, scale = torch.empty_like(mean), torch.empty_like(mean)
-        tensors = (mean, total, weight, *running, rstd, scale)
-        words = (mean.dtype == torch.float64, mean.numel(), *map(_address, tensors))
-        kernels.call("batch_norm_terms", words, (count, eps, momentum, 1 - momentum))
-        return rstd, scale
+    kept_plainly = all(t is None or (t.is_contiguous() and t.dtype == x.dtype) for t in running)
+    if kernels is not None and kept_plainly and x.numel():
+        out, mean, rstd = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
+        addresses = map(_address, (x, weight, bias, *running, out, mean, rstd))
+        words = (x.dtype == torch.float64, *addresses, *x.shape)
+        kernels.call("batch_norm", words, (eps, momentum, 1 - momentum))
+        return out, mean, rstd
+    mean, total = statistics(x, [0, 2])
+    count = x.shape[0] * x.shape[2]
     rstd = reciprocal_deviation(total.to(torch.float64) / count, eps).to(total.dtype)
     for kept, value in zip(running, (mean, total / (count - 1)), strict=True):
         if kept is not None:
             kept.copy_(value * momentum + kept.to(mean.dtype) * (1 - momentum))
-    return rstd, rstd if weight is None else rstd * weight
-
-
-def batch_gradient_terms(
-    sums: Tensor, crosses: Tensor, rstd: Tensor, weight: Tensor | None, count: int
-) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-    """Slope, weight (1), shift and scale for `channels_gradient`, and the gradient of the layer's weight."""
-    kernels = load()
-    if kernels is not None:
-        found = rstd.new_empty((5, rstd.numel()))
-        tensors = (sums, crosses, rstd, weight, found)
-        words = (rstd.dtype == torch.float64, rstd.numel(), *map(_address, tensors))
-        kernels.call("batch_norm_gradient_terms", words, (count,))
-        return found[0], found[1], found[2], found[3], found[4]
-    slope = (crosses / count) * rstd * rstd
-    scale = rstd if weight is None else rstd * weight
-    return slope, torch.ones_like(rstd), sums / count, scale, crosses * rstd
+    return scale_channels(x, mean, rstd if weight is None else rstd * weight, bias), mean, rstd
 
 
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
@@ -252,37 +219,43 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
             reference(as_array(x), as_array(mean), as_array(scale), as_array(shift)),
         )
     if x.numel():
-        given = (t.data_ptr() for t in (mean, scale))
-        words = (x.dtype == torch.float64, False, x.data_ptr(), 0, *given, 0, shift.data_ptr(), 0)
-        kernels.call("channel_norm", (*words, out.data_ptr(), *x.shape))
+        addresses = (t.data_ptr() for t in (x, mean, scale, shift, out))
+        kernels.call("channel_norm", (x.dtype == torch.float64, *addresses, *x.shape))
     return out
 
 
-def channels_gradient(
-    gradient: Tensor, x: Tensor, terms: tuple[Tensor, Tensor, Tensor, Tensor, Tensor]
-) -> Tensor:
-    """fma(mean - x, slope, gradient * weight - shift) * scale.
+def batch_norm_gradient(
+    gradient: Tensor,
+    x: Tensor,
+    statistics: tuple[Tensor, Tensor],
+    weight: Tensor | None,
+    *,
+    training: bool,
+    of_input: bool = True,
+) -> tuple[Tensor | None, Tensor, Tensor]:
+    """The gradients of x (None unless `of_input`), of the weight and of the bias.
 
     Args:
         gradient: (outer, channels, inner), contiguous.
         x: likewise.
-        terms: mean, slope, weight, shift and scale: contiguous, one value for each channel.
+        statistics: mean and 1 / sqrt(variance + eps), contiguous, one value for each channel.
+        weight: likewise; None for 1.
+        training: the statistics are those of x.
+        of_input: whether the gradient of x is wanted.
     """
-    out = torch.empty_like(x)
     kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import channels_gradient as reference
+    if kernels is None or not x.numel():
+        from samebits.portable.reference.norms import batch_norm_gradient as reference
 
-        return _fill(out, reference(as_array(gradient), as_array(x), [as_array(t) for t in terms]))
-    if x.numel():
-        addresses = (t.data_ptr() for t in (x, gradient, *terms, out))
-        kernels.call("channel_norm", (x.dtype == torch.float64, True, *addresses, *x.shape))
-    return out
-
-
-def gradient_sums(gradient: Tensor, x: Tensor, mean: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
-    """The sum of the gradient over some dimensions, and that of gradient * (x - mean)."""
-    return sum_over(gradient, dims), sum_cross_over(x, mean, gradient, dims)
+        mean, rstd = (as_array(t) for t in statistics)
+        found = reference(as_array(gradient), as_array(x), (mean, rstd), _numpy(weight), training=training)
+        results = [as_tensor(values) for values in found]
+        return (results[0] if of_input else None), results[1], results[2]
+    out = torch.empty_like(x) if of_input else None
+    of_weight, of_bias = torch.empty_like(statistics[1]), torch.empty_like(statistics[1])
+    addresses = map(_address, (x, gradient, weight, *statistics, out, of_weight, of_bias))
+    kernels.call("batch_norm_gradient", (x.dtype == torch.float64, training, *addresses, *x.shape))
+    return out, of_weight, of_bias
 
 
 def _numpy(x: Tensor | None) -> Array | None:

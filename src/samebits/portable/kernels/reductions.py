@@ -115,18 +115,16 @@ def _reduce(
     kind: int, x: Tensor, dims: Dims, keepdim: bool, *, b: Tensor | None = None, mean: Tensor | None = None
 ) -> Tensor:
     reduced = axes(x.dim(), dims)
-    shape = list(x.shape)
-    for d in reduced:
-        shape[d] = 1
+    if keepdim:
+        shape = [1 if d in reduced else size for d, size in enumerate(x.shape)]
+    else:
+        shape = [size for d, size in enumerate(x.shape) if d not in reduced]
     out = torch.empty(shape, dtype=x.dtype)
-    if out.numel() and x.numel():
+    if x.numel():
         mean = mean if mean is None or mean.is_contiguous() else mean.contiguous()
         _call(kind, x, reduced, out, b, mean)
-    else:
-        out.fill_(kind == _PRODUCT)
-    if keepdim or not reduced:
         return out
-    return out.view([size for d, size in enumerate(x.shape) if d not in reduced])
+    return out.fill_(kind == _PRODUCT)
 
 
 def _call(

@@ -8,6 +8,7 @@ import torch
 
 from samebits.portable.kernels import norms
 from samebits.portable.registry import LOW_PRECISION
+from samebits.portable.rounding import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,12 +39,12 @@ def native_batch_norm(
         rstd = norms.reciprocal_deviation(_raised(running_var), eps)
         out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
-    mean, total = norms.statistics(x, [0, 2])
-    numbers = (x.shape[0] * x.shape[2], eps, momentum)
-    rstd, scale = norms.batch_terms(mean, total, _optional(weight), (running_mean, running_var), numbers)
-    out = restore(norms.scale_channels(x, mean, scale, _shift(rstd, bias)))
+    running, numbers = (running_mean, running_var), (eps, momentum)
+    shift = x.new_zeros(x.shape[1]) if bias is None else _raised(bias).contiguous()
+    out, mean, rstd = norms.batch_norm(x, _optional(weight), shift, running, numbers)
+    out = restore(out)
     dtype = _statistics_dtype(input, weight, running_mean)
-    return out.to(input.dtype), mean.to(dtype), rstd.to(dtype)
+    return as_dtype(out, input.dtype), as_dtype(mean, dtype), as_dtype(rstd, dtype)
 
 
 def no_stats(
@@ -132,21 +133,15 @@ def native_batch_norm_backward(
     x, restore = _by_channels(input)
     gradient = _like(grad_out, input)
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
-    sums, crosses = norms.gradient_sums(gradient, x, mean, [0, 2])
-    terms = norms.batch_gradient_terms(sums, crosses, rstd, _optional(weight), x.shape[0] * x.shape[2])
-    slope, one, shift, scale, of_weight = terms
-    of_input = None
-    if output_mask[0]:
-        if not train:
-            slope, shift = torch.zeros_like(slope), torch.zeros_like(shift)
-        of_input = restore(norms.channels_gradient(gradient, x, (mean, slope, one, shift, scale))).to(
-            input.dtype
-        )
+    found = norms.batch_norm_gradient(
+        gradient, x, (mean, rstd), _optional(weight), training=train, of_input=output_mask[0]
+    )
+    of_input, of_weight, of_bias = found
     dtype = input.dtype if weight is None else weight.dtype
     return (
-        of_input,
-        of_weight.to(dtype, copy=True) if output_mask[1] else None,
-        sums.to(dtype) if output_mask[2] else None,
+        None if of_input is None else as_dtype(restore(of_input), input.dtype),
+        as_dtype(of_weight, dtype) if output_mask[1] else None,
+        as_dtype(of_bias, dtype) if output_mask[2] else None,
     )
 
 

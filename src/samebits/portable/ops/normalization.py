@@ -9,10 +9,11 @@ import torch
 
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import unary
-from samebits.portable.kernels.reductions import mean_over, sum_over, sum_products_over, sum_squares_over
+from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops import batch_norm
 from samebits.portable.registry import LOW_PRECISION, rounds_itself
+from samebits.portable.rounding import as_dtype
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,7 +43,8 @@ def layer_norm(
     out, mean, rstd = norms.layer_norm(_plain(input), _optional(weight), _optional(bias), rows, eps)
     shape = (*input.shape[:leading], *(1 for _ in normalized_shape))
     statistics_dtype = _statistics_dtype(input, weight)
-    return out.to(input.dtype), mean.view(shape).to(statistics_dtype), rstd.view(shape).to(statistics_dtype)
+    mean, rstd = (as_dtype(t.view(shape), statistics_dtype) for t in (mean, rstd))
+    return as_dtype(out, input.dtype), mean, rstd
 
 
 def layer_norm_backward(
@@ -57,16 +59,17 @@ def layer_norm_backward(
 ) -> Gradients:
     """`aten::native_layer_norm_backward`."""
     terms = (_plain(grad_out), _plain(input), _plain(mean), _plain(rstd))
-    of_input = (
-        norms.layer_norm_gradient(*terms, _optional(weight)).to(input.dtype) if output_mask[0] else None
-    )
+    of_input = None
+    if output_mask[0]:
+        of_input = as_dtype(norms.layer_norm_gradient(*terms, _optional(weight)), input.dtype)
     if not (output_mask[1] or output_mask[2]):
         return of_input, None, None
     of_weight, of_bias = norms.layer_norm_weight_gradients(*terms)
+    shape = tuple(normalized_shape)
     return (
         of_input,
-        of_weight.view(tuple(normalized_shape)).to(_dtype(weight, input)) if output_mask[1] else None,
-        of_bias.view(tuple(normalized_shape)).to(_dtype(bias, input)) if output_mask[2] else None,
+        as_dtype(of_weight.view(shape), _dtype(weight, input)) if output_mask[1] else None,
+        as_dtype(of_bias.view(shape), _dtype(bias, input)) if output_mask[2] else None,
     )
 
 
@@ -87,7 +90,8 @@ def group_norm(
     x = _plain(input).view(N, C, HxW)
     out, mean, rstd = norms.group_norm(x, _optional(weight), _optional(bias), group, eps)
     statistics_dtype = _statistics_dtype(input, weight)
-    return out.view(input.shape).to(input.dtype), mean.to(statistics_dtype), rstd.to(statistics_dtype)
+    mean, rstd = (as_dtype(t, statistics_dtype) for t in (mean, rstd))
+    return as_dtype(out.view(input.shape), input.dtype), mean, rstd
 
 
 def group_norm_backward(
@@ -110,14 +114,13 @@ def group_norm_backward(
             for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True)
         )
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
-    statistics = _plain(mean), _plain(rstd)
-    out, sums, crosses = norms.group_norm_gradient(gradient, x, *statistics, _optional(weight))
-    of_input = out.view(input.shape).to(input.dtype) if output_mask[0] else None
-    if not (output_mask[1] or output_mask[2]):
-        return of_input, None, None
-    each_rstd = statistics[1].repeat_interleave(C // group, 1)
-    of_weight = sum_products_over(crosses, each_rstd, 0).to(_dtype(weight, input)) if output_mask[1] else None
-    return of_input, of_weight, sum_over(sums, 0).to(_dtype(weight, input)) if output_mask[2] else None
+    found = norms.group_norm_gradient(gradient, x, _plain(mean), _plain(rstd), _optional(weight))
+    dtype = _dtype(weight, input)
+    return (
+        as_dtype(found[0].view(input.shape), input.dtype) if output_mask[0] else None,
+        as_dtype(found[1], dtype) if output_mask[1] else None,
+        as_dtype(found[2], dtype) if output_mask[2] else None,
+    )
 
 
 def rms_norm(

@@ -78,7 +78,7 @@ def group_norm(
 def group_norm_gradient(
     gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None
 ) -> tuple[Array, Array, Array]:
-    """The gradient of x; for each channel of a sample the sums of gradient and of gradient * (x - mean)."""
+    """The gradients of x, of the weight and of the bias."""
     samples, channels, positions = x.shape
     groups = mean.shape[1]
     each = channels // groups
@@ -94,7 +94,32 @@ def group_norm_gradient(
         slope = cross / count * rstd.ravel() * rstd.ravel()
     terms = (each_mean, np.repeat(slope, each), np.tile(w, samples), np.repeat(shift, each), each_rstd)
     out = channels_gradient(flat[0], flat[1], terms)
-    return out.reshape(x.shape), sums.reshape(samples, channels), crosses.reshape(samples, channels)
+    shape = samples, channels
+    of_weight = sum_products_over(crosses.reshape(shape), each_rstd.reshape(shape), [0])
+    return out.reshape(x.shape), of_weight, sum_over(sums.reshape(shape), [0])
+
+
+def batch_norm_gradient(
+    gradient: Array, x: Array, statistics: tuple[Array, Array], weight: Array | None, *, training: bool
+) -> tuple[Array, Array, Array]:
+    """The gradients of x, of the weight and of the bias.
+
+    Args:
+        gradient: (outer, channels, inner).
+        x: likewise.
+        statistics: mean and 1 / sqrt(variance + eps), one value for each channel.
+        weight: likewise, or None.
+        training: the statistics are those of x.
+    """
+    mean, rstd = statistics
+    sums, crosses = sum_over(gradient, [0, 2]), sum_cross_over(x, mean, gradient, [0, 2])
+    count, zero = x.dtype.type(x.shape[0] * x.shape[2]), np.zeros_like(rstd)
+    with np.errstate(all="ignore"):
+        slope = crosses / count * rstd * rstd if training else zero
+        shift = sums / count if training else zero
+        scale = rstd if weight is None else rstd * weight
+        terms = (mean, slope, np.ones_like(rstd), shift, scale)
+        return channels_gradient(gradient, x, terms), crosses * rstd, sums
 
 
 def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
