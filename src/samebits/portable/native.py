@@ -31,7 +31,6 @@ class Kernels:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         self._functions: dict[str, Callable[..., int]] = {}
-        self._packs: dict[int, Callable[..., bytes]] = {}
         self._wanted_threads: Callable[[], int] | None = None
         self._threads = 1
         library.samebits_portable_isa.restype = ctypes.c_char_p
@@ -81,20 +80,19 @@ class Kernels:
             count = wanted()
             if count != self._threads:
                 self._use_threads(count)
-        pack = self._packs.get(len(words)) or self._pack_of(len(words))
-        numbers = struct.pack(f"{len(scalars)}d", *scalars) if scalars else None
-        if function(pack(*words), numbers):
+        if function(_pack(len(words), "q")(*words), _pack(len(scalars), "d")(*scalars) if scalars else None):
             raise MemoryError(name)
-
-    def _pack_of(self, count: int) -> Callable[..., bytes]:
-        pack = self._packs[count] = struct.Struct(f"{count}q").pack
-        return pack
 
     def _bind(self, name: str) -> Callable[..., int]:
         function = getattr(self._library, _PREFIX + name)
         function.argtypes, function.restype = [ctypes.c_char_p, ctypes.c_char_p], ctypes.c_int64
         self._functions[name] = function
         return function  # type: ignore[no-any-return]
+
+
+@functools.cache
+def _pack(count: int, kind: str) -> Callable[..., bytes]:
+    return struct.Struct(f"{count}{kind}").pack
 
 
 def find_library() -> Path | None:

@@ -24,6 +24,7 @@ _BITS: dict[torch.dtype, int] = {
     **{getattr(torch, name): 0 for name in _INTEGERS if hasattr(torch, name)},
 }
 _TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
+_GENERATOR = torch.Generator
 
 
 class UnfitError(Exception):
@@ -52,6 +53,34 @@ def scan(values: Iterable[Any]) -> int:
         elif isinstance(value, _TENSOR):
             bits |= _BITS.get(value.dtype, 0) | _unusual(value)
     return bits
+
+
+def signature(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What `scan` and torch's checks can depend on: all that is no float, and of tensors not the contents.
+
+    Args:
+        values: the arguments of an op.
+    """
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is _TENSOR or kind is _PARAMETER:
+            if value.is_cpu and value.layout is _STRIDED and not value.is_nested:
+                found += (value.shape, value.dtype)
+            else:
+                found.append(_unusual_signature(value))
+        elif kind is list or kind is tuple:
+            found.append(signature(value))
+        elif isinstance(value, _TENSOR):
+            found.append(_unusual_signature(value))
+        else:
+            found.append(kind if kind is float or kind is _GENERATOR else value)
+    return tuple(found)
+
+
+def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
+    shape = None if tensor.is_nested else tensor.shape  # nested ones have none
+    return type(tensor), tensor.device, tensor.layout, tensor.dtype, shape
 
 
 def scan_named(arguments: Mapping[str, Any]) -> int:

@@ -115,18 +115,17 @@ def _reduce(
     kind: int, x: Tensor, dims: Dims, keepdim: bool, *, b: Tensor | None = None, mean: Tensor | None = None
 ) -> Tensor:
     reduced = axes(x.dim(), dims)
-    shape = list(x.shape)
-    for d in reduced:
-        shape[d] = 1
-    out = torch.empty(shape, dtype=x.dtype)
+    sizes = enumerate(x.shape)
+    if keepdim:
+        out = x.new_empty([1 if d in reduced else size for d, size in sizes])
+    else:
+        out = x.new_empty([size for d, size in sizes if d not in reduced])
     if out.numel() and x.numel():
         mean = mean if mean is None or mean.is_contiguous() else mean.contiguous()
         _call(kind, x, reduced, out, b, mean)
     else:
         out.fill_(kind == _PRODUCT)
-    if keepdim or not reduced:
-        return out
-    return out.view([size for d, size in enumerate(x.shape) if d not in reduced])
+    return out
 
 
 def _call(
