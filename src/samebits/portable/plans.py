@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
 from samebits.portable.handling import bits_of, handled, has_float_number
-from samebits.portable.refusals import refuse_op, refuse_tensor
+from samebits.portable.refusals import refuse_op
 from samebits.portable.registry import Handler, is_in_place, merge, resolve
 from samebits.portable.rounding import rounding_once
-from samebits.portable.scan import FLOATS, VIRTUAL, UnfitError, scan, scan_named
+from samebits.portable.scan import FLOATS, VIRTUAL, quick_scan
 from samebits.torch_private_portable import can_decompose, function_of
 
 if TYPE_CHECKING:
@@ -96,12 +96,8 @@ def _passed(op: Any) -> Plan:
     call = function_of(op)
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
-        try:
-            scan(args)
-            if kwargs:
-                scan_named(kwargs)
-        except UnfitError as unfit:
-            raise refuse_tensor(op, str(unfit)) from None
+        if kwargs or quick_scan(args) < 0:
+            bits_of(op, args, kwargs)  # refuses what has no portable values
         return call(*args, **kwargs)
 
     return run

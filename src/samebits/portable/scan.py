@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.digest.bindings import open_scanner
 from samebits.portable.registry import LOW_PRECISION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 FLOATS = 1
 LOW = 2
@@ -25,6 +26,18 @@ _BITS: dict[torch.dtype, int] = {
 }
 _TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
 _GENERATOR = torch.Generator
+
+
+_NOT_PLAIN = -1
+
+
+def _quick_scan() -> Callable[[Sequence[Any]], int]:
+    scanner = open_scanner()
+    return scanner.scan if scanner is not None else lambda _: _NOT_PLAIN
+
+
+quick_scan = _quick_scan()
+"""What `scan` gives, sooner; a negative number where only that can tell. Never an exception."""
 
 
 class UnfitError(Exception):
