@@ -1,13 +1,22 @@
-/* samebits._reader: the hot path of recording without calls of Python in between. Everything in it has a twin in
- * Python (digest/tensors.py, recording/probes/memory.py), which is used where this module was not built. */
+/* samebits._reader: the hot paths of recording and of portable mode without calls of Python in between. Everything in it
+ * has a twin in Python (digest/tensors.py, recording/probes/memory.py, portable/native.py, portable/scan.py), which is
+ * used where this module was not built. */
 #include "reader.h"
 
-static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "samebits._reader", .m_size = -1};
+static PyMethodDef functions[] = {
+    {"call_kernel", (PyCFunction)(void (*)(void))sb_call_kernel, METH_FASTCALL,
+     "call_kernel(address, words, scalars) -> int\n\nWhat the portable kernel at this address returns."},
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT, .m_name = "samebits._reader", .m_size = -1, .m_methods = functions};
 
 PyMODINIT_FUNC PyInit__reader(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "ABI", SB_READER_ABI) ||
-                   PyModule_AddType(module, &sb_reader_type) || PyModule_AddType(module, &sb_memory_type)))
+                   PyModule_AddType(module, &sb_reader_type) || PyModule_AddType(module, &sb_memory_type) ||
+                   PyModule_AddType(module, &sb_scanner_type)))
         Py_CLEAR(module);
     return module;
 }

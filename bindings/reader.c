@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include "dlpack.h"
-
 /* Words of a descriptor (native/digest.h) of a tensor with this many dimensions; those with more take the slow way. */
 #define MOST_DIMS 12
 #define MOST_WORDS (2 + 2 * MOST_DIMS)
@@ -218,7 +216,7 @@ static PyObject *bases(PyObject *self, PyObject *tensors) {
 
 /* ---- the type */
 
-static dl_exchange *exchange_of(PyObject *capsule) {
+dl_exchange *sb_exchange_of(PyObject *capsule) {
     dl_exchange *found = PyCapsule_GetPointer(capsule, DL_EXCHANGE_CAPSULE);
     while (found && found->major != DL_MAJOR)
         found = found->previous;
@@ -233,7 +231,7 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
     if (!PyArg_ParseTuple(args, "O(OO)(OO)OKK", &capsule, &tensor, &parameter, &int8, &uint8, &n_threads, &digest_to,
                           &digest_threaded))
         return NULL;
-    const dl_exchange *exchange = exchange_of(capsule);
+    const dl_exchange *exchange = sb_exchange_of(capsule);
     reader *self = exchange ? (reader *)type->tp_alloc(type, 0) : NULL;
     if (!self)
         return NULL;

@@ -5,10 +5,18 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
+#include "dlpack.h"
+
 /* Changes with any change to what Python sees, so that a stale module is never used. */
-#define SB_READER_ABI 1
+#define SB_READER_ABI 2
 
 extern PyTypeObject sb_reader_type;
 extern PyTypeObject sb_memory_type;
+extern PyTypeObject sb_scanner_type;
+
+PyObject *sb_call_kernel(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* The exchange that a capsule of torch holds, NULL and an exception if it is none of our version. */
+dl_exchange *sb_exchange_of(PyObject *capsule);
 
 #endif

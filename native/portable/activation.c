@@ -1,18 +1,16 @@
 #include "activation.h"
 
-#include <string.h>
-
 #include "isa.h"
 #include "portable.h"
 #include "threads.h"
 
 SBP_DECLARE_TABLES(sbp_activation_table, activation)
 
-#define PIECE 1024 /* values at a time: an input that is one value, or is written to, has a piece of its own */
+#define PIECE 1024 /* values at a time where an input is one value: that many copies of it are an input */
 
 /* words: function, is_f64, n, out, then for each input its address and whether it is one value for all outputs.
  * scalars: the parameters. Inputs that a function does not use are any of those that it does. The output may be
- * one of the inputs. */
+ * exactly one of the inputs. */
 typedef struct {
     const int64_t *words;
     double parameters[SBP_ACTIVATION_PARAMETERS];
@@ -23,23 +21,18 @@ typedef struct {
     static void name(void *context, int64_t from, int64_t to) {                                                      \
         const activation_job *job = context;                                                                          \
         const int64_t *w = job->words;                                                                                \
-        type pieces[SBP_ACTIVATION_INPUTS][PIECE], results[PIECE];                                                    \
-        int in_place = 0;                                                                                             \
-        for (int i = 0; i < SBP_ACTIVATION_INPUTS; i++)                                                               \
-            in_place |= w[4 + 2 * i] == w[3];                                                                         \
+        type pieces[SBP_ACTIVATION_INPUTS][PIECE];                                                                    \
+        const int64_t most = w[5] | w[7] | w[9] ? PIECE : to - from, filled = to - from < PIECE ? to - from : PIECE;  \
         for (int i = 0; i < SBP_ACTIVATION_INPUTS; i++)                                                               \
             if (w[5 + 2 * i])                                                                                         \
-                for (int64_t k = 0; k < PIECE; k++)                                                                   \
+                for (int64_t k = 0; k < filled; k++)                                                                  \
                     pieces[i][k] = *(const type *)w[4 + 2 * i];                                                       \
-        for (; from < to; from += PIECE) {                                                                            \
+        for (; from < to; from += most) {                                                                             \
             const type *in[SBP_ACTIVATION_INPUTS];                                                                    \
             for (int i = 0; i < SBP_ACTIVATION_INPUTS; i++)                                                           \
                 in[i] = w[5 + 2 * i] ? pieces[i] : (const type *)w[4 + 2 * i] + from;                                 \
-            int64_t n = to - from < PIECE ? to - from : PIECE;                                                        \
-            type *out = (type *)w[3] + from;                                                                          \
-            activation_now()->table[w[0]](in[0], in[1], in[2], job->params, in_place ? results : out, n);             \
-            if (in_place)                                                                                             \
-                memcpy(out, results, n * sizeof(type));                                                               \
+            activation_now()->table[w[0]](in[0], in[1], in[2], job->params, (type *)w[3] + from,                      \
+                                          to - from < most ? to - from : most);                                       \
         }                                                                                                             \
     }
 DEFINE_SHARE(share_f32, float, f32, parameters_f32)

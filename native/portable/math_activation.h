@@ -40,8 +40,10 @@ SBP_FUNCTION T F(log1p_exp)(T x) {
     return positive + M(log1p)(M(exp)(-size));
 }
 
-SBP_POINT(gelu) { return a * F(normal_cdf)(a); }
-SBP_POINT(gelu_backward) { return a * (F(normal_cdf)(b) + b * F(normal_density)(b)); }
+SBP_FUNCTION T F(gelu_by_cdf)(T x, SBP_MAYBE T unused, T cdf) { return x * cdf; }
+SBP_FUNCTION T F(gelu_backward_by_cdf)(T gradient, T x, T cdf) { return gradient * (cdf + x * F(normal_density)(x)); }
+SBP_POINT(gelu) { return F(gelu_by_cdf)(a, b, F(normal_cdf)(a)); }
+SBP_POINT(gelu_backward) { return F(gelu_backward_by_cdf)(a, b, F(normal_cdf)(b)); }
 #define SBP_GELU_BETA (T)0x1.9884533d43651p-1
 #define SBP_GELU_KAPPA (T)0x1.6e4e26d4801f7p-5
 SBP_POINT(gelu_tanh) {

@@ -18,8 +18,8 @@ SBP_FUNCTION float sba_exp2_f32(float x) {
     return p * sbm_power_of_two_f32(k);
 }
 
-/* The lower tail is 2^q(|x|), with no cancellation; nothing beyond 7. */
-SBP_FUNCTION float sba_normal_cdf_f32(float x) {
+/* The lower tail is 2^q(|x|), with no cancellation; nothing beyond 7. This is q. */
+SBP_FUNCTION float sba_normal_power_f32(float x) {
     const float size = sbm_abs_f32(x), z = size > 7.0f ? 7.0f : size;
     float q = 0x1.bbac58p-30f;
     q = SBM_FMA_f32(q, z, -0x1.1def76p-24f);
@@ -32,10 +32,15 @@ SBP_FUNCTION float sba_normal_cdf_f32(float x) {
     q = SBM_FMA_f32(q, z, -0x1.ade8dp-5f);
     q = SBM_FMA_f32(q, z, -0x1.d63aa8p-2f);
     q = SBM_FMA_f32(q, z, -0x1.26aedap+0f);
-    q = SBM_FMA_f32(q, z, -1.0f);
-    const float inside = sba_exp2_f32(q), tail = size > 7.0f ? 0.0f : inside, upper = 1.0f - tail;
+    return SBM_FMA_f32(q, z, -1.0f);
+}
+
+SBP_FUNCTION float sba_normal_cdf_by_power_f32(float x, float q) {
+    const float inside = sba_exp2_f32(q), tail = sbm_abs_f32(x) > 7.0f ? 0.0f : inside, upper = 1.0f - tail;
     return x < 0 ? tail : upper;
 }
+
+SBP_FUNCTION float sba_normal_cdf_f32(float x) { return sba_normal_cdf_by_power_f32(x, sba_normal_power_f32(x)); }
 
 SBP_FUNCTION float sba_normal_density_f32(float x) {
     const float size = sbm_abs_f32(x), z = size > 13.0f ? 13.0f : size;

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from contextlib import AbstractContextManager
 
     from torch import Tensor
@@ -50,6 +50,12 @@ def is_mutable(op: Any) -> bool:
 def can_decompose(op: Any) -> bool:
     """Whether torch makes it of other ops by `op.decompose`; not, where torch does not say (then refused)."""
     return bool(getattr(op, "_can_decompose", bool)())
+
+
+def function_of(op: Any) -> Callable[..., Any]:
+    """What an `OpOverload` calls, without the Python function before it; the op itself without that name."""
+    function: Callable[..., Any] = getattr(op, "_op", op)
+    return function
 
 
 def outside_modes() -> AbstractContextManager[object]:

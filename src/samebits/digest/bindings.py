@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from samebits._reader import Reader
+    from samebits._reader import Reader, Scanner
     from samebits.digest.native import NativeLibrary
 
-ABI = 1
+ABI = 2
 
 
 def load_module() -> Any:
@@ -48,6 +48,19 @@ def open_reader(library: NativeLibrary | None) -> Reader | None:
     except ValueError:  # another version of DLPack
         return None
     return reader
+
+
+def open_scanner() -> Scanner | None:
+    """What looks at the arguments of ops in portable mode; None where it cannot, as for `open_reader`."""
+    module = load_module()
+    exchange = getattr(torch.Tensor, "__dlpack_c_exchange_api__", None)
+    if module is None or exchange is None:
+        return None
+    try:
+        scanner: Scanner = module.Scanner(exchange, (torch.Tensor, torch.nn.Parameter))
+    except ValueError:  # another version of DLPack
+        return None
+    return scanner
 
 
 def _address(function: Any) -> int:

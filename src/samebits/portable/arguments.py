@@ -1,32 +1,27 @@
 """What torch does not take, torch itself says no to, in portable mode too.
 
 Handlers compute; they do not repeat torch's checks of shapes and dtypes. So the first call with each set of
-shapes and dtypes is tried without contents, on the meta device; where that leaves a doubt, torch's own
-op is tried on copies, and its error, if any, is the script's. An error in a handler (an index out of
-range) is told by torch in the same way.
+shapes and dtypes (handling.py) is tried without contents, on the meta device; where that leaves a doubt,
+torch's own op is tried on copies, and its error, if any, is the script's. An error in a handler (an index out
+of range) is told by torch in the same way.
 """
 
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
-from samebits.errors import SamebitsError
-from samebits.portable.audit import InexactOpError
 from samebits.portable.exact.standing import base_name
 from samebits.portable.refusals import refuse_arguments
 from samebits.torch_private import is_random
 from samebits.torch_private_portable import outside_modes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterator
 
-    from samebits.portable.registry import Handler
-
-_TENSOR, _PARAMETER = torch.Tensor, torch.nn.Parameter
-_KEPT = 512  # sets of shapes and dtypes that are remembered of one op
+_TENSOR = torch.Tensor
 _PLAIN_INDICES = frozenset({torch.int64, torch.bool})
 # What torch checks for these on the CPU only, or at calls with contents only.
 _LAX = frozenset(
@@ -38,58 +33,38 @@ _LAX = frozenset(
 _LIKE_TORCH = (RuntimeError, IndexError, ValueError, MemoryError)
 
 
-def checked(op: Any, handler: Handler) -> Handler:
-    """The handler, behind torch's own checks of its arguments.
+def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise what torch raises for arguments of these shapes and dtypes.
 
     Args:
-        op: the `OpOverload` that it stands for.
-        handler: what computes.
+        op: the `OpOverload`.
+        args: its arguments.
+        kwargs: those by name.
     """
-    known: set[tuple[Any, ...]] = set()
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        signature = _signature(args)
-        if kwargs:
-            signature = (*signature, *kwargs, *_signature(kwargs.values()))
-        if signature not in known:
-            _check(op, args, kwargs)
-            if len(known) >= _KEPT:
-                known.clear()
-            known.add(signature)
-        try:
-            return handler(*args, **kwargs)
-        except (SamebitsError, InexactOpError):
-            raise
-        except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
-            _raise_as_torch(op, args, kwargs, error)
-
-    return run
-
-
-def _signature(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What torch's checks can depend on: shapes, dtypes, and all that is no float and no tensor."""
-    found: list[Any] = []
-    for value in values:
-        kind = type(value)
-        if kind is _TENSOR or kind is _PARAMETER:
-            found.append(value.shape)
-            found.append(value.dtype)
-        elif kind is list or kind is tuple:
-            found.append(_signature(value))
-        elif isinstance(value, _TENSOR):
-            found.append((value.shape, value.dtype))
-        else:
-            found.append(kind if kind is float or kind is torch.Generator else value)
-    return tuple(found)
-
-
-def _check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     tensors = [*_tensors((args, tuple(kwargs.values())))]
     if not tensors and kwargs.get("dtype") in {None, torch.float32, torch.float64}:
         return
     sure = bool(tensors) and base_name(op) not in _LAX and not _in_doubt(tensors)
     if not sure or not _passes_without_contents(op, args, kwargs):
         _try(op, args, kwargs)
+
+
+def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
+    """Raise what torch raises for these arguments, whose handler failed; a refusal if torch takes them.
+
+    Args:
+        op: the `OpOverload`.
+        args: its arguments.
+        kwargs: those by name.
+        error: of the handler.
+    """
+    try:
+        _try(op, args, kwargs)
+    except Exception as own:
+        raise own from None
+    if isinstance(error, _LIKE_TORCH):
+        raise error
+    raise refuse_arguments(op, error) from error
 
 
 def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -117,16 +92,6 @@ def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     kept = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
     with kept, outside_modes():
         op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
-
-
-def _raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> None:
-    try:
-        _try(op, args, kwargs)
-    except Exception as own:
-        raise own from None
-    if isinstance(error, _LIKE_TORCH):
-        raise error
-    raise refuse_arguments(op, error) from error
 
 
 def _without_contents(tensor: torch.Tensor) -> torch.Tensor:

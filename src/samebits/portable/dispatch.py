@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from samebits.portable.plans import Plan
 
 
+_PLAIN = (torch.Tensor,)
+
+
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
@@ -25,8 +28,8 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        # By id, because the hash of an OpOverload is Python code; the ops are kept with their plans.
-        self._plans: dict[int, tuple[Plan, Any]] = {}
+        self._plans: dict[int, Plan] = {}  # by id, because the hash of an OpOverload is Python code
+        self._planned: list[Any] = []  # the ops, which keep their ids
         self._audits: list[AuditMode | None] = []
 
     @classmethod
@@ -54,19 +57,20 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each op."""
-        if types and _have_own_dispatch(types):
+        if types and types != _PLAIN and _have_own_dispatch(types):
             if any(kind.__name__ == "FakeTensor" for kind in types):  # no contents
                 return func(*args, **(kwargs or {}))
             return NotImplemented  # such a class says which ops it consists of
+        plan = self._plans.get(id(func)) or self._plan(func)
         try:
-            plan = self._plans[id(func)][0]
-        except KeyError:
-            plan = plan_of(func, self, families())
-            self._plans[id(func)] = plan, func
-        try:
-            return plan(args, kwargs or {})
+            return plan(args, kwargs or {}, self)
         except SparseError:
             return sparse_plan(func)(args, kwargs or {})
+
+    def _plan(self, func: Any) -> Plan:
+        plan = self._plans[id(func)] = plan_of(func, families())
+        self._planned.append(func)
+        return plan
 
 
 def _have_own_dispatch(types: Any) -> bool:

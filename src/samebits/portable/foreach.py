@@ -19,7 +19,11 @@ from samebits.torch_private_portable import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from samebits.portable.registry import Handler
+
+    Repeat = Callable[[Handler, tuple[Any, ...], dict[str, Any]], Any]
 
 _PREFIX = "_foreach_"
 _OVERLOADS = {
@@ -69,12 +73,11 @@ def single_op(op: Any) -> Any | None:
     return next((candidate for candidate in candidates if candidate is not None), None)
 
 
-def for_each(op: Any, function: Handler) -> Handler:
-    """What a `_foreach_` op does.
+def for_each(op: Any) -> Repeat:
+    """What a `_foreach_` op does: a function of what stands for the op of one tensor, and of its arguments.
 
     Args:
         op: the op.
-        function: what stands for the op of one tensor.
     """
     arguments = arguments_of(op)
     listed = [str(argument.type) in _LISTS for argument in arguments]
@@ -83,7 +86,7 @@ def for_each(op: Any, function: Handler) -> Handler:
     single: Any = single_op(op)
     copies = gives_nothing and not is_mutable(single)
 
-    def repeat(*args: Any, **kwargs: Any) -> Any:
+    def repeat(function: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if name.startswith(_HAVE_VALUE):
             args = _with_value_list(args, kwargs)
         count = next(len(arg) for arg, many in zip(args, listed, strict=False) if many)

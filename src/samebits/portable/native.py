@@ -9,7 +9,7 @@ import os
 import struct
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 
@@ -30,8 +30,7 @@ class Kernels:
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
-        self._functions: dict[str, Callable[..., int]] = {}
-        self._packs: dict[int, Callable[..., bytes]] = {}
+        self._functions: dict[str, Callable[[Sequence[int], Sequence[float]], int]] = {}
         self._wanted_threads: Callable[[], int] | None = None
         self._threads = 1
         library.samebits_portable_isa.restype = ctypes.c_char_p
@@ -81,20 +80,32 @@ class Kernels:
             count = wanted()
             if count != self._threads:
                 self._use_threads(count)
-        pack = self._packs.get(len(words)) or self._pack_of(len(words))
-        numbers = struct.pack(f"{len(scalars)}d", *scalars) if scalars else None
-        if function(pack(*words), numbers):
+        if function(words, scalars):
             raise MemoryError(name)
 
-    def _pack_of(self, count: int) -> Callable[..., bytes]:
-        pack = self._packs[count] = struct.Struct(f"{count}q").pack
-        return pack
+    def _bind(self, name: str) -> Callable[[Sequence[int], Sequence[float]], int]:
+        function = self._functions[name] = caller_of(getattr(self._library, _PREFIX + name))
+        return function
 
-    def _bind(self, name: str) -> Callable[..., int]:
-        function = getattr(self._library, _PREFIX + name)
-        function.argtypes, function.restype = [ctypes.c_char_p, ctypes.c_char_p], ctypes.c_int64
-        self._functions[name] = function
-        return function  # type: ignore[no-any-return]
+
+def caller_of(kernel: Any) -> Callable[[Sequence[int], Sequence[float]], int]:
+    """What calls a kernel with words and scalars: the C module, whose conversions are faster, or ctypes.
+
+    Args:
+        kernel: a function of the library.
+    """
+    from samebits.digest.bindings import load_module
+
+    module = load_module()
+    if module is not None:
+        return functools.partial(module.call_kernel, ctypes.cast(kernel, ctypes.c_void_p).value)
+    kernel.argtypes, kernel.restype = [ctypes.c_char_p, ctypes.c_char_p], ctypes.c_int64
+
+    def call(words: Sequence[int], scalars: Sequence[float]) -> int:
+        packed = struct.pack(f"{len(words)}q", *words), struct.pack(f"{len(scalars)}d", *scalars)
+        return int(kernel(*packed))
+
+    return call
 
 
 def find_library() -> Path | None:

@@ -7,19 +7,20 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from samebits.portable.arguments import checked
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
-from samebits.portable.refusals import refuse_op, refuse_tensor
+from samebits.portable.handling import bits_of, handled, has_float_number
+from samebits.portable.refusals import refuse_op
 from samebits.portable.registry import Handler, is_in_place, merge, resolve
 from samebits.portable.rounding import rounding_once
-from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named
-from samebits.torch_private_portable import can_decompose
+from samebits.portable.scan import FLOATS, VIRTUAL, quick_scan
+from samebits.torch_private_portable import can_decompose, function_of
 
 if TYPE_CHECKING:
     from types import FrameType
 
-Plan = Callable[[tuple[Any, ...], dict[str, Any]], Any]
+Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
+"""Of the arguments, those by name, and the mode to enter around what composite ops consist of."""
 
 Families = tuple[Any, ...]
 _PASSING_NAMESPACES = frozenset({"profiler"})
@@ -48,51 +49,56 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
     )
 
 
-def plan_of(op: Any, mode: Any, families: Families) -> Plan:
+def plan_of(op: Any, families: Families) -> Plan:
     """What is done when this op is called.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
-        mode: is entered around what composite ops consist of.
         families: modules of handlers.
     """
     namespace = getattr(op, "namespace", "")
     if namespace in _PASSING_NAMESPACES:
-        return lambda args, kwargs: op(*args, **kwargs)
+        return _passed_on(op)
     if namespace != "aten":
-        return _decomposed(op, mode) if can_decompose(op) else _refused(op)
+        return _decomposed(op) if can_decompose(op) else _refused(op)
     standing = standing_of(op)
     handler = handlers(families).get(op)
     single = None if handler is not None else single_op(op)
     if single is not None:
-        return _for_each(op, plan_of(single, mode, families))
+        return _for_each(op, plan_of(single, families))
     if handler is None and standing.kind is not None and standing.condition is None:
         return _passed(op)
     if handler is not None:
-        rest = _handled(op, checked(op, handler), checked(op, low_handlers(families)[op]))
+        rest = handled(op, handler, low_handlers(families)[op], integers=standing.integers)
     else:
-        rest = _decomposed(op, mode) if can_decompose(op) else _refused(op)
-    if standing.integers:
-        rest = _integers_passed(op, rest)
+        rest = _decomposed(op) if can_decompose(op) else _refused(op)
+        if standing.integers:
+            rest = _integers_passed(op, rest)
     if standing.kind is not None and standing.condition is not None:
         rest = _passed_if(op, standing.condition, rest)
     return rest
 
 
+def _passed_on(op: Any) -> Plan:
+    return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
+
+
 def _for_each(op: Any, plan: Plan) -> Plan:
-    repeat = for_each(op, lambda *args, **kwargs: plan(args, kwargs))
-    return lambda args, kwargs: repeat(*args, **kwargs)
+    repeat = for_each(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return repeat(lambda *given, **named: plan(given, named, mode), args, kwargs)
+
+    return run
 
 
 def _passed(op: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            scan(args)
-            if kwargs:
-                scan_named(kwargs)
-        except UnfitError as unfit:
-            raise refuse_tensor(op, str(unfit)) from None
-        return op(*args, **kwargs)
+    call = function_of(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+        if kwargs or quick_scan(args) < 0:
+            bits_of(op, args, kwargs)  # refuses what has no portable values
+        return call(*args, **kwargs)
 
     return run
 
@@ -100,44 +106,23 @@ def _passed(op: Any) -> Plan:
 def _passed_if(op: Any, condition: Condition, rest: Plan) -> Plan:
     passed = _passed(op)
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return passed(args, kwargs) if condition(args, kwargs) else rest(args, kwargs)
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return passed(args, kwargs, mode) if condition(args, kwargs) else rest(args, kwargs, mode)
 
     return run
 
 
 def _integers_passed(op: Any, rest: Plan) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _bits(op, args, kwargs) & FLOATS or _has_float_number(args, kwargs):
-            return rest(args, kwargs)
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        if bits_of(op, args, kwargs) & FLOATS or has_float_number(args, kwargs):
+            return rest(args, kwargs, mode)
         return op(*args, **kwargs)
 
     return run
 
 
-def _has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    return float in map(type, args) or float in map(type, kwargs.values())
-
-
-def _handled(op: Any, handler: Handler, low: Handler) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        bits = _bits(op, args, kwargs)
-        if bits & VIRTUAL:
-            return op(*args, **kwargs)
-        return low(*args, **kwargs) if bits & LOW else handler(*args, **kwargs)
-
-    return run
-
-
-def _bits(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    try:
-        return scan(args) | scan_named(kwargs) if kwargs else scan(args)
-    except UnfitError as unfit:
-        raise refuse_tensor(op, str(unfit)) from None
-
-
-def _decomposed(op: Any, mode: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _decomposed(op: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         with mode:
             return op.decompose(*args, **kwargs)
 
@@ -160,8 +145,8 @@ def _torch_is_imported() -> bool:
 
 
 def _refused(op: Any) -> Plan:
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if _bits(op, args, kwargs) & VIRTUAL or _torch_is_imported():
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+        if bits_of(op, args, kwargs) & VIRTUAL or _torch_is_imported():
             return op(*args, **kwargs)
         raise refuse_op(op)
 

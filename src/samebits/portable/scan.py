@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.digest.bindings import open_scanner
 from samebits.portable.registry import LOW_PRECISION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 FLOATS = 1
 LOW = 2
@@ -25,6 +26,17 @@ _BITS: dict[torch.dtype, int] = {
 }
 _TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
 _SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc})
+_GENERATOR = torch.Generator
+_NOT_PLAIN = -1
+
+
+def _quick_scan() -> Callable[[Sequence[Any]], int]:
+    scanner = open_scanner()
+    return scanner.scan if scanner is not None else lambda _: _NOT_PLAIN
+
+
+quick_scan = _quick_scan()
+"""What `scan` gives, sooner; a negative number where only that can tell. Never an exception."""
 
 
 class UnfitError(Exception):
@@ -58,6 +70,34 @@ def scan(values: Iterable[Any]) -> int:
         elif isinstance(value, _TENSOR):
             bits |= _BITS.get(value.dtype, 0) | _unusual(value)
     return bits
+
+
+def signature(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What `scan` and torch's checks can depend on: all that is no float, and of tensors not the contents.
+
+    Args:
+        values: the arguments of an op.
+    """
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is _TENSOR or kind is _PARAMETER:
+            if value.is_cpu and value.layout is _STRIDED and not value.is_nested:
+                found += (value.shape, value.dtype)
+            else:
+                found.append(_unusual_signature(value))
+        elif kind is list or kind is tuple:
+            found.append(signature(value))
+        elif isinstance(value, _TENSOR):
+            found.append(_unusual_signature(value))
+        else:
+            found.append(kind if kind is float or kind is _GENERATOR else value)
+    return tuple(found)
+
+
+def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
+    shape = None if tensor.is_nested else tensor.shape  # nested ones have none
+    return type(tensor), tensor.device, tensor.layout, tensor.dtype, shape
 
 
 def scan_named(arguments: Mapping[str, Any]) -> int:

@@ -7,16 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.arguments import checked
+from samebits.errors import SamebitsError
+from samebits.portable.arguments import check, raise_as_torch
+from samebits.portable.audit import InexactOpError
 from samebits.portable.exact.names import SPARSE
 from samebits.portable.exact.standing import base_name
 from samebits.portable.ops import sparse
 from samebits.portable.refusals import refuse_sparse
 from samebits.portable.registry import resolve
+from samebits.portable.scan import signature
 
 if TYPE_CHECKING:
-    from samebits.portable.plans import Plan
+    from collections.abc import Callable
+
     from samebits.portable.registry import Handler
+
+
+_KEPT = 512  # signatures that are remembered of one op
 
 
 @functools.cache
@@ -26,7 +33,7 @@ def sparse_handlers() -> dict[Any, Handler]:
 
 
 @functools.cache
-def sparse_plan(op: Any) -> Plan:
+def sparse_plan(op: Any) -> Callable[..., Any]:
     """What is done when this op is called with a COO, CSR or CSC tensor.
 
     Args:
@@ -36,16 +43,31 @@ def sparse_plan(op: Any) -> Plan:
     if is_torchs and base_name(op) in SPARSE:
         return lambda args, kwargs: op(*args, **kwargs)
     handler = sparse_handlers().get(op) if is_torchs else None
-    rest = None if handler is None else checked(op, handler)
+    known: set[tuple[Any, ...]] = set()
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if is_torchs and not _has_floats((*args, *kwargs.values())):
             return op(*args, **kwargs)
-        if rest is None:
+        if handler is None:
             raise refuse_sparse(op)
-        return rest(*args, **kwargs)
+        like = (*signature(args), *kwargs, *signature(kwargs.values()))
+        if like not in known:
+            check(op, args, kwargs)
+            if len(known) >= _KEPT:
+                known.clear()
+            known.add(like)
+        return _computed(op, handler, args, kwargs)
 
     return run
+
+
+def _computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    try:
+        return handler(*args, **kwargs)
+    except (SamebitsError, InexactOpError):
+        raise
+    except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+        raise_as_torch(op, args, kwargs, error)
 
 
 def _has_floats(values: Any) -> bool:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from samebits.portable.kernels.activations import NAMES, pointwise
+from samebits.portable.kernels.activations import NAMES, pointwise, pointwise_
 from samebits.portable.native import load
 from samebits.portable.reference import activations as reference
 
@@ -82,6 +82,19 @@ def test_kernels_give_the_bits_of_the_reference(isa: str, dtype: torch.dtype) ->
         expected = reference.pointwise(name, [tensor.numpy() for tensor in inputs], params)
         different = np.flatnonzero(_bits(ours) != _bits(torch.from_numpy(expected)))
         assert not len(different), (isa, name, [t[different[:3]] for t in inputs], ours[different[:3]])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_results_over_an_input_are_the_same(isa: str, dtype: torch.dtype) -> None:
+    """Over the first one, beside others, a number among them, and itself; in more than one piece."""
+    for name in NAMES:
+        first, *others = (torch.cat([values] * 4) for values in _values(_inputs_of(name), dtype, len(name)))
+        params = PARAMETERS.get(name, (0.6, 0.9))
+        for rest in (others, [other[5] for other in others], [first] * len(others)):
+            expected = pointwise(name, first, *rest, params=params)
+            kept = first.clone()
+            pointwise_(name, kept, *(kept if other is first else other for other in rest), params=params)
+            assert np.array_equal(_bits(kept), _bits(expected)), (isa, name)
 
 
 def test_threads_give_the_same_bits(isa: str) -> None:

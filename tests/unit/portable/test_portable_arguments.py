@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import samebits
 from samebits.errors import SamebitsError
-from samebits.portable.arguments import checked
+from samebits.portable.handling import handled
 
 WRONG = {
     "result dtype": lambda: torch.arange(3).exp_(),
@@ -94,6 +94,6 @@ def test_what_torch_takes_and_a_handler_does_not_is_refused():
     with pytest.raises(
         SamebitsError, match=r"aten.exp.default at .*test_portable_arguments.py:\d+ got"
     ) as found:
-        checked(torch.ops.aten.exp.default, handler)(torch.ones(3))
+        handled(torch.ops.aten.exp.default, handler, handler, integers=False)((torch.ones(3),), {}, None)
 
     assert found.value.slug == "portable-op"

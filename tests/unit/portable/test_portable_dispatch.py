@@ -148,6 +148,30 @@ def test_low_precision_is_float32_rounded_once(dtype):
         assert torch.equal(torch.sum(x, dtype=dtype), x.to(dtype).float().sum().to(dtype))
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_arguments_of_every_kind_go_their_own_way_each_time():
+    """What is remembered of one shape says nothing of other dtypes, devices and layouts of that shape."""
+
+    class Own(torch.Tensor):
+        pass
+
+    x = torch.full((2, 2), 3.0)
+    refused = (x.to_sparse(), x.to(torch.complex64), torch.nested.nested_tensor([x[0], x[1]]))
+    for _ in range(2):
+        with PortableMode():
+            for _ in range(2):
+                assert torch.mm(x, x).tolist() == [[18.0, 18.0], [18.0, 18.0]]
+                for dtype in (torch.float64, torch.bfloat16, torch.int32):
+                    assert torch.mm(x.to(dtype), x.to(dtype)).dtype == dtype
+                assert torch.mm(x.to("meta"), x.to("meta")).is_meta
+                assert type(torch.mm(x.as_subclass(Own), x)) is Own
+                for other in refused:
+                    with pytest.raises(SamebitsError):
+                        torch.mm(other, other)
+                with pytest.raises(RuntimeError, match="cannot be multiplied"):
+                    torch.mm(x, x[:1])
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_casts_before_the_mode(dtype):
     """What autocast converts arrives converted."""

@@ -79,10 +79,13 @@ def test_a_product_takes_entries_in_the_order_of_storage():
     assert (in_parts.numpy() == expected).all()
 
 
-HERE = [(layout, dtype) for layout in LAYOUTS for dtype in FLOATS]
+# Torch itself multiplies compressed matrices in float32 and float64 only.
+TAKEN = [
+    (layout, dtype) for layout in LAYOUTS for dtype in (FLOATS if layout.startswith("co") else FLOATS[:2])
+]
 
 
-@pytest.mark.parametrize(("layout", "dtype"), [case for case in HERE if case != ("csc", torch.float16)])
+@pytest.mark.parametrize(("layout", "dtype"), TAKEN)
 def test_products_are_close_to_torchs(layout, dtype):
     """Of all layouts and dtypes; beside the product of dense matrices."""
     tensor = LAYOUTS[layout](stored(torch.float64)).to(dtype)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-_PARAMETERS = 4
+_ZEROS = (0.0,) * 4  # as many parameters as a kernel takes
 NAMES = tuple(
     """
     softshrink hardshrink shrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward
@@ -45,8 +45,11 @@ def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tenso
         a new tensor, with the strides of the first input that has its shape, where they are dense.
     """
     first = inputs[0]
-    dense = all(tensor.shape == first.shape and tensor.is_contiguous() for tensor in inputs)
-    out, inputs = (torch.empty_like(first), inputs) if dense else _aligned(inputs)
+    shape, dims, aligned = first.shape, first.dim(), first.is_contiguous()
+    for other in inputs[1:]:
+        if other.shape != shape or not other.is_contiguous():
+            aligned = aligned and other.numel() == 1 and other.dim() <= dims
+    out, inputs = (torch.empty_like(first), inputs) if aligned else _aligned(inputs)
     return _write(name, out, inputs, params)
 
 
@@ -90,7 +93,7 @@ def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[
         for tensor in inputs:
             words += (tensor.data_ptr(), tensor.numel() != count)
         words += words[4:6] * (3 - len(inputs))
-        kernels.call("activation", words, (*params, *(0.0,) * (_PARAMETERS - len(params))))
+        kernels.call("activation", words, (*params, *_ZEROS[len(params) :]))
     return out
 
 

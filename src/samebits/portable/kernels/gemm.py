@@ -32,6 +32,9 @@ def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, al
 
     Returns:
         (m, n) or (batch, m, n), contiguous.
+
+    Raises:
+        RuntimeError: if a has not as many columns as b has rows.
     """
     kernels = load()
     if a.is_neg() or b.is_neg() or (self is not None and self.is_neg()):
@@ -45,8 +48,10 @@ def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, al
 
 def _multiply(kernels: Kernels, a: Tensor, b: Tensor, self: Tensor | None, scalars: Scalars) -> Tensor:
     m, k = a.shape
-    n = b.shape[1]
-    out = a.new_empty((m, n))
+    rows, n = b.shape
+    if rows != k:  # the kernel would read other memory
+        raise RuntimeError(f"{m}x{k} and {rows}x{n} cannot be multiplied")
+    out = a.new_empty(m, n)  # faster than with a tuple
     added: tuple[int, ...] = _NO_SELF
     if self is not None:
         if self.dim() != 1 or self.shape[0] != n:
@@ -56,9 +61,8 @@ def _multiply(kernels: Kernels, a: Tensor, b: Tensor, self: Tensor | None, scala
             added = (self.data_ptr(), 0, self.stride(0), 0)
     a_row, a_column = a.stride()
     b_row, b_column = b.stride()
-    words: tuple[int, ...] = (a.dtype is _float64, 1, m, n, k, a.data_ptr(), a_row, a_column, 0)
-    words += (b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0, *added)
-    kernels.call("gemm", words, scalars)
+    operands = (a.data_ptr(), a_row, a_column, 0, b.data_ptr(), b_row, b_column, 0, out.data_ptr(), n, 1, 0)
+    kernels.call("gemm", (a.dtype is _float64, 1, m, n, k, *operands, *added), scalars)
     return out
 
 

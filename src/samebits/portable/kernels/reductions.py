@@ -6,6 +6,7 @@ Results are contiguous.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import TYPE_CHECKING
 
@@ -95,8 +96,12 @@ def axes(ndim: int, dims: Dims) -> tuple[int, ...]:
         RuntimeError: if one is given twice.
     """
     if dims is None:
-        return tuple(range(ndim))
-    given = (dims,) if isinstance(dims, int) else tuple(dims)
+        return _axes(ndim, ())
+    return _axes(ndim, (dims,) if isinstance(dims, int) else tuple(dims))
+
+
+@functools.lru_cache(512)
+def _axes(ndim: int, given: tuple[int, ...]) -> tuple[int, ...]:
     if not given:
         return tuple(range(ndim))
     most = max(ndim, 1)
@@ -115,11 +120,12 @@ def _reduce(
     kind: int, x: Tensor, dims: Dims, keepdim: bool, *, b: Tensor | None = None, mean: Tensor | None = None
 ) -> Tensor:
     reduced = axes(x.dim(), dims)
+    shape = enumerate(x.shape)
     if keepdim:
-        shape = [1 if d in reduced else size for d, size in enumerate(x.shape)]
+        sizes = [1 if d in reduced else size for d, size in shape]
     else:
-        shape = [size for d, size in enumerate(x.shape) if d not in reduced]
-    out = torch.empty(shape, dtype=x.dtype)
+        sizes = [size for d, size in shape if d not in reduced]
+    out = x.new_empty(*sizes) if sizes else x.new_empty(())  # faster than with a list
     if x.numel():
         mean = mean if mean is None or mean.is_contiguous() else mean.contiguous()
         _call(kind, x, reduced, out, b, mean)
@@ -134,14 +140,16 @@ def _call(
     if kernels is None or x.dim() > _MOST_AXES:
         out.copy_(_by_reference(kind, x, reduced, b, mean).view(out.shape))
         return
-    bits = 0
-    for d in reduced:
-        bits |= 1 << d
-    wide = x.dtype == torch.float64
+    wide = x.dtype is torch.float64
     others = (0 if b is None else b.data_ptr(), 0 if mean is None else mean.data_ptr())
     strides = x.stride() if b is None else x.stride() + b.stride()
-    words = (kind, wide, x.data_ptr(), *others, out.data_ptr(), x.dim(), bits, *x.shape, *strides)
+    words = (kind, wide, x.data_ptr(), *others, out.data_ptr(), x.dim(), _bits(reduced), *x.shape, *strides)
     kernels.call("reduce", words)
+
+
+@functools.lru_cache(512)
+def _bits(reduced: tuple[int, ...]) -> int:
+    return sum(1 << d for d in reduced)
 
 
 def _by_reference(

@@ -106,7 +106,11 @@ def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: f
 
 
 def _as_tensor(value: Tensor | float, dtype: torch.dtype) -> Tensor:
-    return value.to(dtype) if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=dtype)
+    if isinstance(value, torch.Tensor):
+        return value.to(dtype)
+    if type(value) is float:  # an integer would be rounded in another way
+        return torch.scalar_tensor(value, dtype=dtype)
+    return torch.tensor(value, dtype=dtype)
 
 
 def _alike(*tensors: Tensor) -> tuple[Tensor, ...]:

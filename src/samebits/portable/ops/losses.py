@@ -117,7 +117,9 @@ def soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor,
 def _pair(self: Tensor, target: Tensor, third: Tensor | None = None) -> tuple[Tensor, ...]:
     """The inputs in one dtype, as torch promotes them."""
     inputs = (self, target) if third is None else (self, target, third)
-    dtype = torch.promote_types(self.dtype, target.dtype)
+    dtype = self.dtype
+    if target.dtype is not dtype:
+        dtype = torch.promote_types(dtype, target.dtype)
     return inputs if all(one.dtype == dtype for one in inputs) else tuple(one.to(dtype) for one in inputs)
 
 

@@ -113,6 +113,10 @@ def _by_dtype(
     step: Callable[[list[tuple[Tensor, ...]], Any], None],
 ) -> None:
     """One call of `step` for each dtype; float16 and bfloat16 in float32, each result rounded once."""
+    dtypes = dict.fromkeys(tensor.dtype for group in groups for tensor in group)
+    if len(dtypes) == 1 and not dtypes.keys() & LOW_PRECISION:
+        step(groups, scales)
+        return
     for dtype in dict.fromkeys(group[0].dtype for group in groups):
         chosen = [i for i, group in enumerate(groups) if group[0].dtype == dtype]
         compute = torch.float32 if dtype in LOW_PRECISION else dtype

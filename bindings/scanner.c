@@ -1,0 +1,98 @@
+#include "reader.h"
+
+/* What portable mode asks of every argument of every op (portable/scan.py), for plain tensors. */
+typedef struct {
+    PyObject_HEAD
+    PyObject *tensor, *parameter; /* the classes whose objects are read here */
+    int (*tensor_from_object)(void *, dl_tensor *);
+} scanner;
+
+/* As in portable/scan.py. */
+enum { FLOATS = 1, LOW = 2, NOT_PLAIN = -1 };
+
+/* The bits of a dtype; NOT_PLAIN for one that portable mode has not, or that DLPack does not tell from others. */
+static int bits_of(dl_dtype dtype) {
+    const int width = dtype.bits;
+    if (dtype.lanes != 1)
+        return NOT_PLAIN;
+    switch (dtype.code) {
+    case DL_FLOAT:
+        return width == 32 || width == 64 ? FLOATS : width == 16 ? FLOATS | LOW : NOT_PLAIN;
+    case DL_BFLOAT:
+        return width == 16 ? FLOATS | LOW : NOT_PLAIN;
+    case DL_BOOL:
+        return width == 8 ? 0 : NOT_PLAIN;
+    case DL_INT: /* those of 8 bits share a name with torch's int1 to int7 */
+    case DL_UINT:
+        return width == 16 || width == 32 || width == 64 ? 0 : NOT_PLAIN;
+    default:
+        return NOT_PLAIN;
+    }
+}
+
+static int scan_tensor(const scanner *self, PyObject *value) {
+    dl_tensor found;
+    if (self->tensor_from_object(value, &found)) {
+        PyErr_Clear();
+        return NOT_PLAIN;
+    }
+    return found.device_type == DL_CPU ? bits_of(found.dtype) : NOT_PLAIN;
+}
+
+/* The bits of all, or-ed; NOT_PLAIN where one is neither a plain tensor nor surely no tensor. */
+static int scan_all(const scanner *self, PyObject *values) {
+    int bits = 0;
+    for (Py_ssize_t i = 0; bits >= 0 && i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *value = PySequence_Fast_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value);
+        if (type == self->tensor || type == self->parameter)
+            bits |= scan_tensor(self, value);
+        else if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
+            bits |= scan_all(self, value);
+        else if (value != Py_None && !PyLong_Check(value) && !PyFloat_CheckExact(value))
+            bits = NOT_PLAIN;
+    }
+    return bits;
+}
+
+static PyObject *scan(PyObject *self, PyObject *values) {
+    if (!PyTuple_CheckExact(values) && !PyList_CheckExact(values))
+        return PyLong_FromLong(NOT_PLAIN);
+    return PyLong_FromLong(scan_all((const scanner *)self, values));
+}
+
+static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
+    PyObject *capsule, *tensor, *parameter;
+    if (!PyArg_ParseTuple(args, "O(OO)", &capsule, &tensor, &parameter))
+        return NULL;
+    const dl_exchange *exchange = sb_exchange_of(capsule);
+    scanner *self = exchange ? (scanner *)type->tp_alloc(type, 0) : NULL;
+    if (!self)
+        return NULL;
+    self->tensor = Py_NewRef(tensor);
+    self->parameter = Py_NewRef(parameter);
+    self->tensor_from_object = exchange->tensor_from_object;
+    return (PyObject *)self;
+}
+
+static void free_scanner(PyObject *object) {
+    Py_XDECREF(((scanner *)object)->tensor);
+    Py_XDECREF(((scanner *)object)->parameter);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMethodDef methods[] = {
+    {"scan", scan, METH_O,
+     "scan(values) -> int\n\nWhat portable.scan.scan gives for plain tensors, numbers and lists of them; -1 where others "
+     "are among them."},
+    {NULL, NULL, 0, NULL},
+};
+
+PyTypeObject sb_scanner_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Scanner",
+    .tp_doc = "Scanner(exchange, (Tensor, Parameter))\n\nLooks at the arguments of ops.",
+    .tp_basicsize = sizeof(scanner),
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_new = new_scanner,
+    .tp_dealloc = free_scanner,
+    .tp_methods = methods,
+};

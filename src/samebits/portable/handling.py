@@ -1,0 +1,78 @@
+"""Calls of ops that have a handler: behind torch's own checks, each with what computes for such arguments.
+
+What is found out about shapes and dtypes is remembered for the life of the process, not of a mode.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Any
+
+from samebits.errors import SamebitsError
+from samebits.portable.arguments import check, raise_as_torch
+from samebits.portable.audit import InexactOpError
+from samebits.portable.refusals import refuse_tensor
+from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named, signature
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.portable.registry import Handler
+
+_KEPT = 512  # signatures that are remembered of one op
+
+
+@functools.cache
+def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Callable[..., Any]:
+    """The plan (plans.py) of an op.
+
+    Args:
+        op: the `OpOverload`.
+        handler: stands for it in float32 and float64.
+        low: stands for it where float16 or bfloat16 is among the dtypes.
+        integers: whether torch's own op is exact where there is no float.
+    """
+    known: dict[tuple[Any, ...], Handler] = {}
+
+    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
+        bits = bits_of(op, args, kwargs)
+        if bits & VIRTUAL or (integers and not bits & FLOATS and not has_float_number(args, kwargs)):
+            return op  # type: ignore[no-any-return]
+        check(op, args, kwargs)
+        return low if bits & LOW else handler
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+        like = (*signature(args), *kwargs, *signature(kwargs.values())) if kwargs else signature(args)
+        compute = known.get(like)
+        if compute is None:
+            compute = choose(args, kwargs)
+            if len(known) >= _KEPT:
+                known.clear()
+            known[like] = compute
+        if compute is op:
+            return op(*args, **kwargs)
+        try:
+            return compute(*args, **kwargs)
+        except (SamebitsError, InexactOpError):
+            raise
+        except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+            raise_as_torch(op, args, kwargs, error)
+
+    return run
+
+
+def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """What `scan` says of all arguments.
+
+    Raises:
+        SamebitsError: for one that portable mode has no values for.
+    """
+    try:
+        return scan(args) | scan_named(kwargs) if kwargs else scan(args)
+    except UnfitError as unfit:
+        raise refuse_tensor(op, str(unfit)) from None
+
+
+def has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a Python float is among the arguments, lists not included."""
+    return float in map(type, args) or float in map(type, kwargs.values())

@@ -1,0 +1,124 @@
+"""What the arguments of ops are: the C module says what Python says, or nothing."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from samebits.digest import bindings
+from samebits.portable import scan as scanning
+from samebits.portable.native import caller_of, find_library, load, open_library
+from samebits.portable.scan import UnfitError, quick_scan, scan
+
+
+class Own(torch.Tensor):
+    """A class of tensors without a dispatch of its own."""
+
+
+_DTYPES = """
+    float32 float64 float16 bfloat16 bool complex64 float8_e5m2
+    int8 uint8 int16 int32 int64 uint16
+"""
+MAKE = {
+    **{name: lambda name=name: torch.ones(2, 2).to(getattr(torch, name)) for name in _DTYPES.split()},
+    "parameter": lambda: torch.nn.Parameter(torch.ones(2)),
+    "class": lambda: torch.ones(2).as_subclass(Own),
+    "view": lambda: torch.ones(3, 4).t()[::2],
+    "nothing": lambda: torch.ones(0, 3),
+    "number": lambda: torch.tensor(1.0),
+    "negated": lambda: torch._neg_view(torch.ones(2)),
+    "zeros": lambda: torch._efficientzerotensor(3),
+    "one bit": lambda: torch.empty(2, dtype=torch.int1),
+    "meta": lambda: torch.ones(2, device="meta"),
+    "sparse": lambda: torch.eye(2).to_sparse(),
+    "csr": lambda: torch.eye(2).to_sparse_csr(),
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+    "onednn": lambda: torch.ones(2, 2).to_mkldnn(),
+    "quantized": lambda: torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8),
+    "generator": torch.Generator,
+    "text": lambda: "sum",
+    "dtype": lambda: torch.complex64,
+    "sizes": lambda: [2, 3],
+}
+
+
+def _by_python(values):
+    try:
+        return scan(values)
+    except UnfitError:
+        return None
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", MAKE)
+def test_the_quick_scan_says_the_same_or_nothing(name):
+    """Alone, beside a float16 tensor, and in lists."""
+    value, half = MAKE[name](), torch.ones(2, dtype=torch.float16)
+
+    for values in ((value,), (half, 2, value, None), ([1.0, half], (value, True)), [value]):
+        quick = quick_scan(values)
+        assert quick < 0 or quick == _by_python(values)
+
+
+@pytest.mark.skipif(bindings.open_scanner() is None, reason="no C module, or torch before 2.10")
+def test_the_quick_scan_says_what_plain_tensors_are():
+    x = torch.ones(2)
+
+    assert (
+        quick_scan((x, [x.bfloat16(), 3], torch.nn.Parameter(x), None, 0.5)) == scanning.FLOATS | scanning.LOW
+    )
+    assert quick_scan((x.long(), x > 0)) == 0
+    assert quick_scan({}) == scanning._NOT_PLAIN
+
+
+@pytest.fixture
+def library():
+    """The kernels."""
+    if load() is None:
+        pytest.skip("no C library")
+    kernels = open_library(find_library())
+    kernels.select("")
+    return kernels
+
+
+def _root(kernels, x):
+    out = torch.empty_like(x)
+    kernels.call("sqrt", (False, x.data_ptr(), out.data_ptr(), x.numel()))
+    return out
+
+
+def test_without_the_module_there_is_ctypes(library, monkeypatch):
+    x = torch.arange(5000.0)
+    expected = _root(library, x)
+    monkeypatch.setattr(bindings, "load_module", lambda: None)
+
+    assert torch.equal(_root(open_library(find_library()), x), expected)
+    assert scanning._quick_scan()((x,)) < 0
+
+
+def test_kernels_take_more_words_than_fit_the_stack(library):
+    """A step of an optimizer has some for each tensor."""
+    each = [torch.full((3,), float(i)) for i in range(50)]
+    words = [0, 1, 0, len(each)]
+    for one in each:
+        words += (3, one.data_ptr(), one.data_ptr(), 0, 0, 0)
+
+    library.call("optimizer", words, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, *[-0.5, 1.0] * len(each)])
+
+    assert all(one.tolist() == [i / 2] * 3 for i, one in enumerate(each))
+
+
+@pytest.mark.skipif(bindings.load_module() is None, reason="no C module")
+@pytest.mark.parametrize(
+    ("words", "scalars", "error"),
+    [
+        (iter([1]), (), TypeError),
+        ((1.5,), (), TypeError),
+        ((2**70,), (), OverflowError),
+        ((1,), ("x",), TypeError),
+        ((1,) * 100, ("x",), TypeError),
+    ],
+)
+def test_what_is_no_number_is_not_called_with(library, words, scalars, error):
+    with pytest.raises(error):
+        caller_of(library._library.samebits_portable_sqrt)(words, scalars)
