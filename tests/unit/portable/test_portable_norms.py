@@ -183,6 +183,18 @@ def test_batch_norm_is_the_reference(
         check(one, other.numpy())
 
 
+@pytest.mark.parametrize("shape", [(0, 4, 5, 5), (3, 4, 0, 5)])
+def test_batch_norm_of_nothing_has_gradients(shape: tuple[int, ...]) -> None:
+    x, of_channels = torch.zeros(shape), torch.ones(4)
+    given = (of_channels,) * 5
+    of_input, of_weight, of_bias = batch_norm.native_batch_norm_backward(x, x, *given, True, 1e-5, [True] * 3)
+    assert of_input is not None
+    assert of_input.shape == shape
+    for found in (of_weight, of_bias):
+        assert found is not None
+        assert torch.equal(found, torch.zeros(4))
+
+
 @pytest.mark.parametrize("size", [100, 32768])
 def test_no_less_accurate_than_torch(size: int) -> None:
     x = numbers((32, size), torch.float32, 9) + 1

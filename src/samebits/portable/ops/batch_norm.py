@@ -192,7 +192,8 @@ def _like(gradient: Tensor, x: Tensor) -> Tensor:
     plain = _raised(gradient)
     if x.dim() > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous():
         return plain.movedim(1, -1).contiguous().view(-1, x.shape[1], 1)
-    return plain.contiguous().view(x.shape[0], x.shape[1], -1)
+    inner = plain.numel() // max(x.shape[0] * x.shape[1], 1)
+    return plain.contiguous().view(x.shape[0], x.shape[1], inner)
 
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
