@@ -5,7 +5,10 @@ Read in torch 2.13.0, torch/utils/data/dataloader.py and _utils/fetch.py; the na
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from types import FrameType
 
 
 def loader_iterator_class() -> type[Any] | None:
@@ -86,6 +89,11 @@ def loader_fetchers() -> list[type[Any]]:
 
 # What an iterator asks for the next indices: the batch sampler, or the sampler. Without the attribute samples
 # are not keyed, with a warning.
+def is_worker_loop(frame: FrameType) -> bool:
+    """Whether that is the loop of a worker process (torch/utils/data/_utils/worker.py, `_worker_loop`)."""
+    return frame.f_globals.get("__name__") == "torch.utils.data._utils.worker"
+
+
 INDEX_SAMPLER = "_index_sampler"
 
 

@@ -115,3 +115,31 @@ def test_two_loaders_that_share_a_seed_are_told_apart(tmp_path):
     printed = [[digest(int(word)) for word in line.split()] for line in result.stdout.splitlines()]
     assert len(printed) == 8
     assert drawn_before_each_batch(tmp_path / "a.sbr") == printed
+
+
+NESTED = """
+    import torch
+    from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+    def inner():
+        return sum(batch[0].sum() for batch in DataLoader(TensorDataset(torch.ones(4)), 2))
+
+    class Nest(Dataset):
+        def __len__(self):
+            return 4
+
+        def __getitem__(self, index):
+            return inner()
+
+    if __name__ == "__main__":
+        for batch in DataLoader(Nest(), 2, num_workers=1, worker_init_fn=lambda worker: inner()):
+            print(batch.tolist())
+"""
+
+
+def test_a_loader_inside_a_worker_gives_its_batches(tmp_path):
+    """They are not sent, so nothing unpacks them."""
+    write(tmp_path, "nest.py", NESTED)
+    done = samebits("run", "--seed", "1", "nest.py", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["[4.0, 4.0]", "[4.0, 4.0]"]

@@ -166,8 +166,9 @@ class Activation:
         for part in reversed(self._parts):
             part.remove()
         self._parts.clear()
-        for setting in self._settings:
-            setting.put_back()
+        for problem in [setting.put_back() for setting in self._settings]:
+            if problem:
+                self._warn(problem)
 
     def _begin(self) -> None:
         self._imports.install()

@@ -130,7 +130,8 @@ def deterministic(
 
     Raises:
         SamebitsError: no seed (`seed`), no such switch (`switch-unknown`) or value (`switch-value`), no such
-            `on_drift`, or `keyed_samples` without a seed or without `workers` (`usage`).
+            `on_drift`, `switches` that are no mapping, or `keyed_samples` without a seed or without
+            `workers` (`usage`).
         TypeError: there is no such argument.
     """
     unknown = sorted(more.keys() - {"per_rank", "keyed_samples"})
@@ -138,6 +139,9 @@ def deterministic(
         raise TypeError(f"deterministic() got an unexpected keyword argument {unknown[0]!r}")
     if more.get("keyed_samples") and (seed is None or not workers):
         message = "keyed_samples=True was given without a seed, or with workers=False; give seed=N"
+        raise SamebitsError(message, slug="usage")
+    if switches is not None and not hasattr(switches, "items"):
+        message = f"switches is {switches!r}; expected a mapping of names to values"
         raise SamebitsError(message, slug="usage")
     chosen = tuple((str(name), _text(value)) for name, value in (switches or {}).items())
     control = Control(

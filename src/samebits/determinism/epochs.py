@@ -59,6 +59,18 @@ class LoaderEpoch(NamedTuple):
         return (*self.scope, "loader", *self.loader, "epoch", self.number, "worker", worker)
 
 
+class EpochId(NamedTuple):
+    """Which epoch of which loader, as it travels with the indices.
+
+    Args:
+        seed: of the loader: of the run, the loader's number and the script's own seed.
+        number: of the epoch.
+    """
+
+    seed: int
+    number: int
+
+
 class _Entry(NamedTuple):
     loader: Callable[[], Any]
     run: tuple[int, Keys]

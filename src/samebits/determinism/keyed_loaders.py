@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
+from samebits.determinism.epochs import EpochId
 from samebits.determinism.sample_keys import EpochKeys
 from samebits.determinism.sample_rng import SampleRng, surroundings
 from samebits.determinism.workers import WORKER
@@ -26,19 +27,6 @@ NO_NUMBERS = (
 # Their indices come once in an epoch, on all ranks together; DistributedSampler's padding aside.
 _ONCE = ("SequentialSampler", "SubsetRandomSampler", "DistributedSampler")
 _THREADS = 1  # as torch's workers have
-
-
-@dataclass(frozen=True, slots=True)
-class EpochId:
-    """Which epoch of which loader, as it travels with the indices.
-
-    Args:
-        seed: of the loader: of the run, the loader's number and the script's own seed.
-        number: of the epoch.
-    """
-
-    seed: int
-    number: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""One iteration of a DataLoader under control: the view of the loader, and the draws of its samplers.
-
-Imported when the first loader is iterated; many scripts have none.
-"""
+"""One iteration of a DataLoader under control: the view of the loader, and the draws of its samplers."""
 
 from __future__ import annotations
 
@@ -9,6 +6,7 @@ import functools
 import itertools
 import sys
 import warnings
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
@@ -84,6 +82,10 @@ class LoaderViews:
         self._active, self._torch = active, torch
         self._ledger = LoaderLedger(active)
         self._warned: set[str] = set()
+        # What is imported for an iteration is imported now: a fork copies the lock of an import in a thread.
+        torch.get_default_device()
+        if active.control.keyed_samples:
+            import_module("samebits.determinism.keyed_loaders")
 
     def view(self, loader: Any, *, resumes: bool) -> Any:
         """The loader as this iteration sees it; the loader itself when it is one, or when there is no seed.
@@ -162,11 +164,16 @@ class LoaderViews:
         if keyed:
             set_base_seed(iterator, epoch.base_seed)
         if resumed:
-            set_shared_seed(iterator, NextEpoch(epoch, shared_seed(iterator), reseed=keyed))
+            set_shared_seed(iterator, NextEpoch(epoch, _plain(shared_seed(iterator)), reseed=keyed))
 
     @staticmethod
     def forget_epoch(iterator: Any) -> None:
         """Leave the plain shared seed, so that nothing of ours is sent again once control has ended."""
         sent = shared_seed(iterator)
         if isinstance(sent, NextEpoch):
-            set_shared_seed(iterator, sent.shared_seed)
+            set_shared_seed(iterator, _plain(sent))
+
+
+def _plain(sent: Any) -> Any:
+    """The shared seed itself: of nested controls each puts its epoch around it."""
+    return sent.shared_seed if isinstance(sent, NextEpoch) else sent

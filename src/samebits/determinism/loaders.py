@@ -20,7 +20,6 @@ from samebits.hooks.patching import Patches
 from samebits.torch_loaders import LOADER_NEXT_INDEX, LOADER_RESET, loader_iterator_classes
 
 if TYPE_CHECKING:
-    from samebits.determinism.loader_views import LoaderViews
     from samebits.determinism.process import Active
 
 _SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
@@ -46,7 +45,7 @@ class LoaderControl:
         self._patches = Patches()
         self._driving = _Driving()
         self._torch: Any = None
-        self._made: dict[str, LoaderViews] = {}
+        self._views: Any = None
 
     def install(self, torch: Any) -> None:
         """Control the loaders that are iterated from now on.
@@ -57,7 +56,10 @@ class LoaderControl:
         classes = loader_iterator_classes()
         if not self._active.control.workers or not classes:
             return
-        self._torch = torch
+        # Now, and not at the first iteration: a fork would copy the lock of an import that a thread is at.
+        from samebits.determinism.loader_views import LoaderViews
+
+        self._torch, self._views = torch, LoaderViews(self._active, torch)
         base = classes[0]
         for kind in classes:
             self._follow(kind, is_base=kind is base)
@@ -69,14 +71,6 @@ class LoaderControl:
     def remove(self) -> None:
         """Put everything back; iterators that exist go on as they began, for this epoch."""
         self._patches.restore()
-
-    def _views(self) -> LoaderViews:
-        """Made once, also when two threads come together."""
-        from samebits.determinism.loader_views import LoaderViews
-
-        return self._made.get("views") or self._made.setdefault(
-            "views", LoaderViews(self._active, self._torch)
-        )
 
     def _follow(self, kind: type[Any], *, is_base: bool = False) -> None:
         for name in ("__init__", LOADER_RESET):
@@ -101,7 +95,7 @@ class LoaderControl:
 
         @functools.wraps(original)
         def method(iterator: Any, loader: Any = None, *arguments: Any, **named: Any) -> Any:
-            views = self._views()
+            views = self._views
             view = views.view(loader, resumes=name == LOADER_RESET)
             if not views.holds(view):
                 return original(iterator, view, *arguments, **named)

@@ -179,8 +179,13 @@ def restore_states(states: Iterable[SourceState], *, strict: bool = True) -> Non
     Raises:
         SamebitsError: a state does not fit, or its source is not available; `rng-state`.
     """
+    listed = [states] if isinstance(states, SourceState) else list(states)
+    for state in listed:
+        if not isinstance(state, SourceState):
+            message = f"found {state!r} among the states; expected what `save_rng_states` gave"
+            raise SamebitsError(message, slug="rng-state")
     present = {source.name: source for source in _present()}
-    saved = {state.source: state for state in states}
+    saved = {state.source: state for state in listed}
     failures = [_write(present[name], state) for name, state in saved.items() if name in present]
     absent = sorted(saved.keys() - present.keys())
     if absent:

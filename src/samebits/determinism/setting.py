@@ -92,12 +92,21 @@ class Setting:
         if self.state == SET and self.now != self.wanted:
             self.state, self.why = FAILED, f"it was set to {self.wanted} and reads back as {self.now}"
 
-    def put_back(self) -> None:
-        """Give it the value from before control; one that is held keeps what the script chose."""
+    def put_back(self) -> str:
+        """Give it the value from before control; one that is held keeps what the script chose.
+
+        Returns:
+            why that could not be done, in words; empty when it could.
+        """
         moved = self.state == HELD and self.now != self.before  # by setting another switch
-        if moved or self._written or self.state in {SET, KEPT}:
-            self.switch.handle.restore(self.before)
+        wanted = moved or self._written or self.state in {SET, KEPT}
         self.state = WAITING
+        try:
+            if wanted:
+                self.switch.handle.restore(self.before)
+        except ValueError as error:
+            return f"{self.switch.name} stays {self.now}, it could not be put back to {self.before}: {error}"
+        return ""
 
     def set_again(self) -> None:
         """After a drift: what it was when it was settled."""

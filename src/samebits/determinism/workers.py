@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism import rng
+from samebits.determinism.epochs import EpochId
 from samebits.determinism.process import PROCESS
 from samebits.torch_loaders import set_worker_seed
 
@@ -91,8 +92,6 @@ def _begin_epoch(epoch: LoaderEpoch, shared_seed: Any, reseed: bool) -> Any:  # 
 
 def _keep_epoch(epoch: LoaderEpoch) -> None:
     """For iterable datasets, whose elements do not bring the epoch with them."""
-    from samebits.determinism.keyed_loaders import EpochId
-
     WORKER.keyed_epoch = EpochId(epoch.samples_seed, epoch.number)
 
 

@@ -15,6 +15,7 @@ from samebits.determinism.activation import STACK, Activation
 from samebits.determinism.context import deterministic
 from samebits.determinism.control import Control
 from samebits.determinism.process import PROCESS
+from samebits.determinism.switches import switch_named
 from samebits.errors import SamebitsError, SamebitsWarning
 
 FLAGS = ("deterministic-algorithms", "cudnn-deterministic", "mkldnn-deterministic", "fill-uninitialized")
@@ -277,3 +278,35 @@ def test_training_under_control_works_and_repeats():
         first = losses()
         assert [str(warning.message) for warning in told] == []
     assert first == losses()
+
+
+def test_a_switch_that_cannot_be_put_back_does_not_keep_the_others(monkeypatch):
+    """As the number of threads between ops, once work has begun; it is told of."""
+    before = flags()
+    control = quiet(seed=0)
+    handle = type(switch_named("cudnn-deterministic").handle)
+    restore = handle.restore
+
+    def refusing(self, value):
+        if self is switch_named("cudnn-deterministic").handle:
+            raise ValueError("work has begun")
+        restore(self, value)
+
+    monkeypatch.setattr(handle, "restore", refusing)
+    with pytest.warns(
+        SamebitsWarning, match="cudnn-deterministic stays on, it could not be put back to off: work"
+    ):
+        control.restore()
+    monkeypatch.undo()
+    now = flags()
+    switch_named("cudnn-deterministic").handle.restore("off")
+
+    assert now[:2] + now[3:] == before[:2] + before[3:]
+    assert (STACK.top, PROCESS.current) == (None, None)
+
+
+@pytest.mark.parametrize("given", [[("threads", 1)], "threads", 3])
+def test_switches_that_are_no_mapping_are_refused(given):
+    with pytest.raises(SamebitsError, match="expected a mapping") as raised:
+        deterministic(seed=1, switches=given)
+    assert raised.value.slug == "usage"

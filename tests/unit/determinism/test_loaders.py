@@ -256,7 +256,7 @@ def test_a_sampler_that_is_iterated_again_and_again_goes_on():
 def test_a_reused_id_is_another_loader():
     with control() as loaders:
         expected = [order(shuffled()) for _ in range(1)] + [order(shuffled())]
-        entries = loaders._views()._ledger._entries
+        entries = loaders._views._ledger._entries
         loader = shuffled()
         (entry, *_) = entries.values()
         entries[id(loader)] = entry  # as left by a loader that is gone and had this id
@@ -564,6 +564,20 @@ def test_what_the_users_init_seeded_is_not_seeded_again_in_later_epochs():
 
     assert [row[1] for row in lived] == expected
     assert [row[0] for row in lived] == [row[0] for row in plain]
+
+
+@pytest.mark.parametrize("nested", [1, 2, 3])
+def test_after_nested_controls_persistent_workers_go_on(nested):
+    """Each control puts its epoch around the seed that torch sends; none may stay there."""
+    loader = forked(1, persistent_workers=True)
+    with contextlib.ExitStack() as controls:
+        for _ in range(nested):
+            controls.enter_context(control())
+        epochs = [rows(loader), rows(loader)]
+    epochs += [rows(loader) for _ in range(3)]
+
+    drawn = [sorted(row[1] for row in epoch) for epoch in epochs]
+    assert all(one != other for one, other in itertools.combinations(drawn, 2))
 
 
 def test_what_the_users_init_raises_comes_out():

@@ -257,3 +257,18 @@ def test_nothing_is_imported(monkeypatch):
         rng.restore_states(rng.save_states())
 
     assert set(sys.modules) - before == set()
+
+
+@pytest.mark.parametrize("states", [["x"], [("python", "3", b"")], [None]])
+def test_states_that_are_none_are_refused(states):
+    with pytest.raises(SamebitsError, match="expected what `save_rng_states` gave") as raised:
+        rng.restore_states(states)
+    assert raised.value.slug == "rng-state"
+
+
+def test_one_state_may_be_given_alone():
+    state = next(state for state in rng.save_states() if state.source == "python")
+    before = random.random()
+    with pytest.warns(UserWarning, match="go on as they are"):
+        rng.restore_states(state)
+    assert random.random() == before

@@ -18,7 +18,14 @@ from samebits.hooks.forks import at_fork
 from samebits.hooks.patching import Patches
 from samebits.recording.guard import Failures
 from samebits.recording.sites import SiteFinder
-from samebits.torch_loaders import LOADER_FETCH, base_seed, loader_fetchers, n_yielded, worker_processes
+from samebits.torch_loaders import (
+    LOADER_FETCH,
+    base_seed,
+    is_worker_loop,
+    loader_fetchers,
+    n_yielded,
+    worker_processes,
+)
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -171,7 +178,8 @@ class WorkerDraws:
         def fetch(fetcher: Any, *arguments: Any, **named: Any) -> Any:
             batch = original(fetcher, *arguments, **named)
             sink, info = self._sink, _worker_info()
-            if sink is None or info is None:
+            # A dataset may iterate a loader of its own, whose batches stay where they are.
+            if sink is None or info is None or not is_worker_loop(sys._getframe(1)):
                 return batch
             self._count(fetcher)
             self._log.flush(sink.step)
