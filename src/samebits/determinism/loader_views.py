@@ -10,7 +10,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
-from samebits.determinism.loaders import DRAWS
 from samebits.determinism.process import acting
 from samebits.determinism.views import View
 from samebits.determinism.workers import NextEpoch, WorkerInit
@@ -26,6 +25,7 @@ from samebits.torch_loaders import (
 if TYPE_CHECKING:
     from samebits.determinism.process import Active
 
+DRAWS = "_samebits_draws"  # an attribute of torch's iterators, which live and die with one loop of the user
 OUT_OF_ORDER = (
     "DataLoader(in_order=False) hands over batches in the order in which workers finish, which differs from "
     "run to run; leave in_order out to get the same order again"

@@ -16,6 +16,7 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
+from samebits.determinism.loader_views import DRAWS, LoaderViews
 from samebits.hooks.patching import Patches
 from samebits.torch_loaders import LOADER_NEXT_INDEX, LOADER_RESET, loader_iterator_classes
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from samebits.determinism.process import Active
 
 _SAMPLERS = ("RandomSampler", "SubsetRandomSampler", "WeightedRandomSampler")
-DRAWS = "_samebits_draws"  # an attribute of torch's iterators, which live and die with one loop of the user
 
 
 class _Driving(threading.local):
@@ -56,9 +56,6 @@ class LoaderControl:
         classes = loader_iterator_classes()
         if not self._active.control.workers or not classes:
             return
-        # Now, and not at the first iteration: a fork would copy the lock of an import that a thread is at.
-        from samebits.determinism.loader_views import LoaderViews
-
         self._torch, self._views = torch, LoaderViews(self._active, torch)
         base = classes[0]
         for kind in classes:

@@ -166,13 +166,13 @@ def save_states() -> tuple[SourceState, ...]:
     return tuple(state for state in found if state is not None)
 
 
-def restore_states(states: Iterable[SourceState], *, strict: bool = True) -> None:
+def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool = True) -> None:
     """Put sources back.
 
     What can be put back is put back before an error is raised.
 
     Args:
-        states: what `save_states` gave, here or in another process.
+        states: what `save_states` gave, here or in another process, or one of these.
         strict: a state whose source is not available here is an error; else a warning. A source that is
             available and has no state among them goes on as it is, with a warning.
 

@@ -91,7 +91,7 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
         return True
     sparse = any(tensor.layout != torch.strided for tensor in tensors)
-    return (standing.integers or sparse) and not _has_floats((*args, *kwargs.values()))
+    return (standing.integers or sparse) and not has_floats((*args, *kwargs.values()))
 
 
 def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:
@@ -103,23 +103,24 @@ def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:
 
 def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether an `index_put` adds."""
-    if "index_put" not in schema_name(func) or not _has_floats(args):
+    if "index_put" not in schema_name(func) or not has_floats(args):
         return False
     return bool(args[3] if len(args) > 3 else kwargs.get("accumulate", False))
 
 
 def _draws_floats(func: Any, args: tuple[Any, ...]) -> bool:
     """Integers come from the generator one by one."""
-    return schema_name(func) == "aten::random_" and _has_floats(args[:1])
+    return schema_name(func) == "aten::random_" and has_floats(args[:1])
 
 
-def _has_floats(values: Any) -> bool:
+def has_floats(values: Any) -> bool:
+    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
     for value in values:
         if isinstance(value, torch.Tensor):
             if value.dtype.is_floating_point or value.dtype.is_complex:
                 return True
         elif isinstance(value, tuple | list):
-            if _has_floats(value):
+            if has_floats(value):
                 return True
         elif isinstance(value, torch.dtype):
             if value.is_floating_point or value.is_complex:

@@ -12,16 +12,7 @@ import torch
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import FrameRanks, Site, nearest_site
 from samebits.portable.dispatch import PortableMode
-from samebits.portable.exact.names import (
-    COMPARISONS,
-    COPIES,
-    FACTORIES,
-    INTEGERS,
-    QUERIES,
-    SINGLE,
-    SPARSE,
-    VIEWS,
-)
+from samebits.portable.exact import names
 from samebits.portable.ops import families, sparse
 from samebits.portable.plans import handlers
 from samebits.torch_private_portable import overload_name, schema_name
@@ -82,9 +73,8 @@ class Coverage:
 def covered_ops() -> tuple[CoveredOp, ...]:
     """All ops that portable mode gives values, by name."""
     found: dict[str, CoveredOp] = {}
-    for names, kind in ((INTEGERS, INTEGER), (VIEWS | COPIES | FACTORIES | QUERIES | SPARSE, MOVE)):
-        found |= {name: CoveredOp(name, kind) for name in names}
-    found |= {name: CoveredOp(name, EXACT) for name in COMPARISONS | SINGLE}
+    for listed, kind in ((names.INTEGERS, INTEGER), (names.MOVES | names.SPARSE, MOVE), (names.EXACT, EXACT)):
+        found |= {name: CoveredOp(name, kind) for name in listed}
     found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
     of_sparse = [f"{name} (sparse)" for name in sparse.table()]
     found |= {name: CoveredOp(name, KERNEL, _section(sparse)) for name in of_sparse}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from samebits.portable.registry import Handler
 
-_KEPT = 512  # signatures that are remembered of one op
+KEPT = 512  # signatures that are remembered of one op
 
 
 @functools.cache
@@ -46,19 +46,29 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         compute = known.get(like)
         if compute is None:
             compute = choose(args, kwargs)
-            if len(known) >= _KEPT:
+            if len(known) >= KEPT:
                 known.clear()
             known[like] = compute
-        if compute is op:
-            return op(*args, **kwargs)
-        try:
-            return compute(*args, **kwargs)
-        except (SamebitsError, InexactOpError):
-            raise
-        except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
-            raise_as_torch(op, args, kwargs, error)
+        return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
 
     return run
+
+
+def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a handler gives; an error of its own is told as torch tells it.
+
+    Args:
+        op: the `OpOverload` that it stands for.
+        handler: computes.
+        args: of the op, checked.
+        kwargs: those by name.
+    """
+    try:
+        return handler(*args, **kwargs)
+    except (SamebitsError, InexactOpError):
+        raise
+    except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+        raise_as_torch(op, args, kwargs, error)
 
 
 def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-import torch
-
-from samebits.errors import SamebitsError
-from samebits.portable.arguments import check, raise_as_torch
-from samebits.portable.audit import InexactOpError
+from samebits.portable.arguments import check
+from samebits.portable.audit import has_floats
 from samebits.portable.exact.names import SPARSE
 from samebits.portable.exact.standing import base_name
+from samebits.portable.handling import KEPT, computed
 from samebits.portable.ops import sparse
 from samebits.portable.refusals import refuse_sparse
 from samebits.portable.registry import resolve
@@ -21,9 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.portable.registry import Handler
-
-
-_KEPT = 512  # signatures that are remembered of one op
 
 
 @functools.cache
@@ -46,38 +41,16 @@ def sparse_plan(op: Any) -> Callable[..., Any]:
     known: set[tuple[Any, ...]] = set()
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if is_torchs and not _has_floats((*args, *kwargs.values())):
+        if is_torchs and not has_floats((*args, *kwargs.values())):
             return op(*args, **kwargs)
         if handler is None:
             raise refuse_sparse(op)
         like = (*signature(args), *kwargs, *signature(kwargs.values()))
         if like not in known:
             check(op, args, kwargs)
-            if len(known) >= _KEPT:
+            if len(known) >= KEPT:
                 known.clear()
             known.add(like)
-        return _computed(op, handler, args, kwargs)
+        return computed(op, handler, args, kwargs)
 
     return run
-
-
-def _computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    try:
-        return handler(*args, **kwargs)
-    except (SamebitsError, InexactOpError):
-        raise
-    except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
-        raise_as_torch(op, args, kwargs, error)
-
-
-def _has_floats(values: Any) -> bool:
-    for value in values:
-        if isinstance(value, tuple | list):
-            found = _has_floats(value)
-        elif isinstance(value, torch.Tensor):
-            found = value.dtype.is_floating_point
-        else:
-            found = isinstance(value, float) or (isinstance(value, torch.dtype) and value.is_floating_point)
-        if found:
-            return True
-    return False

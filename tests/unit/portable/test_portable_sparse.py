@@ -79,6 +79,34 @@ def test_a_product_takes_entries_in_the_order_of_storage():
     assert (in_parts.numpy() == expected).all()
 
 
+@pytest.mark.parametrize("layout", ["coalesced", "csr", "csc"])
+def test_a_dense_matrix_times_a_sparse_one_adds_by_rising_rows(layout):
+    """However the places are stored."""
+    tensor, left = stored().coalesce(), dense(3, ROWS)
+    whole = LAYOUTS[layout](tensor)
+    expected = np.zeros((3, COLUMNS), np.float32)
+    for (row, column), value in listed(tensor):
+        expected[:, column] += value * left[:, row].numpy()
+
+    with PortableMode():
+        found = left @ whole
+
+    assert (found.numpy() == expected).all()
+
+
+def test_sums_over_a_dimension_are_in_the_order_of_storage():
+    """Bit for bit as a loop."""
+    tensor = stored()
+    expected = np.zeros(ROWS, np.float32)
+    for (row, _), value in listed(tensor):
+        expected[row] += value
+
+    with PortableMode():
+        found = torch.sparse.sum(tensor, 1).to_dense()
+
+    assert (found.numpy() == expected).all()
+
+
 # Torch itself multiplies compressed matrices in float32 and float64 only.
 TAKEN = [
     (layout, dtype) for layout in LAYOUTS for dtype in (FLOATS if layout.startswith("co") else FLOATS[:2])

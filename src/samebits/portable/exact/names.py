@@ -55,6 +55,9 @@ QUERIES = _names(
 )
 """Ops that answer with integers, bools or a copy."""
 
+MOVES = VIEWS | COPIES | FACTORIES | QUERIES
+"""Ops that compute nothing."""
+
 SPARSE = _names(
     """
     _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
@@ -82,6 +85,9 @@ SINGLE = _names(
     """
 )
 """Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""
+
+EXACT = COMPARISONS | SINGLE
+"""Ops that compute what is the same everywhere."""
 
 INTEGERS = _names(
     """

@@ -8,22 +8,14 @@ from typing import Any
 
 import torch
 
-from samebits.portable.exact.names import (
-    COMPARISONS,
-    COPIES,
-    FACTORIES,
-    INTEGERS,
-    QUERIES,
-    SINGLE,
-    VIEWS,
-)
+from samebits.portable.exact.names import EXACT, INTEGERS, MOVES
 from samebits.torch_private_portable import overload_name, schema_name
 
 Condition = Callable[[tuple[Any, ...], dict[str, Any]], bool]
 
 _KINDS = {
-    **dict.fromkeys(VIEWS | COPIES | FACTORIES | QUERIES, "move"),
-    **dict.fromkeys(COMPARISONS | SINGLE, "exact"),
+    **dict.fromkeys(MOVES, "move"),
+    **dict.fromkeys(EXACT, "exact"),
 }
 
 
