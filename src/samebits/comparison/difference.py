@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
-from samebits.recording.distance import tensor_difference
+from samebits.recording.distance import element_difference
+from samebits.recording.elements import Elements
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from samebits.recording.distance import Difference
+
+# By the names of https://github.com/huggingface/safetensors, safetensors/src/tensor.rs at 0.6.
+_DTYPES = {
+    **{f"I{size}": f"int{size}" for size in (8, 16, 32, 64)},
+    **{f"U{size}": f"uint{size}" for size in (8, 16, 32, 64)},
+    **{f"F{size}": f"float{size}" for size in (16, 32, 64)},
+    "BF16": "bfloat16",
+    "BOOL": "bool",
+    "C64": "complex64",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E8M0": "float8_e8m0fnu",
+}
 
 
 def captured_difference(
@@ -35,37 +52,43 @@ def captured_difference(
         if position in complex_at:
             first, second = _complex(first), _complex(second)
         if first.dtype == second.dtype and first.shape == second.shape:
-            last = tensor_difference(first, second)
+            last = element_difference(first, second)
             if last.elements:
                 return last
     return last
 
 
-def decode(data: bytes) -> Any:
-    """The tensor of a safetensors file that holds one.
+def decode(data: bytes) -> Elements:
+    """The elements of the tensor in a safetensors file that holds one.
 
     Raises:
         SamebitsError: it is no such file.
     """
-    from safetensors import SafetensorError
-    from safetensors.torch import load
+    import numpy as np
+    from safetensors import SafetensorError, deserialize
 
     try:
-        tensors = load(data)
+        tensors = deserialize(data)  # type: ignore[no-untyped-call]
     except (SafetensorError, ValueError, RuntimeError, KeyError, OverflowError, MemoryError) as error:
         text = " ".join(str(error).split())[:100]
         raise _damaged(text) from None
     if len(tensors) != 1:
         raise _damaged(f"it holds {len(tensors)} tensors, expected one")
-    return next(iter(tensors.values()))
+    _, held = tensors[0]
+    dtype, shape = _DTYPES.get(held["dtype"]), tuple(held["shape"])
+    if dtype is None:
+        raise _damaged(f"elements of the dtype {held['dtype']}")
+    n_parts = math.prod(shape) * (2 if dtype == "complex64" else 1)
+    size = len(held["data"]) // n_parts if n_parts else 1
+    return Elements(dtype, shape, np.frombuffer(bytes(held["data"]), dtype=f"<i{size}"))
 
 
-def _complex(pairs: Any) -> Any:
-    """The complex tensor of pairs; what else a record holds is left as it is."""
-    from torch import view_as_complex
-
-    fits = pairs.is_floating_point() and pairs.element_size() > 1 and tuple(pairs.shape[-1:]) == (2,)
-    return view_as_complex(pairs) if fits and str(pairs.dtype) != "torch.bfloat16" else pairs
+def _complex(pairs: Elements) -> Elements:
+    """The complex elements of pairs; what else a record holds is left as it is."""
+    dtype = {"float32": "complex64", "float64": "complex128"}.get(pairs.dtype)
+    if dtype is None or pairs.shape[-1:] != (2,):
+        return pairs
+    return Elements(dtype, pairs.shape[:-1], pairs.bits)
 
 
 def _damaged(what: str) -> SamebitsError:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import random
 import struct
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -12,7 +14,8 @@ import torch
 from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
 from samebits.recording import distance as difference
-from samebits.recording.distance import tensor_difference
+from samebits.recording.distance import tensor_difference, tensor_elements
+from samebits.recording.elements import as_doubles
 from samebits.recording.probes.tensor_files import to_file
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
@@ -159,9 +162,37 @@ def blob(tensor):
 def test_captured_tensors(dtype):
     a = torch.tensor([0, 1, 1]).to(dtype)
     b = torch.tensor([0, 1, 0]).to(dtype)
-    assert torch.equal(decode(blob(a)), a)
+    held, expected = decode(blob(a)), tensor_elements(a)
+    assert (held.dtype, held.shape) == (expected.dtype, expected.shape) == (str(dtype)[6:], (3,))
+    assert held.bits.tolist() == expected.bits.tolist()
     found = captured_difference({0: blob(a), 2: blob(a)}, {0: blob(a), 2: blob(b)})
     assert (found.elements, found.first_index) == (1, (2,))
+
+
+EIGHT_BIT = ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu"]
+
+
+@pytest.mark.parametrize("name", EIGHT_BIT)
+def test_eight_bit_floats_mean_what_torch_says(name):
+    if not hasattr(torch, name):
+        pytest.skip(f"this torch has no {name}")
+    bits = torch.arange(256).to(torch.uint8)
+    expected = bits.view(getattr(torch, name)).to(torch.float64)
+    found = torch.from_numpy(as_doubles(bits.numpy(), name))
+    assert torch.equal(found.nan_to_num(7e200), expected.nan_to_num(7e200))
+    assert torch.equal(found.signbit() & found.isfinite(), expected.signbit() & expected.isfinite())
+
+
+def test_kept_values_are_compared_without_torch():
+    """Its import takes longer than everything else that `verify` does between two runs."""
+    code = (
+        "import sys; from samebits.comparison.difference import captured_difference as compare\n"
+        "a, b = (bytes.fromhex(word) for word in sys.argv[1:])\n"
+        "print(compare({0: a}, {0: b}).values, 'torch' in sys.modules)"
+    )
+    blobs = [blob(torch.tensor([value])).hex() for value in (1.5, 2.5)]
+    done = subprocess.run([sys.executable, "-c", code, *blobs], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "('1.5', '2.5') False"
 
 
 def test_complex_tensors_are_kept_as_pairs():
