@@ -12,6 +12,10 @@ SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 /* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
 #define A_BYTES (256 << 10)
 #define B_BYTES (1 << 20)
+/* Columns next to each other are read where they are if steps of k are so near to each other, or few rows use them:
+ * otherwise they evict each other from the cache. */
+#define NEAR_BYTES 1536
+#define READ_BYTES (64 << 10)
 #if defined(__GNUC__)
 #define PREFETCH(address) __builtin_prefetch(address, 1)
 #else
@@ -76,7 +80,7 @@ static void do_tile(const work *w, int64_t k, const char *a, const char *b, int6
         do_chains(w, tile, k, a, b, b_row, c, c_row, first, rows, row * g->size);
         return;
     }
-    char aside[SBP_MOST_ROWS * 16 * 2 * 8] __attribute__((aligned(64)));
+    char aside[SBP_MOST_ROWS * SBP_MOST_VECTORS * 64 /* of the widest vector */] __attribute__((aligned(64)));
     if (!first)
         copy_tile(g->size, rows, columns, aside, row, 1, c, c_row, c_column);
     do_chains(w, tile, k, a, b, b_row, aside, row, first, 0, 0);
@@ -136,6 +140,11 @@ static void do_work(const work *w, int64_t m_block, int64_t n_block) {
         w->kernels->finish(p, w->batch, w->m_from, w->m_to, w->n_from, w->n_to);
 }
 
+static int is_read_in_place(const sbp_operand *b, int64_t rows, int64_t size) {
+    const int64_t step = b->k * size;
+    return b->line == 1 && (step <= NEAR_BYTES || rows * step <= READ_BYTES);
+}
+
 int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64_t m_to, int64_t n_from, int64_t n_to) {
     const sbp_gemm_kernels *g = kernels_of(p);
     const int64_t m = m_to - m_from, n = n_to - n_from, k = least(p->k, SBP_K_PANEL);
@@ -147,7 +156,7 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
     if (!w.pack_a)
         w.pack_a = g->pack, w.context_a = &w.a;
     if (!w.pack_b)
-        w.pack_b = g->pack, w.context_b = &w.b, w.reads_b = p->b.line == 1 && m <= 2 * g->rows;
+        w.pack_b = g->pack, w.context_b = &w.b, w.reads_b = is_read_in_place(&w.b, m, g->size);
     w.width_a = up(m, up(m, g->rows)); /* tiles of about the same height */
     w.width_b = g->lanes * least(g->vectors, up(n, g->lanes));
     const int64_t row_bytes = w.width_a * k * g->size;

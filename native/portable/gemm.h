@@ -63,7 +63,7 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
 typedef void (*sbp_tile)(int64_t k, const void *a, int64_t a_width, const void *b, int64_t b_row, void *c, int64_t c_row,
                          int first);
 
-#define SBP_MOST_ROWS 14
+#define SBP_MOST_ROWS 8
 #define SBP_MOST_VECTORS 3
 
 typedef struct {

@@ -2,8 +2,8 @@
 #include "simd.h"
 
 #if defined(SBP_IS_AVX512)
-#define ROWS 14
-#define VECTORS 2
+#define ROWS 8 /* 14 x 2 fits too, and is a tenth slower on Ice Lake */
+#define VECTORS 3
 #elif defined(SBP_IS_AVX2)
 #define ROWS 6
 #define VECTORS 2

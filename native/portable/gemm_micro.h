@@ -55,9 +55,6 @@ TILES(5) TILES(6)
 #if ROWS >= 8
 TILES(7) TILES(8)
 #endif
-#if ROWS >= 14
-TILES(9) TILES(10) TILES(11) TILES(12) TILES(13) TILES(14)
-#endif
 
 static const sbp_tile OF(tiles)[ROWS][SBP_MOST_VECTORS] = {
     TILES_OF(1), TILES_OF(2), TILES_OF(3), TILES_OF(4),
@@ -66,9 +63,6 @@ static const sbp_tile OF(tiles)[ROWS][SBP_MOST_VECTORS] = {
 #endif
 #if ROWS >= 8
     TILES_OF(7), TILES_OF(8),
-#endif
-#if ROWS >= 14
-    TILES_OF(9), TILES_OF(10), TILES_OF(11), TILES_OF(12), TILES_OF(13), TILES_OF(14),
 #endif
 };
 
