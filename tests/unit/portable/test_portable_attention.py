@@ -103,3 +103,14 @@ def test_a_gradient_without_memory_of_its_own(rows):
         found.append([leaf.grad for leaf in leaves])
 
     assert all(map(torch.equal, *found))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (1, 0, 2, 3), (2, 1, 0, 3)])
+def test_the_result_can_be_viewed_where_torchs_can(order):
+    shape = (2, 3, 5, 4)
+    heads = torch.randn([shape[dim] for dim in order]).permute([order.index(dim) for dim in range(4)])
+    plain = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+    with PortableMode():
+        ours = torch.nn.functional.scaled_dot_product_attention(heads, heads, heads)
+    assert ours.stride() == plain.stride()
+    torch.testing.assert_close(ours, plain)

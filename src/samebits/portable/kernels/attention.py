@@ -32,10 +32,12 @@ class Heads:
 
 
 def attend(heads: Heads) -> tuple[Tensor, Tensor]:
-    """The weighted values, (batch, positions, heads, size), and logarithms of sums of exponentials."""
+    """The weighted values, (batch, heads, positions, size), and logarithms of sums of exponentials.
+
+    The values lie in memory as the queries do, as in torch 2.13: some scripts view them without a copy.
+    """
     batch, count, queries = heads.query.shape[:3]
-    value_size = heads.value.shape[-1]
-    out = heads.query.new_empty((batch, queries, count, value_size)).transpose(1, 2)
+    out = _like(heads.query, heads.value.shape[-1])
     logs = heads.query.new_empty((batch, count, queries))
     kernels = load()
     if kernels is None:
@@ -68,6 +70,13 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
         addresses = (0, of_query.data_ptr(), of_key.data_ptr(), of_value.data_ptr())
         kernels.call("attention", (*_words(heads, rows, backward=1), *addresses))
     return of_query, of_key, of_value
+
+
+def _like(query: Tensor, size: int) -> Tensor:
+    """Memory for values of that size, its dimensions in the order of the queries'."""
+    order = sorted(range(3), key=lambda dim: query.stride()[dim], reverse=True)
+    out = query.new_empty([*(query.shape[dim] for dim in order), size])
+    return out.permute(*(order.index(dim) for dim in range(3)), 3)
 
 
 def _rows(x: Tensor) -> Tensor:
