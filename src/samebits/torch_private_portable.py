@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
     from torch import Tensor
@@ -66,6 +66,39 @@ def outside_modes() -> AbstractContextManager[object]:
     guard: Any = getattr(torch._C, "_DisableTorchDispatch", contextlib.nullcontext)
     entered: AbstractContextManager[object] = guard()
     return entered
+
+
+def tracer() -> Any | None:
+    """Torch's mode that records ops as a graph (`make_fx`), or gives them no contents; None if neither is on.
+
+    They come below every other mode, whichever was entered first: a kernel has run before they see anything.
+    """
+    if not torch._C._len_torch_dispatch_stack():  # all modes of this thread but the one that is asked now
+        return None
+    keys, mode_of = torch._C._TorchDispatchModeKey, torch._C._get_dispatch_mode
+    found: Any = mode_of(keys.FAKE) or mode_of(keys.PROXY)
+    return found
+
+
+def gives_no_contents(mode: Any) -> bool:
+    """Whether what `tracer` gave makes fake tensors."""
+    return bool(mode._mode_key == torch._C._TorchDispatchModeKey.FAKE)
+
+
+def is_faking() -> bool:
+    """Whether torch traces or exports with fake tensors: nothing that is computed has contents."""
+    mode = tracer()
+    return mode is not None and gives_no_contents(mode)
+
+
+@contextlib.contextmanager
+def without_tracer(mode: Any) -> Iterator[None]:
+    """Inside it what `tracer` gave is off, as torch has it while such a mode works."""
+    torch._C._unset_dispatch_mode(mode._mode_key)
+    try:
+        yield
+    finally:
+        torch._C._set_dispatch_mode(mode)
 
 
 def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:

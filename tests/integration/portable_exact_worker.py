@@ -302,6 +302,7 @@ def run_others() -> None:
     aten.is_set_to(a, a)
     aten.set_(a.clone(), a)
     aten._chunk_cat([a.view(4, 6)], 0, 2)
+    aten.unsafe_split_with_sizes(a, [5, 19])
     aten.channel_shuffle(a.view(1, 4, 6, 1), 2)
     aten.masked_scatter_backward(a, a > 0, [24])
     aten._unsafe_masked_index(a, a > 0, [torch.arange(24)], 0)

@@ -12,6 +12,7 @@ from samebits.portable.plans import plan_of
 from samebits.portable.scan import SparseError
 from samebits.portable.sparse_plans import sparse_plan
 from samebits.torch_private import dispatch_mode_class
+from samebits.torch_private_portable import is_faking
 
 if TYPE_CHECKING:
     from samebits.portable.plans import Plan
@@ -58,19 +59,24 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     ) -> Any:
         """Called by torch for each op."""
         if types and types != _PLAIN and _have_own_dispatch(types):
-            if any(kind.__name__ == "FakeTensor" for kind in types):  # no contents
+            if _have_no_contents(types):
                 return func(*args, **(kwargs or {}))
             return NotImplemented  # such a class says which ops it consists of
         plan = self._plans.get(id(func)) or self._plan(func)
         try:
             return plan(args, kwargs or {}, self)
         except SparseError:
-            return sparse_plan(func)(args, kwargs or {})
+            return sparse_plan(func)(args, kwargs or {}, self)
 
     def _plan(self, func: Any) -> Plan:
         plan = self._plans[id(func)] = plan_of(func, families())
         self._planned.append(func)
         return plan
+
+
+def _have_no_contents(types: Any) -> bool:
+    """Whether they are fake tensors, or wrap such, as others do while torch exports."""
+    return any(kind.__name__ == "FakeTensor" for kind in types) or is_faking()
 
 
 def _have_own_dispatch(types: Any) -> bool:

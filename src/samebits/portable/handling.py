@@ -13,6 +13,7 @@ from samebits.portable.arguments import check, raise_as_torch
 from samebits.portable.audit import InexactOpError
 from samebits.portable.refusals import refuse_tensor
 from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, scan, scan_named, signature
+from samebits.torch_private_portable import gives_no_contents, tracer, without_tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,7 +42,10 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         check(op, args, kwargs)
         return low if bits & LOW else handler
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        tracing = tracer()
+        if tracing is not None:
+            return traced(tracing, op, (args, kwargs), mode)
         like = (*signature(args), *kwargs, *signature(kwargs.values())) if kwargs else signature(args)
         compute = known.get(like)
         if compute is None:
@@ -52,6 +56,22 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
 
     return run
+
+
+def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], mode: Any) -> Any:
+    """What an op gives while torch traces: the graph gets the op itself, and what it consists of is computed.
+
+    Args:
+        tracing: torch's mode.
+        op: the `OpOverload`.
+        given: its arguments, and those by name.
+        mode: of portable mode, asked again by what `tracing` calls.
+    """
+    args, kwargs = given
+    if gives_no_contents(tracing):
+        return op(*args, **kwargs)
+    with without_tracer(tracing), mode:
+        return tracing.__torch_dispatch__(op, (), args, kwargs)
 
 
 def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

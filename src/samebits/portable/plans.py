@@ -11,7 +11,7 @@ from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
 from samebits.portable.handling import bits_of, handled, has_float_number
 from samebits.portable.refusals import refuse_op
-from samebits.portable.registry import Handler, is_in_place, merge, resolve
+from samebits.portable.registry import Handler, is_in_place, merge, resolve, without_out, writing
 from samebits.portable.rounding import rounding_once
 from samebits.portable.scan import FLOATS, VIRTUAL, quick_scan
 from samebits.torch_private_portable import can_decompose, function_of
@@ -71,7 +71,7 @@ def plan_of(op: Any, families: Families) -> Plan:
     if handler is not None:
         rest = handled(op, handler, low_handlers(families)[op], integers=standing.integers)
     else:
-        rest = _decomposed(op) if can_decompose(op) else _refused(op)
+        rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
         if standing.integers:
             rest = _integers_passed(op, rest)
     if standing.kind is not None and standing.condition is not None:
@@ -142,6 +142,19 @@ def _torch_is_imported() -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _written_or_refused(op: Any, families: Families) -> Plan:
+    """An op with `out` is what the same without it gives."""
+    base = without_out(op)
+    if base is None:
+        return _refused(op)
+    plan = plan_of(base, families)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return writing(lambda *given, **named: plan(given, named, mode), op, base)(*args, **kwargs)
+
+    return run
 
 
 def _refused(op: Any) -> Plan:

@@ -18,6 +18,7 @@ from samebits.torch_private_portable import arguments_of
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+_OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
 _OWN_ROUNDING = "samebits_own_rounding"
 
 
@@ -47,6 +48,22 @@ def resolve(table: Table) -> dict[Any, Handler]:
         for op, derived in _variants(name, handler):
             found.setdefault(op, derived)
     return found
+
+
+def without_out(op: Any) -> Any | None:
+    """The op that gives what one with `out` writes: `softmax.int` for `softmax.int_out`; None without one.
+
+    Args:
+        op: an `OpOverload`.
+    """
+    if not _out_names(op):
+        return None
+    packet = op.overloadpacket
+    for overload in packet.overloads():
+        base = getattr(packet, overload)
+        if not _out_names(base) and _inputs(op) in (_inputs(base), _inputs(base, _OF_FACTORIES)):
+            return base
+    return None
 
 
 def merge(tables: Iterable[Table]) -> Table:
@@ -80,7 +97,7 @@ def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
     if in_place is not None:
         yield in_place, _make_in_place(handler)
     for op in _with_out(name):
-        yield op, _make_out(handler, op)
+        yield op, writing(handler, op, _find(name))
 
 
 def _with_out(name: str) -> Iterable[Any]:
@@ -114,8 +131,11 @@ def _types(op: Any) -> list[str]:
     return [str(argument.type) for argument in arguments_of(op)]
 
 
-def _inputs(op: Any) -> list[tuple[str, str]]:
-    return [(argument.name, str(argument.type)) for argument in arguments_of(op) if not argument.is_out]
+def _inputs(op: Any, less: Iterable[str] = ()) -> list[tuple[str, str]]:
+    arguments = (
+        argument for argument in arguments_of(op) if not argument.is_out and argument.name not in less
+    )
+    return [(argument.name, str(argument.type)) for argument in arguments]
 
 
 def _out_names(op: Any) -> tuple[str, ...]:
@@ -130,9 +150,16 @@ def _make_in_place(handler: Handler) -> Handler:
     return in_place
 
 
-def _make_out(handler: Handler, op: Any) -> Handler:
+def writing(handler: Handler, op: Any, base: Any) -> Handler:
+    """The handler of an op with `out`, made from that of the op without.
+
+    Args:
+        handler: of the op without.
+        op: the op with `out`.
+        base: the op without.
+    """
     names = _out_names(op)
-    takes_dtype = len(names) == 1 and any(argument.name == "dtype" for argument in arguments_of(op))
+    takes_dtype = len(names) == 1 and any(argument.name == "dtype" for argument in arguments_of(base))
 
     @functools.wraps(handler)
     def into(*args: Any, **kwargs: Any) -> Any:
@@ -141,6 +168,8 @@ def _make_out(handler: Handler, op: Any) -> Handler:
             kwargs["dtype"] = outs[0].dtype  # what torch computes in then
         result = handler(*args, **kwargs)
         for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
+            if not torch.can_cast(value.dtype, out.dtype):
+                raise RuntimeError(f"result type {value.dtype} can't be cast to {out.dtype}, the type of out")
             out.resize_(value.shape).copy_(value)
         return outs[0] if len(outs) == 1 else outs
 

@@ -9,11 +9,12 @@ from samebits.portable.arguments import check
 from samebits.portable.audit import has_floats
 from samebits.portable.exact.names import SPARSE
 from samebits.portable.exact.standing import base_name
-from samebits.portable.handling import KEPT, computed
+from samebits.portable.handling import KEPT, computed, traced
 from samebits.portable.ops import sparse
 from samebits.portable.refusals import refuse_sparse
 from samebits.portable.registry import resolve
 from samebits.portable.scan import signature
+from samebits.torch_private_portable import tracer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,11 +37,14 @@ def sparse_plan(op: Any) -> Callable[..., Any]:
     """
     is_torchs = getattr(op, "namespace", "") == "aten"
     if is_torchs and base_name(op) in SPARSE:
-        return lambda args, kwargs: op(*args, **kwargs)
+        return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
     handler = sparse_handlers().get(op) if is_torchs else None
     known: set[tuple[Any, ...]] = set()
 
-    def run(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        tracing = tracer()
+        if tracing is not None:
+            return traced(tracing, op, (args, kwargs), mode)
         if is_torchs and not has_floats((*args, *kwargs.values())):
             return op(*args, **kwargs)
         if handler is None:

@@ -139,3 +139,34 @@ def test_a_sum_is_computed_in_the_dtype_that_it_is_written_to() -> None:
         torch.sum(x, 0, out=wide)
         assert torch.equal(whole, torch.sum(x.long(), 0))
         assert torch.equal(wide, torch.sum(x.double(), 0))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda out: torch.softmax(torch.arange(12, dtype=out.dtype).view(3, 4) / 7, 1, out=out),
+        lambda out: torch.log_softmax(torch.arange(12, dtype=out.dtype).view(3, 4) / 7, 1, out=out),
+        lambda out: torch.linspace(0.1, 3, 7, out=out),
+        lambda out: torch.logspace(0.1, 3, 7, out=out),
+        lambda out: torch.ops.aten.hann_window.out(9, out=out),
+        lambda out: torch.ops.aten.adaptive_avg_pool2d.out(
+            torch.arange(9, dtype=out.dtype).view(1, 3, 3), [2, 2], out=out
+        ),
+    ],
+)
+def test_what_torch_composes_or_makes_is_written_too(call: object) -> None:
+    """`out` of an op that has no handler of its own: in the dtype of `out`."""
+    for dtype in (torch.float32, torch.float64):
+        plain, ours = torch.empty(0, dtype=dtype), torch.empty(0, dtype=dtype)
+        call(plain)
+        with PortableMode():
+            assert call(ours) is ours
+        assert ours.dtype == dtype
+        torch.testing.assert_close(ours, plain)
+
+
+def test_what_does_not_fit_is_not_converted() -> None:
+    """As torch says it."""
+    x = torch.ones(1, 3, 3)
+    with PortableMode(), pytest.raises(RuntimeError, match="cast"):
+        torch.ops.aten.adaptive_avg_pool2d.out(x, [2, 2], out=torch.empty(1, dtype=torch.int64))

@@ -9,7 +9,15 @@ from opinfo import check_op
 from samebits.portable.dispatch import PortableMode
 
 OPS = ["linalg.cholesky", "linalg.solve_triangular", "linalg.lu_factor", "linalg.solve", "linalg.inv"]
-OPS += ["linalg.det", "linalg.slogdet", "cholesky_solve", "cholesky_inverse", "linalg.cross"]
+OPS += [
+    "linalg.det",
+    "linalg.slogdet",
+    "cholesky_solve",
+    "cholesky_inverse",
+    "linalg.cross",
+    "linalg.lu",
+    "cholesky",
+]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
@@ -19,5 +27,6 @@ def test_ops_agree_with_torch(name, dtype):
 
 
 def test_a_matrix_that_is_not_positive_is_refused():
-    with PortableMode(), pytest.raises(torch.linalg.LinAlgError):
-        torch.linalg.cholesky(-torch.eye(3))
+    for factor in (torch.linalg.cholesky, torch.cholesky):
+        with PortableMode(), pytest.raises(torch.linalg.LinAlgError):
+            factor(-torch.eye(3))

@@ -90,3 +90,32 @@ def test_bfloat16_losses_are_float32_rounded_once(name: str) -> None:
     loss = getattr(F, name)
     with PortableMode():
         assert torch.equal(loss(x, y), loss(x.float(), y.float()).bfloat16())
+
+
+@pytest.mark.parametrize(
+    "dtypes", [("float32", "float64"), ("float64", "float32"), ("float32", "bfloat16")], ids=str
+)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        F.huber_loss,
+        F.soft_margin_loss,
+        F.mse_loss,
+        F.smooth_l1_loss,
+        F.binary_cross_entropy_with_logits,
+        lambda x, y: F.binary_cross_entropy_with_logits(
+            x, y, torch.ones(5).double(), pos_weight=torch.ones(5) * 2
+        ),
+    ],
+)
+def test_inputs_of_two_dtypes_give_the_dtype_of_torch(loss: object, dtypes: tuple[str, str]) -> None:
+    """Labels from NumPy are float64."""
+    ours, plain = [], []
+    for found, mode in ((plain, torch.enable_grad()), (ours, PortableMode())):
+        x = torch.linspace(-2, 3, 5).to(getattr(torch, dtypes[0])).requires_grad_()
+        y = torch.linspace(0, 1, 5).to(getattr(torch, dtypes[1]))
+        with mode:
+            value = loss(x, y)
+            grads = () if loss is F.huber_loss else torch.autograd.grad(value, x)  # torch's own does not fit
+            found += [value.detach(), *grads]
+    torch.testing.assert_close(ours, plain, rtol=2e-2, atol=1e-3)

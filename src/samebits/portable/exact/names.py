@@ -14,7 +14,7 @@ def _names(text: str) -> frozenset[str]:
 VIEWS = _names(
     """
     _reshape_alias _unsafe_view alias as_strided detach diagonal expand permute select slice split
-    split_with_sizes squeeze t transpose unbind unfold unsafe_split unsqueeze view
+    split_with_sizes squeeze t transpose unbind unfold unsafe_split unsafe_split_with_sizes unsqueeze view
     """
 )
 """Ops that give another view of the same memory."""

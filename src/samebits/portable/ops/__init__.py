@@ -28,6 +28,7 @@ _FAMILIES = (
     "embedding",
     "gamma",
     "grids",
+    "grouped",
     "implicit_gradients",
     "index_put",
     "interpolation",

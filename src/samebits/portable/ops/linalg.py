@@ -49,6 +49,13 @@ def linalg_cholesky_ex(
     return factor.transpose(-2, -1).contiguous() if upper else factor, info.reshape(self.shape[:-2])
 
 
+def cholesky(self: Tensor, upper: bool = False) -> Tensor:
+    """`aten::cholesky`, the older name."""
+    factor, info = linalg_cholesky_ex(self, upper=upper)
+    linalg_check_errors(info, "cholesky", is_matrix=self.dim() == 2)
+    return factor
+
+
 def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
     """`aten::_linalg_check_errors`."""
     failed = info.reshape(-1).nonzero().reshape(-1)
@@ -228,6 +235,12 @@ def lu_unpack(
     return swaps, lower, upper
 
 
+def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+    """`aten::linalg_lu`: the factors, each as a matrix."""
+    factors, pivots, _ = linalg_lu_factor_ex(A, pivot=pivot)
+    return lu_unpack(factors, pivots, unpack_pivots=pivot)
+
+
 def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """`aten::cholesky_solve`."""
     lower = input2.transpose(-2, -1) if upper else input2
@@ -252,11 +265,13 @@ def linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def table() -> Table:
     """The ops of this module."""
     found: dict[str, Any] = {
+        "cholesky": cholesky,
         "linalg_cholesky_ex": linalg_cholesky_ex,
         "_linalg_check_errors": linalg_check_errors,
         "linalg_solve_triangular": linalg_solve_triangular,
         "triangular_solve": triangular_solve,
         "linalg_lu_factor_ex": linalg_lu_factor_ex,
+        "linalg_lu": linalg_lu,
         "linalg_lu_solve": linalg_lu_solve,
         "_linalg_solve_ex": linalg_solve_ex,
         "linalg_inv_ex": linalg_inv_ex,

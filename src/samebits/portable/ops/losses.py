@@ -2,21 +2,50 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
+from samebits.portable.registry import LOW_PRECISION, rounds_itself
+from samebits.portable.rounding import as_dtype, rounding_once
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from torch import Tensor
 
-    from samebits.portable.registry import Table
+    from samebits.portable.registry import Handler, Table
 
 NONE, MEAN, SUM = range(3)
 """What torch's ops call the reductions."""
+
+
+def of_dtype(argument: int) -> Callable[[Handler], Handler]:
+    """For a loss whose value has the dtype of one argument, whatever torch promotes to while it computes.
+
+    Args:
+        argument: position of that argument.
+    """
+
+    def decorate(handler: Handler) -> Handler:
+        low = rounding_once(handler)
+
+        @rounds_itself
+        @functools.wraps(handler)
+        def handle(self: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+            first, second = self.dtype, target.dtype
+            if first is second and first not in LOW_PRECISION:
+                return handler(self, target, *args, **kwargs)  # type: ignore[no-any-return]
+            compute = low if {first, second} & LOW_PRECISION else handler
+            return as_dtype(compute(self, target, *args, **kwargs), (first, second)[argument])
+
+        return handle
+
+    return decorate
 
 
 def reduced(values: Tensor, reduction: int) -> Tensor:
@@ -57,6 +86,7 @@ def smooth_l1_loss_backward(
     return pointwise("smooth_l1_backward", *_pair(self, target, grad_output), params=params)
 
 
+@of_dtype(0)
 def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
     """`aten::huber_loss`."""
     if delta <= 0:
@@ -90,6 +120,7 @@ def binary_cross_entropy_backward(
     return _weighted(pointwise("binary_cross_entropy_backward", *inputs, params=params), weight)
 
 
+@of_dtype(1)
 def binary_cross_entropy_with_logits(
     self: Tensor,
     target: Tensor,
@@ -103,6 +134,7 @@ def binary_cross_entropy_with_logits(
     return reduced(_weighted(values, weight), reduction)
 
 
+@of_dtype(0)
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """`aten::soft_margin_loss`."""
     return reduced(pointwise("soft_margin", *_pair(self, target)), reduction)
