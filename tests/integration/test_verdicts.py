@@ -133,7 +133,7 @@ FAILED = """
 
 
 def test_a_script_that_ends_the_process_itself_is_judged(tmp_path):
-    """By `os._exit`: nothing that runs at the end of an interpreter runs then. A forked child ends so, too."""
+    """By `os._exit`, after which nothing of the interpreter runs. A forked child ends so, too."""
     result, _ = verify(tmp_path, ENDED)
 
     assert (result["verdict"], result["reason"], result["steps"]) == ("identical", None, 3)

@@ -9,7 +9,7 @@ from samebits.diagnosis.remedy_table import row_for
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Source
     from samebits.diagnosis.search import Pins
 
 # The likeliest first.
@@ -92,6 +92,12 @@ def cause_of_pins(finding: Finding, causes: Iterable[str]) -> str:
         return finding.cause
     fitting = [cause for cause in listed if _SHARED_BY_ENTRY.get(cause, finding.entry) == finding.entry]
     return (fitting or listed or ["unknown"])[0]
+
+
+def fixed_by(source: Source, pins: Pins) -> bool:
+    """Whether one of some pins fixes what a source gives, as far as is known."""
+    known = _of_row(source.cause, source.op)
+    return not known or not set(known).isdisjoint(pins)
 
 
 def _choices(finding: Finding) -> tuple[Pins, ...]:

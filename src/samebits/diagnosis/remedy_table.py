@@ -29,6 +29,14 @@ class Row:
 
 
 TABLE = (
+    *(
+        Row(
+            f"unseeded-{library}",
+            "seed$",
+            "seed with a number: what it is seeded with is another one in each run",
+        )
+        for library in ("torch", "numpy", "python")
+    ),
     Row(
         "unseeded-torch",
         "torch.seed|torch.Generator.seed",

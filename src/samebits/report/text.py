@@ -14,6 +14,8 @@ from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.comparison.results import Comparison, Finding, Remedy
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
@@ -51,7 +53,9 @@ def render(result: Verification, style: Style, folder: str, *, verbose: bool = F
     lines = [*_verdict(result, style)]
     if comparison.findings:
         lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder, verbose=verbose)]
-        lines += _others(comparison.findings[1:], style, folder)
+        same, other = _divided(comparison.findings)
+        lines += _others("also different for the same reason", same, style, folder)
+        lines += _others("also different on its own", other, style, folder)
     lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
     lines += _replayed(comparison, style, folder, verbose=verbose)
     lines += _notes(comparison, style, folder, verbose=verbose)
@@ -221,10 +225,17 @@ def _values(difference: Difference, other: int) -> str:
     return f"{where}{first} in run 1, {second} in run {other}"
 
 
-def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[str]:
+def _divided(findings: tuple[Finding, ...]) -> tuple[list[Finding], list[Finding]]:
+    """The findings after the first: those that the pins have shown to be of its cause, and the others."""
+    first, *others = findings
+    same = [each for each in others if first.confirmed_by and each.cause == first.cause]
+    return same, [each for each in others if each not in same]
+
+
+def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) -> list[str]:
     if not findings:
         return []
-    lines = ["", style.paint("also different on its own", "bold")]
+    lines = ["", style.paint(title, "bold")]
     for finding in findings[:_MOST_FINDINGS]:
         where = f", {place(finding.site, folder)}" if finding.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != "unknown" else ""

@@ -10,6 +10,7 @@ from patch_support import finding, patched, project, proposal, site_of, text_aft
 
 from samebits.comparison.results import Source
 from samebits.diagnosis.patches.propose import propose
+from samebits.diagnosis.remedies import remedy_for
 
 # cause, sources, line before, line after. The line carries the mark.
 LINES = [
@@ -396,3 +397,16 @@ def test_where_pins_have_shown_the_cause_other_sources_are_left_alone_at_first()
     assert "for w in sorted(words)" in first
     assert "secrets.token_hex(4)" in first
     assert "secrets.token_hex(4)" not in text_after(propose([open_cause], files).patches[0])
+
+
+def test_a_seed_that_comes_from_nowhere_known_becomes_a_number():
+    """Such as what another program printed. A seed at the head would be replaced by it."""
+    files = project(
+        main="import torch\nimport job\ntorch.manual_seed(int(job.number))  # <-\nx = torch.rand(3)\n"
+    )
+    found = replace(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    first = propose([found], files).patches[0]
+    assert first.first == ("torch.manual_seed(int(job.number))  # <-", "torch.manual_seed(0)  # <-")
+    remedy = remedy_for(found, files)
+    assert remedy is not None
+    assert remedy.text.startswith("seed with a number: what it is seeded with")

@@ -93,6 +93,19 @@ def test_further_origins_are_a_line_each(script, tmp_path):
     assert "... and 2 more" in shown
 
 
+def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script, tmp_path):
+    """A cause that pins have shown for the first origin is that of the others with it."""
+    first = finding(
+        script, cause="os-entropy", confirmed_by="with entropy fixed, 2 of 2 pairs of runs were identical"
+    )
+    others = [finding(script, op=f"aten::{cause}", cause=cause) for cause in ("os-entropy", "race")]
+
+    shown = text.render(different(first, *others), PLAIN, str(tmp_path))
+
+    assert "also different for the same reason\n  step 2, aten::os-entropy" in shown
+    assert "also different on its own\n  step 2, aten::race" in shown
+
+
 def test_a_state_difference_names_the_tensors(script, tmp_path):
     """At step level what came out is the parameters that differ."""
     names = ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "conv.weight")

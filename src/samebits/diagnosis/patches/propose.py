@@ -95,6 +95,7 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
     if finding.confirmed_by and own != finding.sources:
         yield from _drafts(sources, replace(finding, sources=own), [])
     causes = {finding.cause, *(source.cause for source in finding.sources)}
+    causes |= {seeds.OTHER_SEED} if _is_other_seed(finding) else set()
     sites = _sites(finding)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
     told, n_before, empty = refusals, len(refusals), True
@@ -131,7 +132,15 @@ def _sites(finding: Finding) -> list[Site]:
     return list(dict.fromkeys(site for site in given if site is not None))
 
 
+def _is_other_seed(finding: Finding) -> bool:
+    """Whether a generator got another seed in each run, and no draw tells where that came from."""
+    seeded = finding.kind == "rng" and finding.op == "seed"
+    return seeded and not finding.sources and bool(library_of(finding.cause))
+
+
 def _seed_needs(finding: Finding) -> list[str]:
+    if _is_other_seed(finding):  # it is seeded, behind the head of the script
+        return []
     libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.sources)]
     return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
 
