@@ -85,3 +85,20 @@ def test_an_op_that_throws_has_something_in_its_place():
     assert "index_add" in op_advice("aten::bincount.default")
     assert op_advice("aten::index_put.default") == ""
     assert op_advice("aten::mm.default") == ""
+
+
+@pytest.mark.parametrize(
+    ("cause", "line", "word"),
+    [
+        ("hash-order", "fold = hash(name) % 4", "checksum"),
+        ("hash-order", "names = list(set(names))", "sort the set"),
+        ("id-order", "shard = id(sample) % 4", "numbers of their own"),
+        ("id-order", "key = repr(sample)", "__repr__"),
+    ],
+)
+def test_what_the_line_calls_refines_the_remedy(cause, line, word):
+    """Hashes and addresses leave no draw."""
+    files = project(main=f"{line}  # <-\n")
+    remedy = remedy_for(finding(cause, site_of(files)), files)
+    assert remedy is not None
+    assert word in remedy.text
