@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.replayed import KIND as REPLAY
 from samebits.diagnosis.sentences import why
+from samebits.recording.substitution import NOT_PLACED
 from samebits.report.fix import fix_lines
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.source import place, source_line
@@ -267,12 +268,22 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
     if not comparison.notes:
         return []
     lines, most = [""], None if verbose else _MOST_NOTES
-    for note in comparison.notes[:most]:
+    notes = list(comparison.notes) if verbose else _gathered(comparison.notes)
+    for note in notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
         lines += style.wrap(f"note: {text}", hanging=6)
-    if not verbose and len(comparison.notes) > _MOST_NOTES:
-        lines.append(f"and {len(comparison.notes) - _MOST_NOTES} more notes (--verbose)")
+    if not verbose and len(notes) > _MOST_NOTES:
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
     return lines
+
+
+def _gathered(notes: Sequence[str]) -> list[str]:
+    """The notes, with one for all values that could not be put in place, behind the others."""
+    missing = [note for note in notes if note.startswith(NOT_PLACED)]
+    if len(missing) < 2:
+        return list(notes)
+    text = f"{NOT_PLACED} at {len(missing)} operations (--verbose lists them)"
+    return [*(note for note in notes if note not in missing), text]
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:
