@@ -153,6 +153,7 @@ HEAD = """
     from pathlib import Path
 
     import numpy as np
+    import psutil
     import torch
     from numpy.random import PCG64, Generator
     from torch.utils.data import DataLoader
@@ -172,6 +173,8 @@ REFUSED = [
     ("race", "", "optimizer.step()", "which of them may go first is yours to say"),
     ("unknown", "", "x = read_numbers()", "nothing on the lines that lead there is suspicious"),
     ("hash-order", "", "x = set(words).pop()", "takes any element"),
+    ("environment", "os.getpid", "x = psutil.Process(os.getpid()).memory_info().rss", "how busy or large"),
+    ("environment", "os.getpid", "os.kill(os.getpid(), 9)", "a fact of the machine"),
 ]
 
 # Already in order, or of no account: nothing is proposed.
