@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches import listings, orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
 from samebits.diagnosis.patches.rule import Refusal, Spot
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project, SourceFile
     from samebits.hooks.frames import Site
 
-RULES = (*sets.RULES, *orders.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
+RULES = (*sets.RULES, *orders.RULES, *listings.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
 _FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
 _ORDERS = ("hash-order", "unknown")
 _NO_CHANGE = {

@@ -43,9 +43,9 @@ def entropy(spot: Spot) -> Iterator[Change | Refusal]:
     """The system's entropy becomes Python's generator, which is seeded."""
     for call in spot.calls():
         name = spot.syntax.name(call.func)
-        if name == "random.SystemRandom" and not call.args:
+        if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
             text = f"{spot.syntax.source(call.func).removesuffix('SystemRandom')}Random({spot.seed})"
-            needs = () if "." in spot.syntax.source(call.func) else ("import:random",)
+            needs = () if spot.syntax.source(call.func).startswith("random.") else ("import:random",)
             text = text if not needs else f"random.Random({spot.seed})"
             yield spot.replace(call, text, "a generator with a seed in place of the system's", *needs)
         elif name in _FROM_RANDOM:
