@@ -10,7 +10,7 @@ from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
 from samebits.diagnosis.patches.propose import propose
 from samebits.diagnosis.patches.region import Sources
-from samebits.diagnosis.remedy_table import row_for
+from samebits.diagnosis.remedy_table import BY_LIBRARY, row_for
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
@@ -21,6 +21,7 @@ _CALLS = {
     "hash-order": ("builtins.hash",),
     "id-order": ("builtins.id", "builtins.repr"),
 }
+_MADE = ("random.Random", "numpy.random.SeedSequence")
 _SHOWN = 4  # findings whose change is shown on the user's own line
 
 
@@ -31,7 +32,10 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
         finding: the origin.
         project: the user's files, to show the change on the user's own line; None leaves it out.
     """
-    row = row_for(finding.cause, _source(finding, project), in_worker=_in_worker(finding))
+    source = _source(finding, project)
+    if _is_made_by_library(source, finding, project):
+        source = BY_LIBRARY
+    row = row_for(finding.cause, source, in_worker=_in_worker(finding))
     if row is None:
         return None
     remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
@@ -68,6 +72,16 @@ def _source(finding: Finding, project: Project | None) -> str:
     """What gave the evidence: the first draw of the finding's cause, else a call on its line, else the op."""
     drawn = (source.op for source in finding.sources if source.cause == finding.cause)
     return next(drawn, "") or _called(finding, project) or finding.op or ""
+
+
+def _is_made_by_library(source: str, finding: Finding, project: Project | None) -> bool:
+    """Whether a library made a new generator for what the user's line calls."""
+    if project is None or finding.site is None or source not in _MADE:
+        return False
+    syntax = Sources(project).syntax(finding.site.file)
+    calls = [] if syntax is None else syntax.calls({finding.site.line})
+    names = [syntax.name(call.func) for call in calls] if syntax is not None else []
+    return bool(names) and not any(name.startswith(("random.", "numpy.random.", "?.")) for name in names)
 
 
 def _called(finding: Finding, project: Project | None) -> str:

@@ -141,6 +141,9 @@ def _is_other_seed(finding: Finding) -> bool:
 def _seed_needs(finding: Finding) -> list[str]:
     if _is_other_seed(finding):  # it is seeded, behind the head of the script
         return []
+    own = [source for source in finding.sources if source.cause == finding.cause]
+    if own and all(source.op.startswith(_FRESH) for source in own):  # no other generator's seed reaches these
+        return []
     libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.sources)]
     return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
 
