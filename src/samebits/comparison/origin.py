@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from samebits.recording.events import Event
 
 _MOST_POINTS = 100_000
+_MOST_EXPLAINED = 16  # of the origins of one op and site
 
 
 def find_origins(
@@ -75,7 +76,7 @@ def find_origins(
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
-    shown = _consequences_last(map(drawn.explain, _ordered(findings)))
+    shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return Origins(
         shown,
         tuple(unread),
@@ -382,12 +383,32 @@ def _unread_notes(unread: dict[str, Point]) -> list[str]:
     ]
 
 
-def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """In the order of the second run, each op and site once, with the number of others of its kind."""
+def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """In the order of the second run, those of one op and site together."""
     by_place: dict[object, list[Finding]] = {}
     for found in sorted(findings, key=_position):
         by_place.setdefault((found.op, found.site), []).append(found)
-    return tuple(_merged(group) for group in by_place.values())
+    return list(by_place.values())
+
+
+def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
+    """The first finding of a group, with what draws tell of it, and with the sources of others of its kind.
+
+    An index from a sampler and one that a dataset drew reach the same line, say.
+    """
+    found = drawn.explain(_merged(group))
+    if found.cause != "unknown":
+        return found
+    known = {(source.op, source.site) for source in found.sources}
+    for other in map(drawn.explain, group[1:_MOST_EXPLAINED]):
+        for source in other.sources:
+            if (source.op, source.site) not in known:
+                known.add((source.op, source.site))
+                told = tuple(line for line in other.evidence if line.startswith(f"{source.op} at "))
+                found = replace(
+                    found, sources=(*found.sources, source), evidence=(*found.evidence, *told[:1])
+                )
+    return found
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:

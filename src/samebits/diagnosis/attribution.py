@@ -75,7 +75,22 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
                 listed[at] = _caused(replace(finding, confirmed_by=confirmed.line()), causes, confirmed.pins)
             elif alone:
                 listed[at] = _caused(finding, causes, confirmed.pins)
+        if not spoken_for:
+            listed += _met(listed, causes, confirmed)
     return tuple(listed)
+
+
+def _met(findings: Sequence[Finding], causes: tuple[str, ...], confirmed: Confirmation) -> list[Finding]:
+    """A finding of its own for a source that met another one at the same place, of which that one is told."""
+    for finding in findings:
+        fixed = (each for each in finding.sources if each.cause in causes and fixed_by(each, confirmed.pins))
+        own = next(fixed, None)
+        if own is not None and own.site is not None:
+            place = finding.entered_site or finding.site
+            entered = None if place == own.site else place
+            found = replace(finding, cause=own.cause, site=own.site, entered_site=entered, sources=(own,))
+            return [replace(found, other_site=None, remedy=None, confirmed_by=confirmed.line())]
+    return []
 
 
 def _caused(finding: Finding, causes: tuple[str, ...], pins: Pins) -> Finding:

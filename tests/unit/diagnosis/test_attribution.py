@@ -128,3 +128,14 @@ def test_a_source_that_the_pin_does_not_fix_gives_no_remedy():
     remedy = remedy_for(found)
     assert remedy is not None
     assert "what the machine has free" in remedy.text
+
+
+def test_two_sources_that_meet_in_one_place_are_two_findings():
+    """An index came from a sampler that was seeded from the clock, and another from Python's generator."""
+    clock = Source("time.time", Site("/w/train.py", 11, "main"), "wall-clock")
+    drawn = Source("random.randrange", SITE, "unseeded-python")
+    found = replace(BASE, sources=(clock, drawn))
+    first, second = attributed([found], Confirmation(("clock", "seed-python"), 1, 1))
+    assert (first.cause, first.site, first.entered_site) == ("wall-clock", clock.site, SITE)
+    assert (second.cause, second.site, second.entered_site) == ("unseeded-python", SITE, None)
+    assert first.confirmed_by == second.confirmed_by != ""
