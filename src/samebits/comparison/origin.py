@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from samebits.recording.events import Event
 
 _MOST_POINTS = 100_000
-_MOST_EXPLAINED = 16  # of the origins of one op and site
 
 
 def find_origins(
@@ -392,23 +391,9 @@ def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
 
 
 def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
-    """The first finding of a group, with what draws tell of it, and with the sources of others of its kind.
-
-    An index from a sampler and one that a dataset drew reach the same line, say.
-    """
+    """The first finding of a group, with what draws tell of it; where that is open, of all on its line."""
     found = drawn.explain(_merged(group))
-    if found.cause != "unknown":
-        return found
-    known = {(source.op, source.site) for source in found.sources}
-    for other in map(drawn.explain, group[1:_MOST_EXPLAINED]):
-        for source in other.sources:
-            if (source.op, source.site) not in known:
-                known.add((source.op, source.site))
-                told = tuple(line for line in other.evidence if line.startswith(f"{source.op} at "))
-                found = replace(
-                    found, sources=(*found.sources, source), evidence=(*found.evidence, *told[:1])
-                )
-    return found
+    return found if len(group) == 1 or found.cause != "unknown" else drawn.with_those_on_line(found)
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:

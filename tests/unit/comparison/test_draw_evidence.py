@@ -233,10 +233,11 @@ def test_sources_of_all_that_one_line_did_are_told():
         weight = tape.outside("w")
         draw(tape, "time.time", value, 3)
         tape.op("relu", tape.outside("same"), line=9)
-        for _ in range(2):
+        for n in range(2):
             picked = tape.op("select", tape.outside("rows"), line=10, arguments=str(value))
             tape.add_(weight, picked, line=12)
-            draw(tape, "random.random", value, 10)
+            if n == 0:  # the first draw of an instruction in each step
+                draw(tape, "random.random", value, 10)
         tape.boundary({"w": weight})
         return tape.record()
 
