@@ -6,6 +6,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+import pytest
 from cli_support import samebits, write
 
 from samebits.recording.events import UNUSED
@@ -178,3 +179,16 @@ def test_many_draws_of_a_line_are_counted(tmp_path):
     assert [op for op, _ in found].count("time.time") == 5
     assert found[-1] == ("time.time", "and 96 more")
     assert [op for op, _ in found].count("random.random") == 1
+
+
+def test_what_psutil_says_of_a_process_is_recorded(tmp_path):
+    """It was made with a number of the process, which alone would be no reason for another batch size."""
+    pytest.importorskip("psutil")
+    source = """
+        import os, psutil
+        import torch
+        process = psutil.Process(os.getpid())
+        limit = process.memory_info().rss
+    """
+    found = draws(recorded(tmp_path, write(tmp_path, "facts.py", source)))
+    assert found == [(3, "os.getpid"), (4, "psutil.Process.memory_info")]

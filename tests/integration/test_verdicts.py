@@ -111,3 +111,37 @@ def test_another_number_of_steps_is_explained(tmp_path):
     first = result["findings"][0]
     assert (first["step"], first["op"]) == (7, "aten::t.default")
     assert "the first run did nothing more in this step" in first["evidence"]
+
+
+ENDED = """
+    for i in range(3):
+        step(rows)
+        if i == 1:
+            if os.fork() == 0:
+                os._exit(5)
+            os.wait()
+    os._exit(0)
+"""
+
+FAILED = """
+    step(rows)
+    try:
+        raise ValueError("no such shard")
+    except ValueError:
+        os._exit(4)
+"""
+
+
+def test_a_script_that_ends_the_process_itself_is_judged(tmp_path):
+    """By `os._exit`, after which nothing of the interpreter runs. A forked child ends so, too."""
+    result, _ = verify(tmp_path, ENDED)
+
+    assert (result["verdict"], result["reason"], result["steps"]) == ("identical", None, 3)
+
+
+def test_the_error_for_which_a_script_ends_the_process_is_told(tmp_path):
+    result, _ = verify(tmp_path, FAILED)
+
+    assert result["verdict"] == "not_judged"
+    assert "ValueError: no such shard at step 1 (exit status 4)" in result["reason"]
+    assert samebits("run", "train.py", cwd=tmp_path).returncode == 4

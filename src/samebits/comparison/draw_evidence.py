@@ -78,6 +78,28 @@ class DrawEvidence:
         )
         return _claimed(finding, claims)
 
+    def with_those_on_line(self, finding: Finding) -> Finding:
+        """The finding of several events of one line, with the generators that were drawn from on that line.
+
+        An index from a sampler and one that a dataset drew reach the same line, and which of them an event
+        of one run had may be that of the other in the other run.
+        """
+        target = self._event(finding)
+        event = None if target is None else target[0] or target[1]
+        known = {(source.op, source.site) for source in finding.sources}
+        on_line = [
+            pair
+            for pair in self._pairs
+            if event is not None and pair.unseeded and pair.a.step == event.step
+            and _same_line(pair.a, finding) and (pair.a.op, pair.a.site) not in known
+        ]  # fmt: skip
+        named = _named(on_line, [])[:_SHOWN]
+        return replace(
+            finding,
+            evidence=(*finding.evidence, *(pair.line() for pair in named)),
+            sources=(*finding.sources, *(Source(pair.a.op, pair.a.site, pair.cause) for pair in named)),
+        )
+
     def _by_threads(self, finding: Finding) -> Finding:
         """A kernel whose results are other ones with another number of threads, when the runs had such."""
         records = self._lookup.a.record, self._lookup.b.record

@@ -75,7 +75,7 @@ def find_origins(
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
-    shown = _consequences_last(map(drawn.explain, _ordered(findings)))
+    shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return Origins(
         shown,
         tuple(unread),
@@ -382,12 +382,18 @@ def _unread_notes(unread: dict[str, Point]) -> list[str]:
     ]
 
 
-def _ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """In the order of the second run, each op and site once, with the number of others of its kind."""
+def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
+    """In the order of the second run, those of one op and site together."""
     by_place: dict[object, list[Finding]] = {}
     for found in sorted(findings, key=_position):
         by_place.setdefault((found.op, found.site), []).append(found)
-    return tuple(_merged(group) for group in by_place.values())
+    return list(by_place.values())
+
+
+def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
+    """The first finding of a group, with what draws tell of it; where that is open, of all on its line."""
+    found = drawn.explain(_merged(group))
+    return found if len(group) == 1 or found.cause != "unknown" else drawn.with_those_on_line(found)
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:

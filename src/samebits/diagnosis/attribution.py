@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.determinism.pins import pin_named
-from samebits.diagnosis.candidates import cause_of_pins
+from samebits.diagnosis.candidates import cause_of_pins, fixed_by
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,8 +56,8 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
     """The findings with what the pins show: evidence, the cause where it was open or is another, remedies.
 
     Each pin speaks for the findings that have one of its causes; if there are none, for the first whose cause
-    is open, else for the first. A cause that the draw log suggested gives way only where one pin alone
-    made the runs identical.
+    is open. A cause that the draw log suggested gives way only where one pin alone made the runs identical:
+    then it speaks for the first finding, and all others are of its cause.
 
     Args:
         findings: the origins, the first one first.
@@ -66,13 +66,38 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
     listed = list(findings)
     if not confirmed.certain:
         return tuple(listed)
+    alone = len(confirmed.pins) == 1
     for name in confirmed.pins:
         causes = pin_named(name).causes
-        for at in _spoken_for(listed, causes, alone=len(confirmed.pins) == 1):
-            cause = cause_of_pins(listed[at], causes)
-            found = replace(listed[at], cause=cause, confirmed_by=confirmed.line())
-            listed[at] = _at_source(found)
+        spoken_for = _spoken_for(listed, causes, alone=alone)
+        for at, finding in enumerate(listed):
+            if at in spoken_for:
+                listed[at] = _caused(replace(finding, confirmed_by=confirmed.line()), causes, confirmed.pins)
+            elif alone:
+                listed[at] = _caused(finding, causes, confirmed.pins)
+        if not spoken_for:
+            listed += _met(listed, causes, confirmed)
     return tuple(listed)
+
+
+def _met(findings: Sequence[Finding], causes: tuple[str, ...], confirmed: Confirmation) -> list[Finding]:
+    """A finding of its own for a source that met another one at the same place, of which that one is told."""
+    for finding in findings:
+        fixed = (each for each in finding.sources if each.cause in causes and fixed_by(each, confirmed.pins))
+        own = next(fixed, None)
+        if own is not None and own.site is not None:
+            place = finding.entered_site or finding.site
+            entered = None if place == own.site else place
+            found = replace(finding, cause=own.cause, site=own.site, entered_site=entered, sources=(own,))
+            return [replace(found, other_site=None, remedy=None, confirmed_by=confirmed.line())]
+    return []
+
+
+def _caused(finding: Finding, causes: tuple[str, ...], pins: Pins) -> Finding:
+    """The finding with the cause that a pin shows, without sources of that cause that the pins do not fix."""
+    cause = cause_of_pins(finding, causes)
+    sources = tuple(each for each in finding.sources if each.cause != cause or fixed_by(each, pins))
+    return _at_source(replace(finding, cause=cause, sources=sources))
 
 
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
@@ -138,7 +163,7 @@ def _timed_at(finding: Finding) -> Site | None:
 def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool) -> list[int]:
     numbered = list(enumerate(findings))
     fitting = [at for at, finding in numbered if finding.cause in causes]
-    if fitting:
-        return fitting
+    if alone:
+        return [0, *fitting]
     unknown = [at for at, finding in numbered if finding.cause == "unknown"]
-    return unknown[:1] or ([0] if alone and findings else [])
+    return fitting or unknown[:1]

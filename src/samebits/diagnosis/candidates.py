@@ -9,7 +9,7 @@ from samebits.diagnosis.remedy_table import row_for
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Source
     from samebits.diagnosis.search import Pins
 
 # The likeliest first.
@@ -56,7 +56,7 @@ def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     """Sets of pins that the evidence suggests, the likeliest first.
 
     Where there are several findings, the first set holds a pin for each; findings whose cause is known come
-    before the others.
+    before the others. The last sets hold a pin for each source that was seen at one finding.
 
     Args:
         findings: the origins, the first one first.
@@ -65,7 +65,9 @@ def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     choices = [sets for sets in map(_choices, ranked) if sets]
     together = _merged(sets[0] for sets in choices)
     alone = [pins for sets in choices[:_MOST_FINDINGS] for pins in sets]
-    return tuple(dict.fromkeys([together, *alone] if together else alone))
+    # Two sources may meet in one place, such as an index from a sampler and one that a dataset draws.
+    meeting = [_merged(_of_sources(finding)) for finding in ranked[:_MOST_FINDINGS]]
+    return tuple(dict.fromkeys(pins for pins in (together, *alone, *meeting) if pins))
 
 
 def every_pin(possible: Iterable[str], first: Iterable[Pins] = ()) -> Pins:
@@ -94,15 +96,27 @@ def cause_of_pins(finding: Finding, causes: Iterable[str]) -> str:
     return (fitting or listed or ["unknown"])[0]
 
 
+def fixed_by(source: Source, pins: Pins) -> bool:
+    """Whether one of some pins fixes what a source gives, as far as is known."""
+    known = _of_row(source.cause, source.op)
+    return not known or not set(known).isdisjoint(pins)
+
+
 def _choices(finding: Finding) -> tuple[Pins, ...]:
     """Sets of pins for one finding: of the sources that differed, of its cause, of its entry."""
-    sources = [(source.cause, source.op) for source in finding.sources]
-    ranked = sorted(sources, key=lambda source: source[0] != finding.cause)
-    by_source = [_of_row(cause, op) for cause, op in ranked]
-    by_cause = [pins for cause, _ in ranked for pins in _BY_CAUSE.get(cause, ())]
+    by_source = _of_sources(finding)
+    by_cause = [pins for source in _ranked(finding) for pins in _BY_CAUSE.get(source.cause, ())]
     known = _BY_CAUSE.get(finding.cause, ())
     sets = (*by_source, *known, *by_cause, *_BY_ENTRY.get(finding.entry, ()))
     return tuple(dict.fromkeys(pins for pins in sets if pins))
+
+
+def _ranked(finding: Finding) -> list[Source]:
+    return sorted(finding.sources, key=lambda source: source.cause != finding.cause)
+
+
+def _of_sources(finding: Finding) -> list[Pins]:
+    return [_of_row(source.cause, source.op) for source in _ranked(finding)]
 
 
 def _of_row(cause: str, op: str) -> Pins:

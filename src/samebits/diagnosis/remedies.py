@@ -9,13 +9,19 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
 from samebits.diagnosis.patches.propose import propose
-from samebits.diagnosis.remedy_table import row_for
+from samebits.diagnosis.patches.region import Sources
+from samebits.diagnosis.remedy_table import BY_LIBRARY, row_for
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
     from samebits.diagnosis.patches.source_file import Project
 
 _WORKERS = "worker"
+_CALLS = {
+    "hash-order": ("builtins.hash",),
+    "id-order": ("builtins.id", "builtins.repr"),
+}
+_MADE = ("random.Random", "numpy.random.SeedSequence")
 _SHOWN = 4  # findings whose change is shown on the user's own line
 
 
@@ -26,7 +32,10 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
         finding: the origin.
         project: the user's files, to show the change on the user's own line; None leaves it out.
     """
-    row = row_for(finding.cause, _source(finding), in_worker=_in_worker(finding))
+    source = _source(finding, project)
+    if _is_made_by_library(source, finding, project):
+        source = BY_LIBRARY
+    row = row_for(finding.cause, source, in_worker=_in_worker(finding))
     if row is None:
         return None
     remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
@@ -59,10 +68,29 @@ def op_advice(op: str) -> str:
     return ""
 
 
-def _source(finding: Finding) -> str:
-    """What gave the evidence: the first draw of the finding's cause, else the op."""
+def _source(finding: Finding, project: Project | None) -> str:
+    """What gave the evidence: the first draw of the finding's cause, else a call on its line, else the op."""
     drawn = (source.op for source in finding.sources if source.cause == finding.cause)
-    return next(drawn, finding.op or "")
+    return next(drawn, "") or _called(finding, project) or finding.op or ""
+
+
+def _is_made_by_library(source: str, finding: Finding, project: Project | None) -> bool:
+    """Whether a library made a new generator for what the user's line calls."""
+    if project is None or finding.site is None or source not in _MADE:
+        return False
+    syntax = Sources(project).syntax(finding.site.file)
+    calls = [] if syntax is None else syntax.calls({finding.site.line})
+    names = [syntax.name(call.func) for call in calls] if syntax is not None else []
+    return bool(names) and not any(name.startswith(("random.", "numpy.random.", "?.")) for name in names)
+
+
+def _called(finding: Finding, project: Project | None) -> str:
+    """What the line calls that no draw shows, such as `builtins.hash`."""
+    if project is None or finding.site is None or finding.cause not in _CALLS:
+        return ""
+    syntax = Sources(project).syntax(finding.site.file)
+    names = [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({finding.site.line})]
+    return next((name for name in names if name in _CALLS[finding.cause]), "")
 
 
 def _in_worker(finding: Finding) -> bool:

@@ -28,7 +28,27 @@ class Row:
     in_worker: bool = False
 
 
+BY_LIBRARY = "a library's generator"
+"""Stands for a source that an installed library made, on behalf of the user's line."""
 TABLE = (
+    *(
+        Row(
+            f"unseeded-{library}",
+            "seed$",
+            "seed with a number: what it is seeded with is another one in each run",
+        )
+        for library in ("torch", "numpy", "python")
+    ),
+    *(
+        Row(
+            f"unseeded-{library}",
+            BY_LIBRARY,
+            "what is called here makes a generator of its own: give it a seed, `seed=0` or `random_state=0` "
+            "where it takes one; a seed for the library's global generator does not reach it",
+            (f"seed-{library}",),
+        )
+        for library in ("numpy", "python")
+    ),
     Row(
         "unseeded-torch",
         "torch.seed|torch.Generator.seed",

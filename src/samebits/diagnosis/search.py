@@ -101,13 +101,14 @@ class _Search:
         return helped
 
     def _outcome(self, pins: Pins) -> Outcome:
-        key = frozenset(self._needed(pins))
+        needed = self._needed(pins)
+        key = frozenset(needed)
         known = self._tried.get(key)
         if known is None:
-            outcome = self._test(pins)
+            outcome = self._test(needed)  # what helps is repeated, and it is these that are given back
             if outcome == "no time":
                 raise _OutOfTime
-            known = self._tried[key] = Trial(pins, outcome)
+            known = self._tried[key] = Trial(needed, outcome)
         return known.outcome
 
     def _reduce(self, pins: Pins) -> None:

@@ -8,16 +8,20 @@ import contextlib
 import os
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.hooks.standing import standing
 from samebits.portable.run import PortableRun
 from samebits.recording.clock import StepClock
 from samebits.recording.controlled import ControlledRun
 from samebits.recording.overlay import Overlay
-from samebits.recording.runner import RunResult, Target, run_target
+from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _GRACE_S = 5.0
 
@@ -63,6 +67,7 @@ def main(arguments: list[str]) -> int:
 
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
     atexit.register(close)
+    _close_before_exit(close, closed, results)
     try:
         results.append(run_target(target_of(arguments), overlay))
     except SamebitsError as error:
@@ -103,6 +108,36 @@ def _begin(
 
 def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
     return {} if portable is None else {"portable_run": portable.facts()}
+
+
+def _close_before_exit(close: Callable[[], None], closed: list[bool], results: list[RunResult]) -> None:
+    """Have `os._exit`, by which some scripts end, close the record first.
+
+    Args:
+        close: closes it.
+        closed: not empty once it is closed, or is being closed.
+        results: how the script ended, if it did; what it does now is added.
+    """
+    process, end = os.getpid(), os._exit
+
+    def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
+        status = named.get("status", args[0] if args else None)
+        if isinstance(status, int) and os.getpid() == process and not closed:
+            _thread.start_new_thread(
+                _end_after_grace, (status,)
+            )  # closing may wait for what this thread holds
+            failure = results[0].failure if results else _handled_error(status)
+            results[:] = [RunResult(status & 0xFF, failure)]
+            close()
+        end(*args, **named)
+
+    os._exit = standing(os._exit, exit_now)
+
+
+def _handled_error(status: int) -> str:
+    """The error for which a script ends with a status other than 0; empty if there is none."""
+    error = sys.exc_info()[1] or getattr(sys, "last_value", None)
+    return "" if not status or error is None or isinstance(error, SystemExit) else last_line(error)
 
 
 def _end_after_grace(status: int) -> None:

@@ -255,7 +255,7 @@ def _concluded(error: BaseException | None) -> RunResult:
     if isinstance(error, SystemExit):
         status, text = _exit_status(error)
         return RunResult(status, f"SystemExit: {_first_line(text)}" if text else "", stopped)
-    failure = _last_line(error)
+    failure = last_line(error)
     status = _show(error)
     return RunResult(status, failure, stopped)
 
@@ -296,7 +296,8 @@ def _exit_status(error: SystemExit) -> tuple[int, str]:
     return 1, text
 
 
-def _last_line(error: BaseException) -> str:
+def last_line(error: BaseException) -> str:
+    """An error as at the end of its traceback, on one line."""
     kind = type(error)
     prefix = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
     try:

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.replayed import KIND as REPLAY
 from samebits.diagnosis.sentences import why
+from samebits.recording.substitution import NOT_PLACED
 from samebits.report.fix import fix_lines
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.source import place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.comparison.results import Comparison, Finding, Remedy
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
@@ -51,7 +54,9 @@ def render(result: Verification, style: Style, folder: str, *, verbose: bool = F
     lines = [*_verdict(result, style)]
     if comparison.findings:
         lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder, verbose=verbose)]
-        lines += _others(comparison.findings[1:], style, folder)
+        same, other = _divided(comparison.findings)
+        lines += _others("also different for the same reason", same, style, folder)
+        lines += _others("also different on its own", other, style, folder)
     lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
     lines += _replayed(comparison, style, folder, verbose=verbose)
     lines += _notes(comparison, style, folder, verbose=verbose)
@@ -221,10 +226,17 @@ def _values(difference: Difference, other: int) -> str:
     return f"{where}{first} in run 1, {second} in run {other}"
 
 
-def _others(findings: tuple[Finding, ...], style: Style, folder: str) -> list[str]:
+def _divided(findings: tuple[Finding, ...]) -> tuple[list[Finding], list[Finding]]:
+    """The findings after the first: those that the pins have shown to be of its cause, and the others."""
+    first, *others = findings
+    same = [each for each in others if first.confirmed_by and each.cause == first.cause]
+    return same, [each for each in others if each not in same]
+
+
+def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) -> list[str]:
     if not findings:
         return []
-    lines = ["", style.paint("also different on its own", "bold")]
+    lines = ["", style.paint(title, "bold")]
     for finding in findings[:_MOST_FINDINGS]:
         where = f", {place(finding.site, folder)}" if finding.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != "unknown" else ""
@@ -256,12 +268,22 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
     if not comparison.notes:
         return []
     lines, most = [""], None if verbose else _MOST_NOTES
-    for note in comparison.notes[:most]:
+    notes = list(comparison.notes) if verbose else _gathered(comparison.notes)
+    for note in notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
         lines += style.wrap(f"note: {text}", hanging=6)
-    if not verbose and len(comparison.notes) > _MOST_NOTES:
-        lines.append(f"and {len(comparison.notes) - _MOST_NOTES} more notes (--verbose)")
+    if not verbose and len(notes) > _MOST_NOTES:
+        lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
     return lines
+
+
+def _gathered(notes: Sequence[str]) -> list[str]:
+    """The notes, with one for all values that could not be put in place, behind the others."""
+    missing = [note for note in notes if note.startswith(NOT_PLACED)]
+    if len(missing) < 2:
+        return list(notes)
+    text = f"{NOT_PLACED} at {len(missing)} operations (--verbose lists them)"
+    return [*(note for note in notes if note not in missing), text]
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:

@@ -54,7 +54,7 @@ class Interventions:
         self._series = series
         self._tools = tools
         self._extent = extent
-        self._first: dict[Pins, ScriptRun] = {}
+        self._first: dict[frozenset[str], ScriptRun] = {}
         self._made = 0
 
     @property
@@ -65,7 +65,7 @@ class Interventions:
     def test(self, pins: Pins) -> Outcome:
         """Run a pair with these pins."""
         try:
-            self._first[pins] = self._run(pins, "1 of 2")
+            self._first[frozenset(pins)] = self._run(pins, "1 of 2")
             return self._against_first(pins, "2 of 2")
         except BudgetSpent:
             return "no time"
@@ -94,7 +94,7 @@ class Interventions:
         return MOST_PLAIN, False
 
     def _against_first(self, pins: Pins, words: str) -> Outcome:
-        first = self._first[pins]
+        first = self._first[frozenset(pins)]
         target = self._series.request.target
         if fitness.failure((first, first), target):
             return "failed"

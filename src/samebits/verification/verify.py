@@ -99,11 +99,12 @@ class _Verifier:
         if comparison.verdict != "different":
             return comparison
         project = read_project(self.request.target, comparison.findings)
-        comparison = with_remedies(comparison, project)
+        findings = tuple(at_source_line(each, project) for each in comparison.findings)
+        comparison = with_remedies(replace(comparison, findings=findings), project)
         if confirmed is None:
             return comparison
-        findings = (remedied(each, confirmed) for each in comparison.findings)
-        return replace(comparison, findings=tuple(at_source_line(each, project) for each in findings))
+        findings = tuple(remedied(each, confirmed) for each in comparison.findings)
+        return replace(comparison, findings=findings)
 
     def _fixed(self, comparison: Comparison, excused: tuple[str, ...]) -> tuple[Comparison, Fix | None]:
         """The comparison with what a patch showed, and the patch."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -164,6 +166,24 @@ def test_every_way_out_of_torch_is_one_read(tmp_path, take, op):
     reads = events_of(path, "read")
 
     assert [e.op for e in reads] == [op]
+
+
+def test_what_asyncio_shows_of_its_own_task_is_no_read(tmp_path):
+    """`asyncio.run` makes a text of its main task, and so of the tensors that the task returned."""
+
+    @dataclasses.dataclass
+    class Loaded:
+        rows: torch.Tensor
+
+    async def load():
+        return [torch.ones(2), Loaded(torch.zeros(2))]
+
+    with record(tmp_path / "a.sbr") as path:
+        loaded = asyncio.run(load())
+        repr(loaded[0])
+    reads = events_of(path, "read")
+
+    assert [e.op for e in reads] == ["repr"]
 
 
 def test_batches_of_any_structure_are_recorded(tmp_path):

@@ -223,3 +223,25 @@ def test_threads_at_the_end_of_two_runs_explain_a_kernel():
     assert "the first run ended with 1 threads for an op, the second with 4" in found.evidence
     same = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[0]))
     assert same.cause == "nondeterministic-kernel"
+
+
+def test_sources_of_all_that_one_line_did_are_told():
+    """A sampler that was seeded from the clock gave one index, Python's generator the other."""
+
+    def sampled(value):
+        tape = Tape()
+        weight = tape.outside("w")
+        draw(tape, "time.time", value, 3)
+        tape.op("relu", tape.outside("same"), line=9)
+        for n in range(2):
+            picked = tape.op("select", tape.outside("rows"), line=10, arguments=str(value))
+            tape.add_(weight, picked, line=12)
+            if n == 0:  # the first draw of an instruction in each step
+                draw(tape, "random.random", value, 10)
+        tape.boundary({"w": weight})
+        return tape.record()
+
+    found = origin(sampled(1), sampled(2))
+    assert (found.op, found.cause) == ("aten::select", "unknown")
+    assert [source.op for source in found.sources] == ["time.time", "random.random"]
+    assert any(line.startswith("random.random at ") for line in found.evidence)

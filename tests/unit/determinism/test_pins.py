@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import logging
 import os
@@ -384,3 +385,28 @@ def test_tasks_run_in_the_order_of_submission():
         futures = [pool.submit(work, number) for number in range(6)]
         pools.wait(futures)
     assert seen == list(range(6))
+
+
+@THREADS
+def test_tasks_that_asyncio_gives_to_threads_come_back_in_the_order_of_submission(monkeypatch):
+    """The loop says itself that it waits: nothing has to notice it."""
+    monkeypatch.setattr("samebits.determinism.pins.baton._BLOCKED_POLLS", 10**9)
+
+    def work(number):
+        for _ in range(0, 20, number + 1):  # the first ones take longest
+            zlib.compress(bytes(100_000))
+        return number
+
+    async def all_of_them():
+        queue = asyncio.Queue()
+
+        async def one(number):
+            await queue.put(await asyncio.to_thread(work, number))
+
+        tasks = [asyncio.create_task(one(number)) for number in range(6)]
+        taken = [await queue.get() for _ in tasks]
+        await asyncio.gather(*tasks)
+        return taken
+
+    with pinned("serial-threads"):
+        assert asyncio.run(all_of_them()) == list(range(6))

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from samebits.comparison.results import Finding, Remedy, Source
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, remedied
+from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
 from samebits.diagnosis.sentences import why
 from samebits.hooks.frames import Site
@@ -98,3 +99,43 @@ def test_sentences_tell_sources_apart():
     assert "read the clock (time.time)" in why(known("wall-clock", sources=(clock,)))
     assert "another number" in why(BASE)
     assert "outside any line" in why(replace(BASE, site=None))
+
+
+def test_a_pin_alone_explains_all_that_differs():
+    """Nothing is left with it, so nothing differed on its own, whatever the draws suggested."""
+    listing = Source("pathlib.Path.glob", Site("/w/data.py", 17, "load"), "environment")
+    names = Source("tempfile.mkstemp", Site("/w/data.py", 11, "write"), "os-entropy")
+    later = Site("/w/train.py", 28, "forward")
+    other = known("environment", site=listing.site, entered_site=later, sources=(listing, names))
+    first, second, third = attributed([BASE, other, BASE], Confirmation(("entropy",), 2, 2))
+    assert (first.cause, second.cause, third.cause) == ("os-entropy",) * 3
+    assert first.confirmed_by
+    assert not second.confirmed_by
+    assert (second.site, second.entered_site) == (names.site, later)
+
+
+def test_it_speaks_for_the_first_finding_though_another_has_its_cause():
+    first, second = attributed([BASE, known("wall-clock")], Confirmation(("clock",), 1, 1))
+    assert (first.cause, second.cause) == ("wall-clock", "wall-clock")
+    assert first.confirmed_by == second.confirmed_by != ""
+
+
+def test_a_source_that_the_pin_does_not_fix_gives_no_remedy():
+    """Of two facts of the machine on one line the number of the process was free to differ."""
+    pid, memory = (Source(op, SITE, "environment") for op in ("os.getpid", "psutil.Process.memory_info"))
+    (found,) = attributed([known("environment", sources=(pid, memory))], Confirmation(("memory-load",), 2, 2))
+    assert found.sources == (memory,)
+    remedy = remedy_for(found)
+    assert remedy is not None
+    assert "what the machine has free" in remedy.text
+
+
+def test_two_sources_that_meet_in_one_place_are_two_findings():
+    """An index came from a sampler that was seeded from the clock, and another from Python's generator."""
+    clock = Source("time.time", Site("/w/train.py", 11, "main"), "wall-clock")
+    drawn = Source("random.randrange", SITE, "unseeded-python")
+    found = replace(BASE, sources=(clock, drawn))
+    first, second = attributed([found], Confirmation(("clock", "seed-python"), 1, 1))
+    assert (first.cause, first.site, first.entered_site) == ("wall-clock", clock.site, SITE)
+    assert (second.cause, second.site, second.entered_site) == ("unseeded-python", SITE, None)
+    assert first.confirmed_by == second.confirmed_by != ""

@@ -40,6 +40,13 @@ def test_two_sources_are_tried_one_after_the_other():
     assert ("listing",) in sets
 
 
+def test_two_sources_that_meet_are_tried_together_at_last():
+    sources = Source("time.time", None, "wall-clock"), Source("random.random", None, "unseeded-python")
+    sets = likely_pins([finding("unknown", "argument", *sources)])
+    assert sets[-1] == ("clock", "seed-python")
+    assert sets.index(("clock",)) < sets.index(("seed-python",)) < len(sets) - 1
+
+
 def test_without_any_draw_hashes_and_addresses_come_first():
     sets = likely_pins([finding()])
     assert sets[:2] == (("hash-seed",), ("layout",))

@@ -10,6 +10,7 @@ from patch_support import finding, patched, project, proposal, site_of, text_aft
 
 from samebits.comparison.results import Source
 from samebits.diagnosis.patches.propose import propose
+from samebits.diagnosis.remedies import remedy_for
 
 # cause, sources, line before, line after. The line carries the mark.
 LINES = [
@@ -81,6 +82,29 @@ LINES = [
         "x = sum(v for v in sorted(a.keys() & b.keys()))",
     ),
     ("hash-order", "", "b = hash(x) % 32", "b = zlib.crc32(repr(x).encode()) % 32"),
+    (
+        "hash-order",
+        "",
+        "x = list(map(hash, names))",
+        "x = list(map(lambda x: zlib.crc32(repr(x).encode()), names))",
+    ),
+    ("hash-order", "", "b = x.__hash__() % 9", "b = zlib.crc32(repr(x).encode()) % 9"),
+    ("os-entropy", "random.SystemRandom", "r = secrets.SystemRandom()", "r = random.Random(0)"),
+    ("uninitialized", "", "x = np.ndarray((3, 4))", "x = np.zeros((3, 4))"),
+    ("environment", "glob.iglob", "x = next(glob.iglob(p))", "x = next(iter(sorted(glob.iglob(p))))"),
+    ("environment", "glob.iglob", "it = glob.iglob(p)", "it = iter(sorted(glob.iglob(p)))"),
+    (
+        "environment",
+        "os.walk",
+        "x = [f for _, _, names in os.walk(p) for f in names]",
+        "x = [f for _, _, names in sorted(os.walk(p)) for f in sorted(names)]",
+    ),
+    (
+        "environment",
+        "os.walk",
+        "for _, d, f in os.walk(p): use(f)",
+        "for _, d, f in os.walk(p): d.sort(); f.sort(); use(f)",
+    ),
     ("id-order", "", "x = list({s for s in samples})", "x = list(dict.fromkeys(s for s in samples))"),
     ("id-order", "", "x = list(set(samples))", "x = list(dict.fromkeys(samples))"),
     ("id-order", "", "x = sorted(nodes, key=id)", "x = list(nodes)"),
@@ -152,6 +176,7 @@ HEAD = """
     from pathlib import Path
 
     import numpy as np
+    import psutil
     import torch
     from numpy.random import PCG64, Generator
     from torch.utils.data import DataLoader
@@ -171,6 +196,10 @@ REFUSED = [
     ("race", "", "optimizer.step()", "which of them may go first is yours to say"),
     ("unknown", "", "x = read_numbers()", "nothing on the lines that lead there is suspicious"),
     ("hash-order", "", "x = set(words).pop()", "takes any element"),
+    ("environment", "os.getpid", "x = psutil.Process(os.getpid()).memory_info().rss", "how busy or large"),
+    ("environment", "os.walk", "for found in os.walk(p): use(found)", "in the loop over `os.walk`"),
+    ("environment", "os.walk", "for _, d, f in os.walk(p, False): use(f)", "in the loop over `os.walk`"),
+    ("environment", "os.getpid", "os.kill(os.getpid(), 9)", "a fact of the machine"),
 ]
 
 # Already in order, or of no account: nothing is proposed.
@@ -183,6 +212,8 @@ UNTOUCHED = [
     ("environment", "x = sorted(f(n) for n in os.listdir(p))"),
     ("unseeded-numpy", "r = np.random.default_rng(3)"),
     ("uninitialized", "x = torch.zeros(3)"),
+    ("uninitialized", "x = torch.empty(3).normal_()"),
+    ("uninitialized", "x = np.ndarray((3, 4), 'f4', memory)"),
     ("uninitialized", "x = torch.Tensor([1, 2])"),
 ]
 
@@ -396,3 +427,31 @@ def test_where_pins_have_shown_the_cause_other_sources_are_left_alone_at_first()
     assert "for w in sorted(words)" in first
     assert "secrets.token_hex(4)" in first
     assert "secrets.token_hex(4)" not in text_after(propose([open_cause], files).patches[0])
+
+
+def test_a_seed_that_comes_from_nowhere_known_becomes_a_number():
+    """Such as what another program printed. A seed at the head would be replaced by it."""
+    files = project(
+        main="import torch\nimport job\ntorch.manual_seed(int(job.number))  # <-\nx = torch.rand(3)\n"
+    )
+    found = replace(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    first = propose([found], files).patches[0]
+    assert first.first == ("torch.manual_seed(int(job.number))  # <-", "torch.manual_seed(0)  # <-")
+    remedy = remedy_for(found, files)
+    assert remedy is not None
+    assert remedy.text.startswith("seed with a number: what it is seeded with")
+
+
+def test_directories_and_files_are_sorted_in_the_loop_that_walks_them():
+    """Sorting the walk itself would leave the files of each directory as they come."""
+    text = "import os\nfor root, dirs, files in os.walk(p):  # <-\n\tfor name in files:\n\t\tuse(name)\n"
+    assert patched("environment", text, "os.walk") == text.replace(
+        "\tfor name", "\tdirs.sort()\n\tfiles.sort()\n\tfor name"
+    )
+
+
+def test_the_changed_line_is_shown_though_lines_were_added_right_before_it():
+    files = project(main="import torch\nimport uuid\nname = uuid.uuid4().hex  # <-\n")
+    first = proposal("os-entropy", files, "uuid.uuid4").patches[0].first
+    assert first[0] == "name = uuid.uuid4().hex  # <-"
+    assert first[1] == "name = uuid.UUID(int=random.getrandbits(128), version=4).hex  # <-"

@@ -85,3 +85,35 @@ def test_an_op_that_throws_has_something_in_its_place():
     assert "index_add" in op_advice("aten::bincount.default")
     assert op_advice("aten::index_put.default") == ""
     assert op_advice("aten::mm.default") == ""
+
+
+@pytest.mark.parametrize(
+    ("cause", "line", "word"),
+    [
+        ("hash-order", "fold = hash(name) % 4", "checksum"),
+        ("hash-order", "names = list(set(names))", "sort the set"),
+        ("id-order", "shard = id(sample) % 4", "numbers of their own"),
+        ("id-order", "key = repr(sample)", "__repr__"),
+    ],
+)
+def test_what_the_line_calls_refines_the_remedy(cause, line, word):
+    """Hashes and addresses leave no draw."""
+    files = project(main=f"{line}  # <-\n")
+    remedy = remedy_for(finding(cause, site_of(files)), files)
+    assert remedy is not None
+    assert word in remedy.text
+
+
+@pytest.mark.parametrize("line", ["t = A.Compose([A.Flip()])", "t = A.Compose(steps)"])
+def test_a_generator_that_a_library_made_is_seeded_where_it_was_asked_for(line):
+    """A seed at the head of the script would not reach it."""
+    files = project(main=f"import albumentations as A\n{line}  # <-\n")
+    found = finding("unseeded-python", site_of(files), "random.Random")
+    remedy = remedy_for(found, files)
+    assert remedy is not None
+    assert remedy.text.startswith("what is called here makes a generator of its own")
+    assert (remedy.controls, remedy.after) == (("seed-python",), "")
+    own = project(main="import random\nr = random.Random()  # <-\n")
+    remedy = remedy_for(finding("unseeded-python", site_of(own), "random.Random"), own)
+    assert remedy is not None
+    assert remedy.after == "r = random.Random(0)  # <-"

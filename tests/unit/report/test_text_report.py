@@ -15,6 +15,7 @@ from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.substitution import NOT_PLACED
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.fix_results import Fix
@@ -91,6 +92,19 @@ def test_further_origins_are_a_line_each(script, tmp_path):
 
     assert "also different on its own\n  step 2, aten::op0.default in module net.drop, train.py:3" in shown
     assert "... and 2 more" in shown
+
+
+def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script, tmp_path):
+    """A cause that pins have shown for the first origin is that of the others with it."""
+    first = finding(
+        script, cause="os-entropy", confirmed_by="with entropy fixed, 2 of 2 pairs of runs were identical"
+    )
+    others = [finding(script, op=f"aten::{cause}", cause=cause) for cause in ("os-entropy", "race")]
+
+    shown = text.render(different(first, *others), PLAIN, str(tmp_path))
+
+    assert "also different for the same reason\n  step 2, aten::os-entropy" in shown
+    assert "also different on its own\n  step 2, aten::race" in shown
 
 
 def test_a_state_difference_names_the_tensors(script, tmp_path):
@@ -245,3 +259,16 @@ def test_a_fix_is_shown_as_a_diff(script, tmp_path):
     shown = text.render(replace(different(finding(script)), fix=none), PLAIN, str(tmp_path))
     assert "fix: no patch could be made\n  left alone: a.py:0: why" in shown
     assert "and 2 more" in shown
+
+
+def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
+    """One for each operation would push away what matters more."""
+    notes = [f"{NOT_PLACED} at 1 of 1 events of aten::op{n} at train.py:{n}" for n in range(9)]
+    comparison = replace(different(finding(script)).comparison, notes=(*notes, "the machine was busy"))
+    result = replace(different(finding(script)), comparison=comparison)
+
+    shown = text.render(result, PLAIN, str(tmp_path))
+    assert "note: the machine was busy" in shown
+    assert f"note: {NOT_PLACED} at 9 operations" in shown.replace("\n      ", " ")
+    assert shown.count(NOT_PLACED) == 1
+    assert text.render(result, PLAIN, str(tmp_path), verbose=True).count("aten::op") >= 9

@@ -1,9 +1,9 @@
 """The pin `serial-threads`: of the script's threads one runs at a time, until it waits or ends.
 
 Who may run holds the baton. It is given up where a thread waits (`Condition.wait`, and so queues, events and
-futures; `Thread.join`; `time.sleep`) and where it ends; the next one is the oldest that is ready. Threads
-come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in the order in which they
-were submitted.
+futures; `Thread.join`; `time.sleep`; the loop of asyncio) and where it ends; the next one is the oldest that
+is ready. Threads come in the order in which they were started, the tasks of a `ThreadPoolExecutor` in the
+order in which they were submitted.
 
 A thread that waits where it cannot be seen, in C code, is noticed: it sleeps and uses no processor. Then the
 baton is taken from it. One that neither waits nor ends for `LIMIT_S` while others are ready ends the pin.
@@ -29,7 +29,7 @@ _POLL_S = 0.001
 _SETTLE_POLLS = 3  # threads that were woken by the last one come forward meanwhile
 _BLOCKED_POLLS = 40
 _BUSY_S = 0.01
-_HANDING_ON = frozenset({"concurrent"})
+_HANDING_ON = frozenset({"concurrent", "asyncio"})
 # The originals: the pins of the clock and of the process replace them.
 _sleep, _monotonic, _process_time, _getpid = time.sleep, time.monotonic, time.process_time, os.getpid
 
@@ -190,6 +190,7 @@ def pin_threads_in_turn(tools: PinTools) -> None:
     _follow_threads(tools, baton)
     _follow_waits(tools, baton)
     tools.imports.on_import("concurrent.futures.thread", lambda module: _follow_tasks(tools, module, baton))
+    tools.imports.on_import("selectors", lambda module: _follow_selectors(tools, module, baton))
 
 
 def _follow_threads(tools: PinTools, baton: Baton) -> None:
@@ -256,6 +257,28 @@ def _follow_waits(tools: PinTools, baton: Baton) -> None:
     tools.patches.set(threading.Condition, "wait", waits)
     tools.patches.set(threading.Thread, "join", joins)
     tools.replace(time, "sleep", sleeps, lambda _: not baton.ended)
+
+
+def _follow_selectors(tools: PinTools, module: Any, baton: Baton) -> None:
+    """A loop of asyncio waits for its sockets and timers, and for tasks in other threads, in a selector."""
+    for kind in vars(module).values():
+        if isinstance(kind, type) and issubclass(kind, module.BaseSelector) and "select" in vars(kind):
+            tools.patches.set(kind, "select", _selecting(vars(kind)["select"], baton))
+
+
+def _selecting(select: Any, baton: Baton) -> Any:
+    @functools.wraps(select)
+    def selects(self: Any, timeout: float | None = None) -> Any:
+        turn = baton.mine()
+        if turn is None or (timeout is not None and timeout <= 0):
+            return select(self, timeout)
+        baton.give_up(turn)
+        try:
+            return select(self, timeout)
+        finally:
+            baton.take(turn)
+
+    return selects
 
 
 def _follow_tasks(tools: PinTools, module: Any, baton: Baton) -> None:

@@ -101,13 +101,20 @@ def changed_line(before: SourceFile, after: SourceFile) -> tuple[str, str]:
     added = ("", "")
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "replace":
-            return old[i1].strip(), new[j1].strip()
+            return _likest(old[i1:i2], new[j1:j2])
         if tag == "insert" and added == ("", ""):
             lines = [line.strip() for line in new[j1:j2] if line.strip()]
             added = ("", next((line for line in lines if not line.startswith("import ")), added[1]))
         if tag == "delete" and added == ("", ""):
             added = (next((line.strip() for line in old[i1:i2] if line.strip()), ""), "")
     return added
+
+
+def _likest(old: list[str], new: list[str]) -> tuple[str, str]:
+    """The first of some lines that were changed, and what became of it: others may have been added before."""
+    first = next((line for line in old if line.strip()), old[0])
+    ratios = [difflib.SequenceMatcher(None, first, line, autojunk=False).ratio() for line in new]
+    return first.strip(), new[ratios.index(max(ratios))].strip()
 
 
 def _lines(data: bytes) -> list[bytes]:

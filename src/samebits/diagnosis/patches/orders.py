@@ -1,4 +1,4 @@
-"""Orders that are chance: of hashes, addresses, directory entries and completion."""
+"""Orders that are chance: of hashes, addresses and completion."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches.edits import Change, Edit
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of
-from samebits.diagnosis.patches.sets import is_set
+from samebits.diagnosis.patches.set_values import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from samebits.diagnosis.patches.rule import Spot
 
-_LISTINGS = ("os.listdir", "glob.glob", "glob.iglob")
-_PATH_METHODS = ("iterdir", "glob", "rglob")
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
 _COMPLETED = "concurrent.futures.as_completed"
-_ENTRY_NAME = ", key=lambda entry: entry.name)"
 
 
 def hashes(spot: Spot) -> Iterator[Change | Refusal]:
@@ -28,8 +25,19 @@ def hashes(spot: Spot) -> Iterator[Change | Refusal]:
             if spot.syntax.source(call.args[0]) == "self":
                 yield Refusal("hash(self) is the address of the object: give it a number", call.lineno)
                 continue
-            text = f"zlib.crc32(repr({spot.syntax.source(call.args[0])}).encode())"
-            yield spot.replace(call, text, "a checksum in place of `hash`, which is salted", "import:zlib")
+            yield _checksum(spot, call, spot.syntax.source(call.args[0]))
+        elif isinstance(call.func, ast.Attribute) and call.func.attr == "__hash__" and not call.args:
+            yield _checksum(spot, call, spot.syntax.source(call.func.value))
+    for node in spot.nodes():  # handed on: `map(hash, names)`
+        above = spot.syntax.parent(node)
+        given = isinstance(above, ast.keyword) or (isinstance(above, ast.Call) and node in above.args)
+        if given and isinstance(node, ast.Name) and spot.syntax.name(node) == "builtins.hash":
+            yield _checksum(spot, node, "x", "lambda x: ")
+
+
+def _checksum(spot: Spot, node: ast.expr, value: str, before: str = "") -> Change:
+    text = f"{before}zlib.crc32(repr({value}).encode())"
+    return spot.replace(node, text, "a checksum in place of `hash`, which is salted", "import:zlib")
 
 
 def ids(spot: Spot) -> Iterator[Change | Refusal]:
@@ -70,39 +78,6 @@ def _unsorted(spot: Spot, call: ast.Call, key: ast.keyword) -> Change | Refusal:
     return spot.replace(key.value, "lambda _: 0", why)
 
 
-def listings(spot: Spot) -> Iterator[Change | Refusal]:
-    """Directory listings come sorted."""
-    why = "a listing in sorted order, not in that of the file system"
-    for call in spot.calls():
-        name = spot.syntax.name(call.func)
-        above = spot.syntax.parent(call)
-        if _is_put_in_order(spot, call):
-            continue
-        if name in ("os.scandir", "os.walk", "os.fwalk") and isinstance(above, ast.withitem):
-            yield Refusal("sort the entries where they are taken from the scan", call.lineno)
-        elif name == "os.scandir":
-            yield spot.wrap(call, "sorted(", _ENTRY_NAME, why)
-        elif name in _LISTINGS or name == "os.walk" or _is_path_listing(spot, call):
-            yield spot.wrap(call, "sorted(", ")", why)
-
-
-def _is_put_in_order(spot: Spot, call: ast.Call) -> bool:
-    """Whether a listing is sorted or only counted, also through `sorted(f(x) for x in listing)`."""
-    for above in spot.syntax.ancestors(call):
-        if isinstance(above, ast.Call):
-            return spot.syntax.name(above.func) in ("builtins.sorted", "builtins.len", "builtins.set")
-        if not isinstance(above, ast.comprehension | ast.GeneratorExp | ast.ListComp):
-            return False
-    return False
-
-
-def _is_path_listing(spot: Spot, call: ast.Call) -> bool:
-    if not (isinstance(call.func, ast.Attribute) and call.func.attr in _PATH_METHODS):
-        return False
-    uses_paths = any(full.startswith("pathlib") for full in spot.syntax.imports.values())
-    return uses_paths and not spot.syntax.name(call.func).startswith("glob.")
-
-
 def completion(spot: Spot) -> Iterator[Change | Refusal]:
     """Results are taken in the order in which the work was given, not in which it ended."""
     why = "results in the order in which the work was given, not in which it ended"
@@ -135,6 +110,5 @@ def _as_given(spot: Spot, call: ast.Call, why: str) -> Change | Refusal:
 RULES = (
     Rule(causes("hash-order"), hashes, anywhere=True),
     Rule(causes("id-order environment"), ids),
-    Rule(causes("environment"), listings, anywhere=True),
     Rule(causes("race worker-order"), completion, anywhere=True),
 )

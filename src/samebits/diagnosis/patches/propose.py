@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches import listings, orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
 from samebits.diagnosis.patches.rule import Refusal, Spot
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project, SourceFile
     from samebits.hooks.frames import Site
 
-RULES = (*sets.RULES, *orders.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
+RULES = (*sets.RULES, *orders.RULES, *listings.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
 _FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
 _ORDERS = ("hash-order", "unknown")
 _NO_CHANGE = {
@@ -95,6 +95,7 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
     if finding.confirmed_by and own != finding.sources:
         yield from _drafts(sources, replace(finding, sources=own), [])
     causes = {finding.cause, *(source.cause for source in finding.sources)}
+    causes |= {seeds.OTHER_SEED} if _is_other_seed(finding) else set()
     sites = _sites(finding)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
     told, n_before, empty = refusals, len(refusals), True
@@ -131,7 +132,18 @@ def _sites(finding: Finding) -> list[Site]:
     return list(dict.fromkeys(site for site in given if site is not None))
 
 
+def _is_other_seed(finding: Finding) -> bool:
+    """Whether a generator got another seed in each run, and no draw tells where that came from."""
+    seeded = finding.kind == "rng" and finding.op == "seed"
+    return seeded and not finding.sources and bool(library_of(finding.cause))
+
+
 def _seed_needs(finding: Finding) -> list[str]:
+    if _is_other_seed(finding):  # it is seeded, behind the head of the script
+        return []
+    own = [source for source in finding.sources if source.cause == finding.cause]
+    if own and all(source.op.startswith(_FRESH) for source in own):  # no other generator's seed reaches these
+        return []
     libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.sources)]
     return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
 

@@ -39,6 +39,8 @@ _PURE = (
 _NOT_DRAWS = (
     *_NUMPY, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
+OTHER_SEED = "other-seed"
+"""Stands for the cause of a finding that a generator got other seeds, of which nothing more is known."""
 _RNG_CAUSES = causes(
     "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order"
 )
@@ -144,6 +146,14 @@ def changing_seed(spot: Spot) -> Iterator[Change | Refusal]:
             yield spot.replace(call, str(spot.seed), "a number in place of the part of the seed that changes")
 
 
+def any_seed(spot: Spot) -> Iterator[Change]:
+    """The seed that was another one in each run, wherever it came from."""
+    for call in spot.calls():
+        given = call.args[0] if call.args else None
+        if given is not None and seeds(spot, call) and literal_value(given) is ...:
+            yield spot.replace(given, str(spot.seed), "a number in place of a seed that changes")
+
+
 def is_changing(spot: Spot, call: ast.Call) -> bool:
     """Whether what a call gives is another value in each run."""
     name = spot.syntax.name(call.func)
@@ -229,6 +239,7 @@ RULES = (
     *(Rule(_RNG_CAUSES, find, anywhere=True) for find in (missing_argument, fresh_seed, changing_seed)),
     Rule(causes("unseeded-torch unseeded-numpy unseeded-python"), option_without_default),
     Rule(causes("unknown"), unseeded_draw),
+    Rule(causes(OTHER_SEED), any_seed),
 )
 
 

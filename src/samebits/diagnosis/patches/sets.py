@@ -7,17 +7,15 @@ from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches.edits import Change, Edit
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes
-from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
+from samebits.diagnosis.patches.set_values import is_set
+from samebits.diagnosis.patches.syntax import COMPREHENSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     from samebits.diagnosis.patches.rule import Spot
     from samebits.diagnosis.patches.syntax import Syntax
 
-_MAKERS = ("builtins.set", "builtins.frozenset")
-_METHODS = ("union", "intersection", "difference", "symmetric_difference")
-_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 _ORDERED = (
     "list", "tuple", "enumerate", "zip", "map", "filter", "iter", "sum", "reversed", "next", "dict",
 )  # fmt: skip
@@ -29,8 +27,8 @@ _TAKERS = {f"builtins.{name}" for name in _ORDERED} | {
 _ORDERLESS = {
     f"builtins.{name}" for name in ("sorted", "set", "frozenset", "any", "all", "len", "min", "max", "sum")
 } - {"builtins.sum"}
-_ANNOTATIONS = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet")
-_DEPTH = 6
+_KEYED = ("builtins.sorted", "builtins.min", "builtins.max")
+_WHOLE_KEYS = ("builtins.str", "builtins.repr", "builtins.int")
 
 
 def iterated_sets(spot: Spot) -> Iterator[Change | Refusal]:
@@ -133,102 +131,37 @@ def _works_with_dict(syntax: Syntax, use: ast.Name, edits: list[Edit]) -> bool:
     return isinstance(above, ast.Starred | ast.UnaryOp | ast.If | ast.While)
 
 
-def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
-    """Whether an expression is known to be a set."""
-    if node is None or depth > _DEPTH:
-        return False
-    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
-        return is_set(syntax, node.left, depth + 1) or _are_keys(syntax, node.left)
-    if isinstance(node, ast.Call):
-        return _gives_set(syntax, node, depth)
-    given: Iterable[ast.AST | None] = ()
-    if isinstance(node, ast.IfExp):
-        given = (node.body, node.orelse)
-    elif isinstance(node, ast.Name):
-        given = _values(syntax, node)
-    elif isinstance(node, ast.Attribute):
-        given = _attribute_values(syntax, node.attr)
-    return isinstance(node, ast.Set | ast.SetComp) or any(is_set(syntax, v, depth + 1) for v in given)
-
-
-def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
-    if syntax.name(call.func) in _MAKERS:
-        return True
-    if isinstance(call.func, ast.Attribute) and call.func.attr in (*_METHODS, "copy"):
-        return is_set(syntax, call.func.value, depth + 1)
-    if not isinstance(call.func, ast.Name):
-        return False
-    for node in syntax.nodes:
-        if isinstance(node, ast.FunctionDef) and node.name == call.func.id:
-            if _says_set(syntax, node.returns):
-                return True
-            returned = (n.value for n in ast.walk(node) if isinstance(n, ast.Return))
-            return any(is_set(syntax, value, depth + 1) for value in returned)
-    return False
-
-
-def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
-    """Whether an expression is the keys of a dict, whose union with something is a set."""
-    return isinstance(node, ast.Call) and syntax.name(node.func).endswith((".keys", ".items"))
-
-
-def _values(syntax: Syntax, name: ast.Name) -> Iterator[ast.AST | None]:
-    """What a name is given, in the same function or outside of all."""
-    function = syntax.function(name)
-    for node in syntax.nodes:
-        if syntax.function(node) not in (function, None):
-            continue
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                yield from _matched(target, node.value, name.id)
-        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            if node.target.id == name.id:
-                yield ast.Set(elts=[]) if _says_set(syntax, node.annotation) else node.value
-        elif isinstance(node, ast.NamedExpr) and node.target.id == name.id:
-            yield node.value
-    for argument in parameters(function):
-        if argument.arg == name.id and _says_set(syntax, argument.annotation):
-            yield ast.Set(elts=[])
-
-
-def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
-    """What of `a, b = set(), set()` a name is given."""
-    if isinstance(target, ast.Name) and target.id == name:
-        yield value
-    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-        for inner, given in zip(target.elts, value.elts, strict=False):
-            yield from _matched(inner, given, name)
-
-
-def _attribute_values(syntax: Syntax, attribute: str) -> Iterator[ast.AST | None]:
-    for node in syntax.nodes:
-        targets = node.targets if isinstance(node, ast.Assign) else []
-        if isinstance(node, ast.AnnAssign):
-            targets = [node.target]
-        for target in targets:
-            if isinstance(target, ast.Attribute) and target.attr == attribute:
-                yield getattr(node, "value", None)
-
-
-def _says_set(syntax: Syntax, annotation: ast.expr | None) -> bool:
-    text = "" if annotation is None else syntax.source(annotation).strip("\"'")
-    return text.partition("[")[0].rpartition(".")[2] in _ANNOTATIONS
-
-
 def _taken(syntax: Syntax, node: ast.AST) -> Iterator[ast.expr]:
     """The expressions whose order a node takes."""
     if isinstance(node, ast.For | ast.AsyncFor):
         yield node.iter
     elif isinstance(node, COMPREHENSIONS) and not isinstance(node, ast.SetComp):
         yield from (generator.iter for generator in node.generators)
-    elif isinstance(node, ast.Starred) and not isinstance(syntax.parent(node), ast.Set):
-        yield node.value
+    elif isinstance(node, ast.YieldFrom | ast.Starred):
+        yield from () if isinstance(syntax.parent(node), ast.Set) else (node.value,)
     elif isinstance(node, ast.Call):
         joins = isinstance(node.func, ast.Attribute) and node.func.attr in ("join", "extend", "fromkeys")
-        if joins or syntax.name(node.func) in _TAKERS:
+        if joins or syntax.name(node.func) in _TAKERS or _breaks_ties(syntax, node):
             yield from (arg for arg in node.args if not isinstance(arg, ast.Starred))
     elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple | ast.List):
         yield node.value
+
+
+def _breaks_ties(syntax: Syntax, call: ast.Call) -> bool:
+    """Whether elements with equal keys come in the order in which they were taken: `sorted(x, key=len)`."""
+    if syntax.name(call.func) not in _KEYED or len(call.args) != 1:
+        return False
+    keys = [keyword.value for keyword in call.keywords if keyword.arg == "key"]
+    return any(not _holds_element(syntax, key) for key in keys)
+
+
+def _holds_element(syntax: Syntax, key: ast.expr) -> bool:
+    """Whether a key holds the whole element, so that no two are equal."""
+    if not isinstance(key, ast.Lambda):
+        return syntax.name(key) in _WHOLE_KEYS or (isinstance(key, ast.Constant) and key.value is None)
+    names = {argument.arg for argument in key.args.args}
+    parts = key.body.elts if isinstance(key.body, ast.Tuple) else [key.body]
+    return any(isinstance(part, ast.Name) and part.id in names for part in parts)
 
 
 def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
@@ -236,7 +169,11 @@ def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
     above = syntax.parent(node)
     if isinstance(above, ast.Starred):
         above = syntax.parent(above)
-    return isinstance(above, ast.Call) and syntax.name(above.func) in _ORDERLESS
+    return (
+        isinstance(above, ast.Call)
+        and syntax.name(above.func) in _ORDERLESS
+        and not _breaks_ties(syntax, above)
+    )
 
 
 def _pops_set(syntax: Syntax, call: ast.Call) -> bool:

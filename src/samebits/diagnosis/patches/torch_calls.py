@@ -18,11 +18,16 @@ _EMPTY = {
     "torch.empty_like": "zeros_like",
     "numpy.empty": "zeros",
     "numpy.empty_like": "zeros_like",
+    "numpy.ndarray": "zeros",
 }
 _TENSOR_TYPES = {
     "torch.Tensor": "float32", "torch.FloatTensor": "float32", "torch.DoubleTensor": "float64",
     "torch.HalfTensor": "float16", "torch.LongTensor": "int64", "torch.IntTensor": "int32",
 }  # fmt: skip
+_FILLING = (
+    "normal_", "uniform_", "fill_", "zero_", "random_", "copy_", "exponential_", "bernoulli_", "log_normal_",
+    "cauchy_", "geometric_",
+)  # fmt: skip
 _LOADER = "torch.utils.data.DataLoader"
 # With `num_workers=0` DataLoader raises a ValueError for each of these (torch/utils/data/dataloader.py).
 _ONLY_WITH_WORKERS = ("multiprocessing_context", "prefetch_factor", "persistent_workers", "timeout")
@@ -34,6 +39,8 @@ def uninitialized(spot: Spot) -> Iterator[Change | Refusal]:
     for call in spot.calls():
         name = spot.syntax.name(call.func)
         function = call.func
+        if name in (*_EMPTY, *_TENSOR_TYPES) and _is_filled(spot, call, name):
+            continue
         if name in _EMPTY or (isinstance(function, ast.Attribute) and function.attr == "new_empty"):
             yield _zeros(spot, call, _EMPTY.get(name, "new_zeros"))
         elif name in _TENSOR_TYPES and call.args and all(_is_size(spot, arg) for arg in call.args):
@@ -44,6 +51,15 @@ def uninitialized(spot: Spot) -> Iterator[Change | Refusal]:
             yield spot.replace(call, f"{owner}.zeros({sizes}{dtype})", _WHY_ZEROS)
         elif isinstance(function, ast.Attribute) and function.attr in ("resize_", "empty_strided"):
             yield Refusal(f"`{function.attr}` leaves memory unwritten: write what it adds", call.lineno)
+
+
+def _is_filled(spot: Spot, call: ast.Call, name: str) -> bool:
+    """Whether all of it is written at once, as in `torch.empty(3).normal_()`, or is given a buffer."""
+    method = spot.syntax.parent(call)
+    if isinstance(method, ast.Attribute) and method.value is call:
+        above = spot.syntax.parent(method)
+        return isinstance(above, ast.Call) and above.func is method and method.attr in _FILLING
+    return name == "numpy.ndarray" and (keyword_of(call, "buffer") is not None or len(call.args) > 2)
 
 
 def _zeros(spot: Spot, call: ast.Call, name: str) -> Change | Refusal:

@@ -43,9 +43,9 @@ def entropy(spot: Spot) -> Iterator[Change | Refusal]:
     """The system's entropy becomes Python's generator, which is seeded."""
     for call in spot.calls():
         name = spot.syntax.name(call.func)
-        if name == "random.SystemRandom" and not call.args:
+        if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
             text = f"{spot.syntax.source(call.func).removesuffix('SystemRandom')}Random({spot.seed})"
-            needs = () if "." in spot.syntax.source(call.func) else ("import:random",)
+            needs = () if spot.syntax.source(call.func).startswith("random.") else ("import:random",)
             text = text if not needs else f"random.Random({spot.seed})"
             yield spot.replace(call, text, "a generator with a seed in place of the system's", *needs)
         elif name in _FROM_RANDOM:
@@ -117,10 +117,17 @@ def process(spot: Spot) -> Iterator[Change | Refusal]:
     """A process number or the name of the machine that is data becomes a constant."""
     for call in spot.calls():
         name = spot.syntax.name(call.func)
-        if name in _PROCESS:
+        if name in _PROCESS and not _tells_which(spot, call):
             yield spot.replace(call, _PROCESS[name], f"a constant in place of {name}()")
         elif name.startswith(("psutil.", "resource.", "shutil.disk_usage", "os.getloadavg")):
             yield Refusal("how busy or large the machine is: use a number of your own", call.lineno)
+
+
+def _tells_which(spot: Spot, call: ast.Call) -> bool:
+    """Whether it says of which process something is asked or done: `os.kill(os.getpid(), ...)`."""
+    above = spot.syntax.parent(call)
+    asked = spot.syntax.name(above.func) if isinstance(above, ast.Call) and call in above.args else ""
+    return asked.startswith(("os.", "psutil.")) and not asked.startswith("os.path.")
 
 
 def fastest(spot: Spot) -> Iterator[Change | Refusal]:

@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.asking import HANDING_ON, Asker
+from samebits.hooks.frames import USER
 from samebits.hooks.standing import leave_no_line, standing
 from samebits.recording.probes.draw_functions import user_fact
 
@@ -22,6 +23,11 @@ _TIMES = _STATUS | {"getmtime", "getctime", "getatime"}  # others ask whether th
 _OF_PSUTIL = (
     "virtual_memory", "swap_memory", "cpu_percent", "cpu_times", "cpu_stats", "getloadavg", "disk_usage",
     "net_io_counters", "disk_io_counters", "pids",
+)  # fmt: skip
+
+_OF_PROCESS = (
+    "memory_info", "memory_full_info", "memory_percent", "cpu_percent", "cpu_times", "io_counters", "num_fds",
+    "num_ctx_switches", "num_threads",
 )  # fmt: skip
 
 
@@ -46,6 +52,7 @@ def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
     imports.on_import("resource", lambda module: stand(module, "getrusage"))
     imports.on_import("shutil", lambda module: stand(module, "disk_usage"))
     imports.on_import("psutil", lambda module: stand(module, *_OF_PSUTIL))
+    imports.on_import("psutil", lambda module: _watch_process(module.Process, patches, log))
     imports.on_import("socket", lambda module: _watch_ports(module, patches, log))
 
 
@@ -69,6 +76,30 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
         return found
 
     return standing(function, call)
+
+
+def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
+    """What a script asks of a process by `psutil`: memory, time, files."""
+    for name in _OF_PROCESS:
+        method = getattr(kind, name, None)
+        if method is not None:
+            patches.set(kind, name, _asked(method, f"psutil.Process.{name}", log))
+
+
+def _asked(method: Any, op: str, log: DrawLog) -> Any:
+    @functools.wraps(method)
+    def asked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            value = method(self, *args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        frame = sys._getframe(1)
+        if log.active and log.ranks.of(frame) == USER:
+            log.taken_by_user(op, frame, value)
+        return value
+
+    return asked
 
 
 def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:

@@ -22,6 +22,7 @@ READS = {
 CONVERSIONS = {
     "__bool__": "bool", "__float__": "float", "__int__": "int", "__index__": "int", "__complex__": "complex",
 }  # fmt: skip
+_TASK_TEXTS = "asyncio.base_futures"
 
 
 class ReadProbe:
@@ -63,7 +64,7 @@ class ReadProbe:
     def _record(self, tensor: Any, op: str, frame: FrameType) -> None:
         recorder = self._recorder
         # Inside torch the same methods serve its own bookkeeping.
-        if not recorder.active or recorder.sites.is_own(frame):
+        if not recorder.active or recorder.sites.is_own(frame) or (op == "repr" and _of_a_task(frame)):
             return
         with recorder.recording("a read"):
             if not recordable((tensor,)):
@@ -71,6 +72,18 @@ class ReadProbe:
             recorder.value("read", op, frame, (tensor,), ("",))
             if not (recorder.has_optimizer or recorder.has_backward):
                 recorder.boundary((), b"")
+
+
+def _of_a_task(frame: FrameType | None) -> bool:
+    """Whether a tensor is shown as part of a task or future of asyncio.
+
+    `asyncio.run` makes such a text of its main task, with what the task returned, and nobody sees it.
+    """
+    if _TASK_TEXTS not in sys.modules:
+        return False
+    while frame is not None and frame.f_globals.get("__name__") != _TASK_TEXTS:
+        frame = frame.f_back
+    return frame is not None
 
 
 class _Conversion:
