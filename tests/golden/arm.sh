@@ -1,6 +1,6 @@
 #!/bin/bash
 # The golden digests of portable mode on aarch64, under qemu-user, with torch 2.8 (another release than the tests' own).
-# Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and hours of emulation.
+# Debian or Ubuntu on x86-64, as root (apt); about 250 MB of downloads, and ten minutes of emulation.
 #
 #     bash tests/golden/arm.sh [FOLDER] [MODEL ...]
 #
