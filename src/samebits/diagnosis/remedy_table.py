@@ -36,6 +36,7 @@ TABLE = (
             f"unseeded-{library}",
             "seed$",
             "seed with a number: what it is seeded with is another one in each run",
+            (f"seed-{library}",),
         )
         for library in ("torch", "numpy", "python")
     ),

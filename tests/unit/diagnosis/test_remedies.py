@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from patch_support import finding, project, site_of
@@ -30,6 +31,14 @@ def test_every_cause_has_a_remedy(cause):
     assert remedy.text
     assert set(remedy.controls) <= PINS
     assert remedy.controls
+
+
+@pytest.mark.parametrize("library", ["torch", "numpy", "python"])
+def test_a_seed_that_differs_is_confirmed_by_the_pin_that_makes_it_the_same(library):
+    """`torch.seed()` takes its own from the operating system; the pin gives it one."""
+    remedy = remedy_for(replace(finding(f"unseeded-{library}", None, kind="rng"), op="seed"))
+    assert remedy is not None
+    assert remedy.controls == (f"seed-{library}",)
 
 
 def test_an_unknown_cause_has_none():
