@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 # The likeliest first.
 ORDER = (
-    "seed-torch", "seed-numpy", "seed-python", "hash-seed", "clock", "entropy", "listing", "threads",
-    "deterministic", "completion", "layout", "serial-threads", "workers", "fill", "process", "file-times",
-    "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning", "seed-libraries",
+    "seed-torch", "seed-numpy", "seed-python", "hash-seed", "clock", "entropy", "listing",
+    "deterministic", "threads", "completion", "layout", "serial-threads", "workers", "fill", "process",
+    "file-times", "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning", "seed-libraries",
 )  # fmt: skip
 _BY_CAUSE: dict[str, tuple[Pins, ...]] = {
     "unseeded-torch": (("seed-torch",),),
@@ -49,7 +49,8 @@ _BY_ENTRY: dict[str, tuple[Pins, ...]] = {
     "control-flow": _UNSEEN,
     "batch": (*_UNSEEN, ("workers",), ("fill",)),
 }
-_SHARED_BY_ENTRY = {"nondeterministic-kernel": "kernel", "uninitialized": "uninitialized"}
+_KERNEL = "nondeterministic-kernel"
+_SHARED_BY_ENTRY = {_KERNEL: "kernel", "uninitialized": "uninitialized"}
 
 
 def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
@@ -92,6 +93,8 @@ def cause_of_pins(finding: Finding, causes: Iterable[str]) -> str:
     listed = list(causes)
     if finding.cause in listed:
         return finding.cause
+    if not finding.entry and _KERNEL in listed:  # no op was found, so none that had another number of threads
+        return _KERNEL
     fitting = [cause for cause in listed if _SHARED_BY_ENTRY.get(cause, finding.entry) == finding.entry]
     return (fitting or listed or ["unknown"])[0]
 

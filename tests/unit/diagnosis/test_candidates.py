@@ -79,3 +79,14 @@ def test_a_pin_shows_the_cause_that_fits_the_entry():
     assert cause_of_pins(finding("unknown", "argument"), ("nondeterministic-kernel", "thread-count")) == (
         "thread-count"
     )
+
+
+def test_without_an_operation_one_thread_shows_a_kernel_that_does_not_repeat():
+    """A race that hides while operations are recorded: nothing says that there were more or fewer threads."""
+    assert cause_of_pins(finding("unknown", ""), ("thread-count", "nondeterministic-kernel")) == (
+        "nondeterministic-kernel"
+    )
+    assert cause_of_pins(finding("thread-count", ""), ("thread-count", "nondeterministic-kernel")) == (
+        "thread-count"
+    )
+    assert ORDER.index("deterministic") < ORDER.index("threads")
