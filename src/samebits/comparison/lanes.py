@@ -75,9 +75,9 @@ class Lanes:
         self._owned: dict[tuple[int, str], tuple[object, list[int], bytes]] = {}
 
     def add_gradients(self, event: Event) -> None:
-        """Take in the gradients of a backward pass."""
+        """Take in the gradients of a backward pass: the event has all that there are."""
         names = [info.name for info in event.tensors]
-        self._gradients[event.thread].update(zip(names, event.digests, strict=True))
+        self._gradients[event.thread] = dict(zip(names, event.digests, strict=True))
 
     def add(self, event: Event) -> None:
         """Take in a step."""
@@ -104,7 +104,9 @@ class Lanes:
 
     def _taken_gradients(self, event: Event, positions: list[int]) -> tuple[int, bytes]:
         seen = self._gradients[event.thread]
-        if not seen:
+        held = {info.name for info in event.tensors if info.role == "param"}
+        if not seen or not seen.keys() <= held:
+            # Another thread has let go of a model since: what is left may have its names now.
             return _NO_GRADIENTS
         names = [event.tensors[i].name for i in positions if event.tensors[i].role == "param"]
         digests = [seen.pop(name, b"") for name in names]
