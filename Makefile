@@ -5,7 +5,7 @@
 # make test-portable  every op of portable mode beside plain torch; golden digests under every instruction set, 1 and 2 threads, other pins
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
-# make bench-planted  run verify on every script of the planted corpus (half an hour on a quiet machine)
+# make bench-planted  run verify on every script of the planted corpus (45 minutes on a quiet machine)
 # make bench-resume  the matrix of resuming beside other tools, and 200 kills (about 40 minutes)
 # make test-gpu  the tests that need a CUDA device (GPU_PYTHON=python3 to use an interpreter that has torch already)
 # make clean     remove everything that the above made

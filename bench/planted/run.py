@@ -1,6 +1,6 @@
 """`samebits verify` on every script of the planted corpus: does it see, place and name what is there?
 
-    python bench/planted/run.py                      # all: half an hour on 2 cores
+    python bench/planted/run.py                      # all: 45 minutes on 2 cores
     python bench/planted/run.py wall-clock           # names or causes that contain that
     python bench/planted/run.py --clean --stress     # clean scripts, circumstances perturbed
     python bench/planted/run.py --json FILE          # also write what was found, after each script
