@@ -9,8 +9,8 @@
 
 SBP_DECLARE_TABLES(sbp_gemm_table, gemm)
 
-/* Bytes of packed rows that stay in the second level cache beside a panel of columns, and packed columns. */
-#define A_BYTES (256 << 10)
+/* Bytes of packed rows, and of packed columns, that stay in the second level cache. */
+#define A_BYTES (128 << 10)
 #define B_BYTES (1 << 20)
 /* Columns next to each other are read where they are if steps of k are so near to each other, or few rows use them:
  * otherwise they evict each other from the cache. */
@@ -87,13 +87,17 @@ static void do_tile(const work *w, int64_t k, const char *a, const char *b, int6
     copy_tile(g->size, rows, columns, c, c_row, c_column, aside, row, 1);
 }
 
-/* One block of packed rows by the columns of one panel. */
+/* One block of packed rows by the columns of one panel. Of a panel, what belongs to one block of k stays in the first
+ * level cache for all rows; tiles that are made aside are copied, so they do all their k at once. */
 static void do_panel(const work *w, int64_t k, const char *b, int64_t b_row, int64_t m_from, int64_t m_to, int64_t j,
                      int64_t columns, int first) {
-    const int64_t panel = w->kernels->size * w->width_a * k;
-    const char *a = w->packed_a;
-    for (int64_t i = m_from; i < m_to; i += w->width_a, a += panel)
-        do_tile(w, k, a, b, b_row, i, least(w->width_a, m_to - i), j, columns, first);
+    const int64_t size = w->kernels->size, panel = size * w->width_a * k;
+    const int64_t step = columns % w->kernels->lanes || w->p->c_column != 1 ? k : SBP_K_BLOCK;
+    for (int64_t from = 0; from < k; from += step, b += step * b_row * size, first = 0) {
+        const char *a = w->packed_a + from * size * w->width_a;
+        for (int64_t i = m_from; i < m_to; i += w->width_a, a += panel)
+            do_tile(w, least(step, k - from), a, b, b_row, i, least(w->width_a, m_to - i), j, columns, first);
+    }
 }
 
 static void do_block(const work *w, int64_t k_from, int64_t k_to, int64_t m_from, int64_t m_to, int64_t n_from,

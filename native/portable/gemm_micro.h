@@ -68,10 +68,15 @@ static const sbp_tile OF(tiles)[ROWS][SBP_MOST_VECTORS] = {
 
 /* ---- Packing ---- */
 
+#define STEPS_AHEAD 8 /* of k: they may lie on pages that the hardware does not read ahead */
+
 /* Lines that are next to each other. */
 static void OF(pack_beside)(const T *p, int64_t k_stride, int64_t steps, int64_t count, int64_t width, T *out) {
     for (int64_t k = 0; k < steps; k++, p += k_stride, out += width) {
         int64_t j = 0;
+        for (; j < count; j += 64 / sizeof(T))
+            __builtin_prefetch(p + STEPS_AHEAD * k_stride + j);
+        j = 0;
         for (; j + LANES <= count; j += LANES)
             VT(_store)(out + j, VT(_load)(p + j));
         for (; j + SQUARE <= count; j += SQUARE)
@@ -166,6 +171,8 @@ static void OF(finish)(const sbp_product *p, int64_t batch, int64_t m_from, int6
 }
 
 #include "gemv_micro.h"
+
+#undef STEPS_AHEAD
 
 #define GEMM_KERNELS                                                                                                  \
     {sizeof(T), ROWS, VECTORS, LANES, OF(tiles), OF(pack), OF(finish), OF(gemv)}

@@ -20,7 +20,7 @@
 #endif
 
 /* Changes with any change to an entry point, so that a stale library is never used. */
-#define SBP_ABI 1
+#define SBP_ABI 2
 
 #define SBP_NO_MEMORY (-1)
 
@@ -32,9 +32,11 @@ SBP_API int samebits_portable_select(const char *isa);
 SBP_API const char *samebits_portable_isa(void);
 
 /* Threads to share, those of a running OpenMP library: its GOMP_parallel (libgomp's documented entry for compiled
- * code: runs a function on a team of threads), NULL for threads of our own. Forked children do not use it. */
+ * code: runs a function on a team of threads), NULL for threads of our own, and its omp_get_thread_num. Forked
+ * children do not use it. */
 typedef void (*sbp_team_call)(void (*function)(void *), void *argument, unsigned threads, unsigned flags);
-SBP_API void samebits_portable_share_threads(sbp_team_call call);
+typedef int (*sbp_thread_number)(void);
+SBP_API void samebits_portable_share_threads(sbp_team_call call, sbp_thread_number number);
 
 /* How many threads the kernels may use from now on. */
 SBP_API void samebits_portable_set_threads(int threads);

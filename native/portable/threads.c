@@ -22,7 +22,8 @@ int sbp_threads(void) { return allowed; }
 typedef struct {
     sbp_share share;
     void *context;
-    int64_t parts, runs, next;
+    int64_t parts, runs;
+    unsigned char taken[SBP_MAX_THREADS];
 } team;
 
 static void do_run(const team *t, int64_t run) {
@@ -34,18 +35,25 @@ static void do_run(const team *t, int64_t run) {
 #ifdef SBP_POSIX
 
 static sbp_team_call shared_threads;
+static sbp_thread_number number_of_thread;
 static pid_t shared_in; /* a forked child has the library's state without its threads */
 
-void samebits_portable_share_threads(sbp_team_call call) {
+void samebits_portable_share_threads(sbp_team_call call, sbp_thread_number number) {
     shared_threads = call;
+    number_of_thread = number;
     shared_in = getpid();
 }
 
-/* Runs on every thread of a team, whose size may be less than asked for. */
+/* Runs on every thread of a team, whose size may be less than asked for. A thread begins with the run of its number:
+ * what it computed of a tensor, here or in torch, is in its cache. Then it takes what is left. */
 static void do_runs(void *argument) {
     team *t = argument;
-    for (int64_t run; (run = __atomic_fetch_add(&t->next, 1, __ATOMIC_RELAXED)) < t->runs;)
-        do_run(t, run);
+    const int64_t own = number_of_thread ? number_of_thread() : 0;
+    for (int64_t i = 0; i < t->runs; i++) {
+        const int64_t run = (own + i) % t->runs;
+        if (!__atomic_exchange_n(&t->taken[run], 1, __ATOMIC_RELAXED))
+            do_run(t, run);
+    }
 }
 
 static void *own_thread(void *argument) {
@@ -77,7 +85,7 @@ static void do_together(team *t) {
 
 #else
 
-void samebits_portable_share_threads(sbp_team_call call) { (void)call; }
+void samebits_portable_share_threads(sbp_team_call call, sbp_thread_number number) { (void)call, (void)number; }
 
 static void do_together(team *t) {
     for (int64_t run = 0; run < t->runs; run++)
@@ -88,7 +96,7 @@ static void do_together(team *t) {
 
 void sbp_share_out(int64_t parts, int64_t least, sbp_share share, void *context) {
     const int64_t runs = parts / (least > 0 ? least : 1);
-    team t = {share, context, parts, runs < allowed ? runs : allowed, 0};
+    team t = {.share = share, .context = context, .parts = parts, .runs = runs < allowed ? runs : allowed};
     if (t.runs < 2)
         share(context, 0, parts);
     else

@@ -87,13 +87,13 @@ def loader_fetchers() -> list[type[Any]]:
     return [kind for kind in kinds if kind is not None and LOADER_FETCH in vars(kind)]
 
 
-# What an iterator asks for the next indices: the batch sampler, or the sampler. Without the attribute samples
-# are not keyed, with a warning.
 def is_worker_loop(frame: FrameType) -> bool:
     """Whether that is the loop of a worker process (torch/utils/data/_utils/worker.py, `_worker_loop`)."""
     return frame.f_globals.get("__name__") == "torch.utils.data._utils.worker"
 
 
+# What an iterator asks for the next indices: the batch sampler, or the sampler. Without the attribute samples
+# are not keyed, with a warning.
 INDEX_SAMPLER = "_index_sampler"
 
 

@@ -80,7 +80,7 @@ def decode(data: bytes) -> Elements:
         raise _damaged(f"elements of the dtype {held['dtype']}")
     n_parts = math.prod(shape) * (2 if dtype == "complex64" else 1)
     size = len(held["data"]) // n_parts if n_parts else 1
-    return Elements(dtype, shape, np.frombuffer(bytes(held["data"]), dtype=f"<i{size}"))
+    return Elements(dtype, shape, np.frombuffer(held["data"], dtype=f"<i{size}"))
 
 
 def _complex(pairs: Elements) -> Elements:

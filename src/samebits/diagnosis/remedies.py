@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project
 
 _WORKERS = "worker"
-_CALLS = {
+_UNSEEN_CALLS = {
     "hash-order": ("builtins.hash",),
     "id-order": ("builtins.id", "builtins.repr"),
 }
@@ -76,21 +76,23 @@ def _source(finding: Finding, project: Project | None) -> str:
 
 def _is_made_by_library(source: str, finding: Finding, project: Project | None) -> bool:
     """Whether a library made a new generator for what the user's line calls."""
-    if project is None or finding.site is None or source not in _MADE:
-        return False
-    syntax = Sources(project).syntax(finding.site.file)
-    calls = [] if syntax is None else syntax.calls({finding.site.line})
-    names = [syntax.name(call.func) for call in calls] if syntax is not None else []
+    names = _calls(finding, project) if source in _MADE else []
     return bool(names) and not any(name.startswith(("random.", "numpy.random.", "?.")) for name in names)
 
 
 def _called(finding: Finding, project: Project | None) -> str:
     """What the line calls that no draw shows, such as `builtins.hash`."""
-    if project is None or finding.site is None or finding.cause not in _CALLS:
-        return ""
+    unseen = _UNSEEN_CALLS.get(finding.cause, ())
+    names = _calls(finding, project) if unseen else []
+    return next((name for name in names if name in unseen), "")
+
+
+def _calls(finding: Finding, project: Project | None) -> list[str]:
+    """The full names of what the line of a finding calls, where its file is the user's."""
+    if project is None or finding.site is None:
+        return []
     syntax = Sources(project).syntax(finding.site.file)
-    names = [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({finding.site.line})]
-    return next((name for name in names if name in _CALLS[finding.cause]), "")
+    return [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({finding.site.line})]
 
 
 def _in_worker(finding: Finding) -> bool:

@@ -77,23 +77,24 @@ def open_library(path: Path) -> NativeLibrary | None:
     return NativeLibrary(digest, digest_to, threaded, share, select, isa)
 
 
-def openmp_entry(folder: Path) -> int | None:
-    """Address of `GOMP_parallel` in the OpenMP library that torch brought and this process has loaded.
+def openmp_entry(folder: Path, function: str = "GOMP_parallel") -> int | None:
+    """Address of a function of the OpenMP library that torch brought and this process has loaded.
 
     Its threads wait for work between two ops of torch, on the cores that threads of our own would need.
     None where torch has another OpenMP library (macOS, some distributions).
 
     Args:
         folder: of torch's libraries.
+        function: its name; `GOMP_parallel` runs a function on a team of threads.
     """
-    found = (_entry_of(path) for path in sorted(folder.glob("libgomp*.so*")))
+    found = (_entry_of(path, function) for path in sorted(folder.glob("libgomp*.so*")))
     return next((entry for entry in found if entry is not None), None)
 
 
-def _entry_of(path: Path) -> int | None:
+def _entry_of(path: Path, function: str) -> int | None:
     try:
         library = ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-        return ctypes.cast(library.GOMP_parallel, ctypes.c_void_p).value
+        return ctypes.cast(getattr(library, function), ctypes.c_void_p).value
     except (OSError, AttributeError):
         return None
 

@@ -16,7 +16,7 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-ABI = 1
+ABI = 2
 BACKEND_VARIABLE = "SAMEBITS_PORTABLE_BACKEND"
 _PREFIX = "samebits_portable_"
 
@@ -35,7 +35,7 @@ class Kernels:
         self._threads = 1
         library.samebits_portable_isa.restype = ctypes.c_char_p
         library.samebits_portable_select.argtypes = [ctypes.c_char_p]
-        library.samebits_portable_share_threads.argtypes = [ctypes.c_void_p]
+        library.samebits_portable_share_threads.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         library.samebits_portable_share_threads.restype = None
 
     def select(self, isa: str) -> bool:
@@ -47,9 +47,9 @@ class Kernels:
         """The instruction set in use."""
         return bytes(self._library.samebits_portable_isa()).decode()
 
-    def share_threads(self, entry: int) -> None:
-        """Run on the threads of the OpenMP library whose `GOMP_parallel` is at this address."""
-        self._library.samebits_portable_share_threads(entry)
+    def share_threads(self, entry: int, number: int) -> None:
+        """Run on the threads of the OpenMP library whose `GOMP_parallel` and `omp_get_thread_num` are there."""
+        self._library.samebits_portable_share_threads(entry, number)
 
     def set_threads(self, count: int) -> None:
         """Use this many threads from now on, whatever `follow` was told."""

@@ -19,7 +19,8 @@ def follow_torch(kernels: Kernels) -> None:
     Args:
         kernels: the library of this process.
     """
-    entry = openmp_entry(Path(torch.__file__).parent / "lib")
-    if entry is not None:
-        kernels.share_threads(entry)
+    folder = Path(torch.__file__).parent / "lib"
+    entry, number = openmp_entry(folder), openmp_entry(folder, "omp_get_thread_num")
+    if entry is not None and number is not None:
+        kernels.share_threads(entry, number)
     kernels.follow(torch.get_num_threads)

@@ -123,9 +123,8 @@ def _close_before_exit(close: Callable[[], None], closed: list[bool], results: l
     def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
         status = named.get("status", args[0] if args else None)
         if isinstance(status, int) and os.getpid() == process and not closed:
-            _thread.start_new_thread(
-                _end_after_grace, (status,)
-            )  # closing may wait for what this thread holds
+            # Closing may wait for what this thread holds.
+            _thread.start_new_thread(_end_after_grace, (status,))
             failure = results[0].failure if results else _handled_error(status)
             results[:] = [RunResult(status & 0xFF, failure)]
             close()

@@ -40,7 +40,7 @@ def tensor_difference(a: Any, b: Any) -> Difference:
     """Compare two tensors of the same dtype and shape bit by bit.
 
     Args:
-        a: a strided tensor of any dtype that is no view of smaller elements; of a quantized one the integers
+        a: a strided tensor whose dtype `samebits.recording.elements` knows; of a quantized one the integers
             are compared.
         b: the same of the other run.
 

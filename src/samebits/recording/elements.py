@@ -55,7 +55,7 @@ class Elements:
         if self.dtype == "bool":
             return repr(bool(chosen[0]))
         if not is_float(self.part_dtype):
-            return repr(unsigned(chosen, self.dtype).tolist()[0])
+            return repr(as_integers(chosen, self.dtype).tolist()[0])
         values = as_doubles(chosen, self.part_dtype).tolist()
         return repr(complex(*values) if self.parts == 2 else values[0])
 
@@ -65,7 +65,7 @@ def is_float(dtype: str) -> bool:
     return dtype.startswith(("float", "bfloat"))
 
 
-def unsigned(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
+def as_integers(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
     """Integers or bools of that dtype from their bits."""
     return bits.view(f"u{bits.dtype.name}" if dtype.startswith(("uint", "bool")) else bits.dtype)
 
@@ -90,7 +90,7 @@ def ordered(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
         flipped: np.ndarray[Any, Any] = bits ^ np.int64(_SIGN)
         return flipped
     if not is_float(dtype):
-        return unsigned(bits, dtype).astype(np.int64)
+        return as_integers(bits, dtype).astype(np.int64)
     if dtype == "float8_e8m0fnu":  # exponents without a sign
         return bits.view(np.uint8).astype(np.int64)
     lowest = int(np.iinfo(bits.dtype).min)

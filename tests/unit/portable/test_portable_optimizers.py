@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import math
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import optim
 
 from samebits.portable.dispatch import PortableMode
+from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.native import load
 
@@ -138,6 +141,34 @@ def test_fused_steps_are_the_same_on_every_instruction_set(cls: Any, monkeypatch
     monkeypatch.setattr("samebits.portable.kernels.optimizer.load", lambda: None)
     found.append(_steps(cls, torch.float32, True, fused=True, weight_decay=0.1))
     assert all(_equal(found[0], other) for other in found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("root", [1.0, 0.031622776601683794, 0.9999999403953552, 3e-5, 1e-9])
+def test_the_division_by_the_bias_correction_is_rounded_correctly(dtype: torch.dtype, root: float) -> None:
+    generator = torch.Generator().manual_seed(1)
+    sizes = torch.randn(200_000, generator=generator, dtype=torch.float64) * 30
+    seconds = torch.cat([sizes.exp2(), torch.tensor([0.0, 1e-45, 3e38, 1e300, math.inf, math.nan])]).to(dtype)
+    expected = _adam_by_numpy(seconds.numpy(), root)
+    native = load()
+    if native is None:
+        pytest.skip("no kernels here")
+    rule = kernels.AdamRule(
+        shrink=1.0, decay=0.0, weight=0.0, keep=1.0, gain=0.0, eps=0.0, amsgrad=False, maximize=False
+    )
+    for isa in ("scalar", "avx2", "avx512", "neon"):
+        if native.select(isa):
+            parameter, second = torch.zeros_like(seconds), seconds.clone()
+            firsts = torch.ones_like(seconds)
+            kernels.adam(rule, [(parameter, torch.zeros_like(seconds), firsts, second)], [(1.0, root)])
+            np.testing.assert_array_equal(parameter.numpy(), expected)
+    native.select("")
+
+
+def _adam_by_numpy(seconds: np.ndarray[Any, Any], root: float) -> np.ndarray[Any, Any]:
+    with np.errstate(all="ignore"):
+        below: np.ndarray[Any, Any] = 1 / (np.sqrt(seconds) / seconds.dtype.type(root))
+    return below
 
 
 def _train(cls: Any, portable: bool, **options: Any) -> list[torch.Tensor]:  # noqa: FBT001
