@@ -48,7 +48,7 @@ class Kernels:
         return bytes(self._library.samebits_portable_isa()).decode()
 
     def share_threads(self, entry: int, number: int) -> None:
-        """Run on the threads of the OpenMP library whose `GOMP_parallel` and `omp_get_thread_num` are there."""
+        """Run on the threads of the OpenMP library with `GOMP_parallel` and `omp_get_thread_num` there."""
         self._library.samebits_portable_share_threads(entry, number)
 
     def set_threads(self, count: int) -> None:
