@@ -228,12 +228,18 @@ static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64
     if (posix_memalign(&pixels, 64, (size_t)((c->samples * sample_step + lanes) * size)))
         return SBP_NO_MEMORY;
     c->pixels = pixels;
-    c->packed = malloc((size_t)(c->groups * c->rows * c->terms * size + 1));
+    c->packed = malloc((size_t)(c->groups * c->rows * c->terms * (c->is_depthwise ? vectors * lanes : 1) * size + 1));
     c->places = malloc((size_t)(c->terms + 1) * sizeof(int64_t));
     if (!c->packed || !c->places)
         return SBP_NO_MEMORY;
     list_places(c, lanes, sample_step);
     sbp_share_out(c->samples * c->groups * vectors, least_parts(c->plane * lanes), steps->weight_pad, c);
+    if (c->is_depthwise) {
+        const int64_t parts = c->rows * vectors;
+        sbp_share_out(c->samples * parts, least_parts(c->terms / c->samples * lanes), steps->depthwise_pack, c);
+        sbp_share_out(parts * up(c->taps, SBP_CONV_TAPS), least_parts(c->terms * lanes), steps->depthwise_compute, c);
+        return 0;
+    }
     sbp_share_out(c->groups * up(c->terms, SBP_CONV_K_BLOCK), least_parts(SBP_CONV_K_BLOCK * c->rows),
                   steps->weight_pack, c);
     sbp_share_out(c->groups * pairs, least_parts(c->terms * c->rows * steps->lanes * 2), steps->weight_compute, c);
@@ -256,8 +262,11 @@ SBP_API int64_t samebits_portable_conv_weight(const int64_t *words, const double
         c.padded[dim] = (c.out_size[dim] - 1) * c.stride[dim] + (c.kernel[dim] - 1) * c.dilation[dim] + 1;
     }
     c.plane = product(c.padded);
+    c.is_depthwise = c.depth == 1 && c.groups > 1 && c.groups >= c.rows;
+    if (c.is_depthwise)
+        c.depth = c.groups, c.groups = 1;
     c.channel_vectors = up(c.depth, steps->lanes);
-    c.is_gathered = c.depth * 2 <= steps->lanes;
+    c.is_gathered = !c.is_depthwise && c.depth * 2 <= steps->lanes;
     c.vectors = c.is_gathered ? up(c.depth * c.taps, steps->lanes) : c.taps * c.channel_vectors;
     c.panels = up(c.rows, steps->most_rows);
     const int64_t result = run_weight(&c, steps, size);

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #define SBP_CONV_K_BLOCK 128
+#define SBP_CONV_TAPS 9 /* of a depthwise weight, whose gradient is computed together */
 #define SBP_CONV_PANELS 4 /* of two vectors each: the pixels that are computed together */
 
 /* The outputs whose index in each dimension is start + step * j: they all have the same taps, at places of the image
@@ -38,17 +39,19 @@ typedef struct {
     int64_t failed;
 } sbp_conv;
 
-/* The gradient of a weight: rows are output channels, columns are (tap, channel) in vectors of channels. */
+/* The gradient of a weight: rows are output channels, columns are (tap, channel) in vectors of channels. A depthwise one
+ * has groups of one channel of the image; they are taken for the channels of a single group, each with its own rows. */
 typedef struct {
     const char *image, *gradient;
     char *out;
     int64_t samples, groups, depth, rows, taps, terms;
     int64_t size[3], out_size[3], kernel[3], stride[3], dilation[3], before[3], padded[3];
     int64_t channel_vectors, vectors, panels; /* in a group */
+    int64_t is_depthwise;
     int64_t is_gathered; /* few channels: the columns are (channel, tap), put together block by block */
     int64_t plane;       /* places in a padded image */
     char *pixels;        /* [sample][group][vector of channels][place][lane]; gathered: [sample][channel][place] */
-    char *packed;        /* [group][block][panel][term][row] */
+    char *packed;        /* [group][block][panel][term][row]; depthwise: [row][vector of channels][term][lane] */
     int64_t *places;     /* [terms] */
     int64_t failed;
 } sbp_conv_weight;
@@ -59,6 +62,7 @@ typedef struct {
     int64_t lanes, most_rows;
     sbp_conv_step pad, pack, compute, compute_samples;     /* of sbp_conv */
     sbp_conv_step weight_pad, weight_pack, weight_compute; /* of sbp_conv_weight */
+    sbp_conv_step depthwise_pack, depthwise_compute;
 } sbp_conv_steps;
 
 typedef struct {

@@ -21,6 +21,7 @@
 #include "conv_turn.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
+#include "conv_depthwise.h"
 #include "conv_end.h"
 
 #define T double
@@ -32,6 +33,7 @@
 #include "conv_turn.h"
 #include "conv_pixels.h"
 #include "conv_weight.h"
+#include "conv_depthwise.h"
 #include "conv_end.h"
 
 #define CONV_STEPS(type)                                                                                              \
@@ -43,6 +45,8 @@
      SBP(conv_compute_samples_##type),                                                                                \
      SBP(conv_weight_pad_##type),                                                                                     \
      SBP(conv_weight_pack_##type),                                                                                    \
-     SBP(conv_weight_compute_##type)}
+     SBP(conv_weight_compute_##type),                                                                                 \
+     SBP(conv_depthwise_pack_##type),                                                                                 \
+     SBP(conv_depthwise_compute_##type)}
 
 const sbp_conv_table SBP(conv) = {CONV_STEPS(f32), CONV_STEPS(f64)};

@@ -74,8 +74,8 @@ typedef struct {
 
 /* What a thread has: the places of its pixels, their factors term by term, their totals. */
 typedef struct {
-    int64_t place[PIXELS];             /* of each pixel in the padded image */
-    int64_t runs[PIXELS], run_of[PIXELS]; /* starts of pixels that are next to each other, at most a vector of them */
+    int64_t runs[PIXELS];  /* starts of pixels that are next to each other, at most a vector of them */
+    int64_t place[PIXELS]; /* of such a start in the padded image */
     int64_t pixels, count;
     T factors[SBP_CONV_PANELS][SBP_CONV_K_BLOCK * WIDTH + LANES] __attribute__((aligned(64)));
     T totals[] __attribute__((aligned(64))); /* [rows][PIXELS] */
@@ -89,12 +89,15 @@ static void CONV(find_pixels)(const sbp_conv *c, const sbp_conv_class *l, const 
     int64_t sample = first / n[2] / n[1] / n[0];
     s->pixels = all - first < PIXELS ? all - first : PIXELS;
     s->count = 0;
-    for (int64_t i = 0; i < s->pixels; i++) {
+    for (int64_t i = 0; i < s->pixels;) {
         const int64_t row = (z * c->stride[0] * c->padded[1] + y * c->stride[1]) * c->padded[2];
+        int64_t run = n[2] - x < LANES ? n[2] - x : LANES;
+        run = run < WIDTH - i % WIDTH ? run : WIDTH - i % WIDTH;
+        run = run < s->pixels - i ? run : s->pixels - i;
         s->place[i] = sample * r->sample_step + row + x;
-        if (!i || !x || i % WIDTH == 0 || i - s->runs[s->count - 1] == LANES)
-            s->runs[s->count++] = i;
-        if (++x == n[2]) {
+        s->runs[s->count++] = i;
+        i += run;
+        if ((x += run) == n[2]) {
             x = 0;
             if (++y == n[1]) {
                 y = 0;

@@ -179,6 +179,7 @@ int sbp_multiply_part(const sbp_product *p, int64_t batch, int64_t m_from, int64
 /* ---- On several threads ---- */
 
 #define WORTH_A_THREAD 200000 /* multiplications */
+#define VECTOR_WORTH_A_THREAD 80000 /* they wait for memory */
 
 typedef struct {
     const sbp_product *p;
@@ -271,7 +272,7 @@ static void do_vectors(void *context, int64_t from, int64_t to) {
 static int multiply_vector(const sbp_product *p, int by_rows) {
     gemv_work w = {p, by_rows ? p->a : p->b, by_rows ? p->b : p->a, by_rows ? p->m : p->n,
                    by_rows ? p->c_row : p->c_column, by_rows, 0};
-    sbp_share_out(p->batches * w.count, 16 + WORTH_A_THREAD / (p->k + 1), do_vectors, &w);
+    sbp_share_out(p->batches * w.count, 16 + VECTOR_WORTH_A_THREAD / (p->k + 1), do_vectors, &w);
     return w.failed ? SBP_NO_MEMORY : 0;
 }
 
