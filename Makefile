@@ -73,7 +73,8 @@ bench-resume: $(VENV)/.dev
 	$(BIN)/python bench/kills.py
 
 test-portable: $(VENV)/.dev
-	$(PYTEST) $(PORTABLE)
+	$(PIP_INSTALL) --group cuda-compiler
+	$(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py
 	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
