@@ -8,7 +8,7 @@
 #include "dlpack.h"
 
 /* Changes with any change to what Python sees, so that a stale module is never used. */
-#define SB_READER_ABI 2
+#define SB_READER_ABI 3
 
 extern PyTypeObject sb_reader_type;
 extern PyTypeObject sb_memory_type;

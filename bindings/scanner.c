@@ -60,6 +60,65 @@ static PyObject *scan(PyObject *self, PyObject *values) {
     return PyLong_FromLong(scan_all((const scanner *)self, values));
 }
 
+/* What `signature` gives is written here; longer ones are left to Python. */
+typedef struct {
+    char bytes[512];
+    size_t used;
+} key;
+
+static int put(key *to, const void *from, size_t size) {
+    if (sizeof to->bytes - to->used < size)
+        return 0;
+    memcpy(to->bytes + to->used, from, size);
+    to->used += size;
+    return 1;
+}
+
+static int sign_tensor(const scanner *self, PyObject *value, key *to) {
+    dl_tensor found;
+    if (self->tensor_from_object(value, &found)) {
+        PyErr_Clear();
+        return 0;
+    }
+    const char head[] = {'t', (char)found.dtype.code, (char)found.dtype.bits, (char)found.n_dims};
+    return found.device_type == DL_CPU && bits_of(found.dtype) != NOT_PLAIN && put(to, head, sizeof head) &&
+           put(to, found.sizes, (size_t)found.n_dims * sizeof *found.sizes);
+}
+
+static int sign_whole(PyObject *value, key *to) {
+    int overflow;
+    const long long whole = PyLong_AsLongLongAndOverflow(value, &overflow);
+    return !overflow && put(to, "i", 1) && put(to, &whole, sizeof whole);
+}
+
+/* Whether each could be written; all begin with a letter of their own. */
+static int sign_all(const scanner *self, PyObject *values, key *to) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
+        PyObject *value = PySequence_Fast_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value);
+        int done = 0;
+        if (type == self->tensor || type == self->parameter)
+            done = sign_tensor(self, value, to);
+        else if (value == Py_None || PyBool_Check(value))
+            done = put(to, value == Py_None ? "n" : value == Py_True ? "y" : "z", 1);
+        else if (PyFloat_CheckExact(value))
+            done = put(to, "f", 1);
+        else if (PyLong_CheckExact(value))
+            done = sign_whole(value, to);
+        else if (PyList_CheckExact(value) || PyTuple_CheckExact(value))
+            done = put(to, "(", 1) && sign_all(self, value, to) && put(to, ")", 1);
+        if (!done)
+            return 0;
+    }
+    return 1;
+}
+
+static PyObject *signature(PyObject *self, PyObject *values) {
+    key found = {.used = 0};
+    if ((!PyTuple_CheckExact(values) && !PyList_CheckExact(values)) || !sign_all((const scanner *)self, values, &found))
+        Py_RETURN_NONE;
+    return PyBytes_FromStringAndSize(found.bytes, (Py_ssize_t)found.used);
+}
+
 static PyObject *new_scanner(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
     PyObject *capsule, *tensor, *parameter;
     if (!PyArg_ParseTuple(args, "O(OO)", &capsule, &tensor, &parameter))
@@ -84,6 +143,9 @@ static PyMethodDef methods[] = {
     {"scan", scan, METH_O,
      "scan(values) -> int\n\nWhat portable.scan.scan gives for plain tensors, numbers and lists of them; -1 where others "
      "are among them."},
+    {"signature", signature, METH_O,
+     "signature(values) -> bytes | None\n\nSays of plain tensors, numbers and lists of them what portable.scan.signature "
+     "says; None where others are among them."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from samebits._reader import Reader, Scanner
     from samebits.digest.native import NativeLibrary
 
-ABI = 2
+ABI = 3
 
 
 def load_module() -> Any:

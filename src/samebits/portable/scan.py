@@ -30,13 +30,16 @@ _GENERATOR = torch.Generator
 _NOT_PLAIN = -1
 
 
-def _quick_scan() -> Callable[[Sequence[Any]], int]:
+def _quick() -> tuple[Callable[[Sequence[Any]], int], Callable[[Sequence[Any]], bytes | None]]:
     scanner = open_scanner()
-    return scanner.scan if scanner is not None else lambda _: _NOT_PLAIN
+    if scanner is None:
+        return lambda _: _NOT_PLAIN, lambda _: None
+    return scanner.scan, scanner.signature
 
 
-quick_scan = _quick_scan()
-"""What `scan` gives, sooner; a negative number where only that can tell. Never an exception."""
+quick_scan, quick_signature = _quick()
+"""What `scan` gives, sooner: a negative number where only that can tell. What stands for `signature`, sooner, of a
+list or tuple: None where only that can tell. Never an exception."""
 
 
 class UnfitError(Exception):

@@ -8,7 +8,7 @@ import torch
 from samebits.digest import bindings
 from samebits.portable import scan as scanning
 from samebits.portable.native import caller_of, find_library, load, open_library
-from samebits.portable.scan import UnfitError, quick_scan, scan
+from samebits.portable.scan import UnfitError, quick_scan, quick_signature, scan, signature
 
 
 class Own(torch.Tensor):
@@ -71,6 +71,49 @@ def test_the_quick_scan_says_what_plain_tensors_are():
     assert quick_scan({}) == scanning._NOT_PLAIN
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_quick_signatures_differ_where_signatures_do():
+    x = torch.ones(2, 3)
+    values = [make() for make in MAKE.values()]
+    values += [
+        x.t(),
+        x[0],
+        x.double(),
+        0,
+        1,
+        2**40,
+        2**70,
+        1.0,
+        None,
+        (),
+        [],
+        [1],
+        [[1], 1],
+        [1, 1],
+        (x, x),
+        [x],
+    ]
+    lists = (
+        [(value,) for value in values] + [(x, value) for value in values] + [[value, 3] for value in values]
+    )
+    pairs = [(quick_signature(each), signature(each)) for each in lists]
+
+    for quick, slow in pairs:
+        for other, other_slow in pairs:
+            assert quick is None or quick != other or slow == other_slow
+
+
+@pytest.mark.skipif(bindings.open_scanner() is None, reason="no C module, or torch before 2.10")
+def test_quick_signatures_do_not_depend_on_contents():
+    x, y = torch.ones(2, 3), torch.zeros(2, 3)
+
+    assert (
+        quick_signature((x, [y, None], 1.5, True)) == quick_signature((y, (x, None), 2.5, True)) is not None
+    )
+    assert quick_signature((x,) * 40) is None  # longer than fits
+    assert quick_signature({}) is None
+
+
 @pytest.fixture
 def library():
     """The kernels."""
@@ -93,7 +136,9 @@ def test_without_the_module_there_is_ctypes(library, monkeypatch):
     monkeypatch.setattr(bindings, "load_module", lambda: None)
 
     assert torch.equal(_root(open_library(find_library()), x), expected)
-    assert scanning._quick_scan()((x,)) < 0
+    quick_scan, quick_signature = scanning._quick()
+    assert quick_scan((x,)) < 0
+    assert quick_signature((x,)) is None
 
 
 def test_kernels_take_more_words_than_fit_the_stack(library):
