@@ -38,8 +38,8 @@ def _quick() -> tuple[Callable[[Sequence[Any]], int], Callable[[Sequence[Any]], 
 
 
 quick_scan, quick_signature = _quick()
-"""What `scan` gives, sooner: a negative number where only that can tell. What stands for `signature`, sooner, of a
-list or tuple: None where only that can tell. Never an exception."""
+"""What `scan` gives, sooner: a negative number where only that can tell. What stands for the `signature` of
+a list or tuple, sooner: None where only that can tell. Never an exception."""
 
 
 class UnfitError(Exception):
