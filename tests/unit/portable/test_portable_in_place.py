@@ -18,6 +18,16 @@ CALLS = {
     "pow": lambda x, y, z, end: getattr(x.abs_() if end else x.abs(), f"pow{end}")(1.7),
     "pow tensor": lambda x, y, z, end: getattr(x.abs_() if end else x.abs(), f"pow{end}")(z),
     "exp": lambda x, y, z, end: getattr(x, f"exp{end}")(),
+    "sqrt": lambda x, y, z, end: getattr(x.abs_() if end else x.abs(), f"sqrt{end}")(),
+    "relu": lambda x, y, z, end: getattr(x, f"relu{end}")(),
+    "silu": lambda x, y, z, end: torch.nn.functional.silu(x, inplace=bool(end)),
+    "hardswish": lambda x, y, z, end: torch.nn.functional.hardswish(x, inplace=bool(end)),
+    "relu6": lambda x, y, z, end: torch.nn.functional.relu6(x, inplace=bool(end)),
+    "elu": lambda x, y, z, end: torch.nn.functional.elu(x, inplace=bool(end)),
+    "clamp": lambda x, y, z, end: getattr(x, f"clamp{end}")(-0.5, 0.7),
+    "clamp of 0": lambda x, y, z, end: getattr(x, f"clamp{end}")(min=0),
+    "clamp tensor": lambda x, y, z, end: getattr(x, f"clamp{end}")(max=z),
+    "clamp_max": lambda x, y, z, end: getattr(x, f"clamp_max{end}")(0.2),
     "index_put": lambda x, y, z, end: getattr(x, f"index_put{end}")(
         (torch.tensor([1, 1]),), y[:2], accumulate=True
     ),

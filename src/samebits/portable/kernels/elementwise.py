@@ -38,7 +38,20 @@ def unary(name: str, x: Tensor) -> Tensor:
         the same shape and dtype, new memory; dense inputs keep their strides.
     """
     x = x if x.is_contiguous() else _dense(x)
-    out = torch.empty_like(x)
+    return _write(name, x, torch.empty_like(x))
+
+
+def unary_(name: str, x: Tensor) -> Tensor:
+    """The same, written over x.
+
+    Args:
+        name: one of `UNARY`.
+        x: float32 or float64, any strides.
+    """
+    return _write(name, x, x) if x.is_contiguous() else x.copy_(unary(name, x))
+
+
+def _write(name: str, x: Tensor, out: Tensor) -> Tensor:
     kernels = load()
     if kernels is None:
         from samebits.portable.reference.elementary import unary as reference

@@ -23,12 +23,24 @@ def sqrt(x: torch.Tensor) -> torch.Tensor:
         the same shape and dtype, new memory.
     """
     out = torch.empty_like(x)
-    dense = x if out.stride() == x.stride() else torch.empty_like(x).copy_(x)
+    return _write(x if out.stride() == x.stride() else torch.empty_like(x).copy_(x), out)
+
+
+def sqrt_(x: torch.Tensor) -> torch.Tensor:
+    """The same, written over x.
+
+    Args:
+        x: float32 or float64.
+    """
+    return _write(x, x) if x.is_contiguous() else x.copy_(sqrt(x))
+
+
+def _write(x: torch.Tensor, out: torch.Tensor) -> torch.Tensor:
+    """Into memory with the strides of x, which fill it."""
     kernels = load()
     if kernels is None:
         with np.errstate(invalid="ignore"):
             return out.copy_(as_tensor(np.sqrt(as_array(x.contiguous()))))
     if x.numel():
-        words = (int(x.dtype == torch.float64), dense.data_ptr(), out.data_ptr(), x.numel())
-        kernels.call("sqrt", words)
+        kernels.call("sqrt", (int(x.dtype == torch.float64), x.data_ptr(), out.data_ptr(), x.numel()))
     return out

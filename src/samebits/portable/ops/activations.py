@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels.activations import pointwise
+from samebits.portable.kernels.activations import pointwise, pointwise_
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -36,6 +36,11 @@ def _gelu_kind(approximate: str) -> str:
 def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """`aten::elu`, of which `selu` is one too."""
     return pointwise("elu", self, params=(alpha, scale, input_scale))
+
+
+def elu_in_place(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
+    """`aten::elu_`."""
+    return pointwise_("elu", self, params=(alpha, scale, input_scale))
 
 
 def celu(self: Tensor, alpha: float = 1) -> Tensor:
@@ -154,6 +159,13 @@ def _of_input(name: str) -> Handler:
     return forward
 
 
+def _in_place(name: str) -> Handler:
+    def over(self: Tensor) -> Tensor:
+        return pointwise_(name, self)
+
+    return over
+
+
 def _of_gradient(name: str) -> Handler:
     def backward(grad_output: Tensor, self: Tensor) -> Tensor:
         return pointwise(name, grad_output, self)
@@ -166,10 +178,12 @@ def table() -> Table:
     plain = ("silu", "mish", "hardsigmoid", "hardswish")
     return {
         **{name: _of_input(name) for name in plain},
+        **{f"{name}_": _in_place(name) for name in plain},
         **{f"{name}_backward": _of_gradient(f"{name}_backward") for name in plain},
         "gelu": gelu,
         "gelu_backward": gelu_backward,
         "elu": elu,
+        "elu_": elu_in_place,
         "celu": celu,
         "elu_backward": elu_backward,
         "softplus": softplus,

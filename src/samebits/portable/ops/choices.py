@@ -64,6 +64,33 @@ def hardtanh(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
     return clamp(self, min_val, max_val)
 
 
+def clamp_in_place(self: Tensor, min: Bound = None, max: Bound = None) -> Tensor:
+    """`aten::clamp_`."""
+    if max is None and isinstance(min, int | float) and min == 0 and _keeps_dtype(self, min):
+        return relu_in_place(self)
+    return _zero_is_positive(torch.clamp_(self, min, max))
+
+
+def clamp_min_in_place(self: Tensor, min: Bound) -> Tensor:
+    """`aten::clamp_min_`."""
+    return clamp_in_place(self, min)
+
+
+def clamp_max_in_place(self: Tensor, max: Bound) -> Tensor:
+    """`aten::clamp_max_`."""
+    return clamp_in_place(self, None, max)
+
+
+def relu_in_place(self: Tensor) -> Tensor:
+    """`aten::relu_`."""
+    return torch.threshold_(self, 0, 0)
+
+
+def hardtanh_in_place(self: Tensor, min_val: float = -1, max_val: float = 1) -> Tensor:
+    """`aten::hardtanh_`."""
+    return clamp_in_place(self, min_val, max_val)
+
+
 def _keeps_dtype(tensor: Tensor, number: float) -> bool:
     return tensor.is_floating_point() and not math.isnan(number)
 
@@ -86,7 +113,15 @@ def table() -> Table:
         "clamp_min.Tensor": clamp_min,
         "clamp_max": clamp_max,
         "clamp_max.Tensor": clamp_max,
+        "clamp_": clamp_in_place,
+        "clamp_.Tensor": clamp_in_place,
+        "clamp_min_": clamp_min_in_place,
+        "clamp_min_.Tensor": clamp_min_in_place,
+        "clamp_max_": clamp_max_in_place,
+        "clamp_max_.Tensor": clamp_max_in_place,
         "relu": relu,
+        "relu_": relu_in_place,
         "hardtanh": hardtanh,
+        "hardtanh_": hardtanh_in_place,
     }
     return {name: rounds_itself(handler) for name, handler in handlers.items()}

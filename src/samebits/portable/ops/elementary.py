@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels.elementwise import binary, unary
+from samebits.portable.kernels.elementwise import binary, unary, unary_
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,6 +56,13 @@ def _floating(x: Tensor) -> Tensor:
 def _unary(name: str) -> Handler:
     def handle(self: Tensor) -> Tensor:
         return unary(name, _floating(self))
+
+    return handle
+
+
+def _unary_in_place(name: str) -> Handler:
+    def handle(self: Tensor) -> Tensor:
+        return unary_(name, self)
 
     return handle
 
@@ -194,6 +201,7 @@ def table() -> Table:
     xlogy, xlog1py = _binary("xlogy"), _binary("xlog1py")
     return {
         **unaries,
+        **{f"{name}_": _unary_in_place(name) for name in _UNARY},
         **binaries,
         "special_ndtr": _unary("ndtr"),
         "special_log_ndtr": _unary("log_ndtr"),

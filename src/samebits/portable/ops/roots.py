@@ -19,6 +19,11 @@ def sqrt(self: Tensor) -> Tensor:
     return root.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
 
 
+def sqrt_in_place(self: Tensor) -> Tensor:
+    """`aten::sqrt_`."""
+    return root.sqrt_(self)
+
+
 def table() -> Table:
     """The ops of this module."""
-    return {"sqrt": sqrt}
+    return {"sqrt": sqrt, "sqrt_": sqrt_in_place}
