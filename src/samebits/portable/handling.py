@@ -12,20 +12,11 @@ from samebits.errors import SamebitsError
 from samebits.portable.arguments import check, raise_as_torch
 from samebits.portable.audit import InexactOpError
 from samebits.portable.refusals import refuse_tensor
-from samebits.portable.scan import (
-    FLOATS,
-    LOW,
-    VIRTUAL,
-    UnfitError,
-    quick_signature,
-    scan,
-    scan_named,
-    signature,
-)
+from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, call_signature, scan, scan_named
 from samebits.torch_private_portable import gives_no_contents, tracer, without_tracer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Hashable
 
     from samebits.portable.registry import Handler
 
@@ -42,7 +33,7 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         low: stands for it where float16 or bfloat16 is among the dtypes.
         integers: whether torch's own op is exact where there is no float.
     """
-    known: dict[Any, Handler] = {}
+    known: dict[Hashable, Handler] = {}
 
     def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
         bits = bits_of(op, args, kwargs)
@@ -55,9 +46,7 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         tracing = tracer()
         if tracing is not None:
             return traced(tracing, op, (args, kwargs), mode)
-        like: Any = None if kwargs else quick_signature(args)
-        if like is None:
-            like = (*signature(args), *kwargs, *signature(kwargs.values()))
+        like = call_signature(args, kwargs)
         compute = known.get(like)
         if compute is None:
             compute = choose(args, kwargs)

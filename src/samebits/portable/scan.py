@@ -10,7 +10,7 @@ from samebits.digest.bindings import open_scanner
 from samebits.portable.registry import LOW_PRECISION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 
 FLOATS = 1
 LOW = 2
@@ -96,6 +96,18 @@ def signature(values: Iterable[Any]) -> tuple[Any, ...]:
         else:
             found.append(kind if kind is float or kind is _GENERATOR else value)
     return tuple(found)
+
+
+def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    """The `signature` of all arguments of a call.
+
+    Args:
+        args: of an op.
+        kwargs: those by name.
+    """
+    quick = quick_signature(args)
+    like = signature(args) if quick is None else quick
+    return (like, *kwargs, *signature(kwargs.values())) if kwargs else like
 
 
 def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
