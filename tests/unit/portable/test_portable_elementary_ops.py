@@ -44,7 +44,17 @@ UNARY = [
     "deg2rad",
     "rad2deg",
 ]
-BINARY = ["atan2", "hypot", "logaddexp", "logaddexp2", "xlogy", "special.xlog1py", "pow", "float_power"]
+BINARY = [
+    "atan2",
+    "ldexp",
+    "hypot",
+    "logaddexp",
+    "logaddexp2",
+    "xlogy",
+    "special.xlog1py",
+    "pow",
+    "float_power",
+]
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

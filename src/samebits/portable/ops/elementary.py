@@ -187,6 +187,11 @@ def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
     return unary("exp2", power) if self == 2 else binary("pow", base, power)
 
 
+def ldexp(self: Tensor, other: Tensor) -> Tensor:
+    """`aten::ldexp`: times 2 to a power, which is rounded first."""
+    return torch.mul(self, pow_of_scalar(2.0, other))
+
+
 def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
     """`aten::pow_`."""
     if isinstance(exponent, torch.Tensor):
@@ -220,6 +225,7 @@ def table() -> Table:
         "deg2rad": deg2rad,
         "rad2deg": rad2deg,
         "round.decimals": round_decimals,
+        "ldexp.Tensor": ldexp,
         "pow.Tensor_Scalar": pow_scalar,
         "pow.Tensor_Tensor": pow_tensor,
         "pow.Scalar": pow_of_scalar,
