@@ -199,6 +199,7 @@ SBP_API int64_t samebits_portable_conv(const int64_t *words, const double *scala
         c.size[dim] = w[dim], c.out_size[dim] = w[3 + dim];
         c.stride[dim] = s.is_transposed ? 1 : s.stride[dim];
     }
+    c.is_weight_in_order = !s.is_transposed;
     c.weight_row = s.is_transposed ? all : c.depth * all;
     c.weight_group = c.rows * c.depth * all;
     c.classes = s.is_transposed ? product(s.stride) : 1;

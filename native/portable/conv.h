@@ -30,6 +30,7 @@ typedef struct {
     char *pixels;                 /* the padded image */
     int64_t channel_step;         /* from a channel of the padded image to the next */
     int64_t weight_row, weight_group;
+    int64_t is_weight_in_order; /* the terms of an output channel are next to each other in the weight */
     int64_t panels; /* of output channels */
     int64_t blocks; /* of pixels, of the largest class */
     int64_t run;    /* samples that a thread pads for itself; 0: all are padded before */

@@ -52,7 +52,7 @@ static void CONV(pack)(void *job, int64_t from, int64_t to) {
         for (int64_t b = 0; b < l->blocks; b++) {
             const int64_t start = l->borders[b], terms = l->borders[b + 1] - start;
             T *target = (T *)l->packed + (group * l->terms + start) * c->rows + first * terms;
-            if (c->classes == 1 && terms && l->weights[start + terms - 1] - l->weights[start] == terms - 1) {
+            if (c->is_weight_in_order) {
                 CONV(turn)(source + l->weights[start], c->weight_row, rows, terms, target, rows);
                 continue;
             }

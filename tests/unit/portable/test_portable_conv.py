@@ -159,6 +159,17 @@ def test_a_group_for_each_channel(channels: int, isa: str) -> None:
     check(Case(image, weight[:channels], torch.randn(channels), torch.randn(3, channels, 9, 16), geometry))
 
 
+@pytest.mark.parametrize(("rows", "depth", "kernel"), [(64, 1, (3, 3)), (14, 1, (7, 5)), (40, 2, (5, 2))])
+def test_a_chain_that_ends_as_far_in_the_weight_as_in_the_sum(
+    rows: int, depth: int, kernel: tuple[int, int], isa: str
+) -> None:
+    """The terms of the gradient of an image with one or two channels turn back in the weight in between."""
+    torch.manual_seed(12)
+    image, weight = torch.randn(2, depth, 7, 6), torch.randn(rows, depth, *kernel)
+    gradient = torch.randn(2, rows, 10 - kernel[0], 9 - kernel[1])
+    check(Case(image, weight, torch.randn(rows), gradient, Geometry((1, 1), (1, 1), (1, 1), 1)))
+
+
 def test_large_images_and_many_samples(isa: str) -> None:
     if isa == "scalar":
         pytest.skip("slow")
