@@ -74,7 +74,7 @@ bench-resume: $(VENV)/.dev
 
 test-portable: $(VENV)/.dev
 	$(PIP_INSTALL) --group cuda-compiler
-	$(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py
+	SAMEBITS_TEST_SEEDS=20 $(PYTEST) $(PORTABLE) tests/unit/portable/test_portable_headers.py tests/unit/portable/test_portable_sizes.py
 	$(BIN)/python tests/golden/check.py
 
 ifeq ($(GPU_PYTHON),$(BIN)/python)
