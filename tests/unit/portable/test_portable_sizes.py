@@ -19,11 +19,14 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 import samebits
+from samebits.portable.native import load
 
 CASES = 60
 SEEDS = int(os.environ.get("SAMEBITS_TEST_SEEDS", "1"))
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+
+    from samebits.portable.native import Kernels
 
 Draw = random.Random
 EDGES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 96, 100, 127, 128, 129, 130, 255, 257, 300)
@@ -326,6 +329,40 @@ def test_random_sizes_are_close_to_float64(family: Callable[[Draw], Case], seed:
                 2e-5 * float(truth.abs().max() if truth.numel() else 0) + 4 * _error(other, truth) + 1e-6
             )
             assert _error(one, truth) <= allowed, case.name
+
+
+@pytest.fixture
+def native() -> Iterator[Kernels]:
+    """The kernels, whose instruction set a test may choose."""
+    kernels, threads = load(), torch.get_num_threads()
+    if kernels is None:
+        pytest.skip("no kernels here")
+    yield kernels
+    kernels.select("")
+    torch.set_num_threads(threads)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.__name__)
+def test_random_sizes_have_the_same_bits_everywhere(
+    family: Callable[[Draw], Case], seed: int, native: Kernels
+) -> None:
+    draw = Draw(seed + 1000)
+    torch.manual_seed(seed)
+    for _ in range(CASES // 4):
+        case = family(draw)
+        found = []
+        for isa, threads in (("avx512", 2), ("avx2", 1), ("neon", 2), ("scalar", 3)):
+            if native.select(isa):
+                torch.set_num_threads(threads)
+                with samebits.portable():
+                    found.append(results(case, torch.float32, seed))
+        for others in found[1:]:
+            assert all(map(_same_bits, found[0], others)), case.name
+
+
+def _same_bits(one: Tensor, other: Tensor) -> bool:
+    return one.contiguous().view(torch.int32).equal(other.contiguous().view(torch.int32))
 
 
 def _error(found: Tensor, truth: Tensor) -> float:
