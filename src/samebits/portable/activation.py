@@ -21,10 +21,11 @@ from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.paths import layers_op_by_op
 from samebits.portable.refusals import refuse_compiled
+from samebits.torch_private import COMPILER_RULES, hide_from_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import FrameType
+    from types import FrameType, ModuleType
 
 
 class Activation:
@@ -56,6 +57,7 @@ class Activation:
             return
         check_subnormals()
         _warn_without_kernels()
+        _hide_from_loaded_compiler()
         mode = PortableMode()
         self._patches.set(threading.Thread, "start", start_within(threading.Thread.start, _in_portable_mode))
         self._patches.set(torch, "set_flush_denormal", _watched_flush(torch.set_flush_denormal))
@@ -112,6 +114,22 @@ def _warn_without_kernels() -> None:
         )
 
 
+def _hide_from_loaded_compiler() -> None:
+    """Where torch's compiler is loaded, keep it out of samebits.
+
+    It may run in portable mode: what a library compiles (torch.cond, flex_attention), or what was compiled
+    before. Inside a dispatch mode it would trace the mode too, and fail there with an error of its own.
+    """
+    rules = sys.modules.get(COMPILER_RULES)
+    if rules is not None:
+        _hide_from(rules)
+
+
+@functools.cache
+def _hide_from(rules: ModuleType) -> None:
+    hide_from_compiler(rules)
+
+
 def check_subnormals() -> None:
     """Look whether the processor of this thread keeps subnormal numbers.
 
@@ -166,6 +184,8 @@ def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., A
     def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
         if ranks.of(_first_of_others(sys._getframe(1))) not in {OWN, LIBRARY}:
             raise refuse_compiled(name)
-        return compiler(*args, **kwargs)
+        compiled = compiler(*args, **kwargs)
+        _hide_from_loaded_compiler()  # by now it is
+        return compiled
 
     return compile

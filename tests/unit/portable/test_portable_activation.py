@@ -16,6 +16,7 @@ import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable import activation
 from samebits.portable.activation import Activation, check_subnormals
+from samebits.portable.audit import AUDIT_VARIABLE
 from samebits.portable.dispatch import PortableMode
 
 
@@ -134,6 +135,30 @@ def test_code_that_was_compiled_before_runs_uncompiled():
     done = subprocess.run([sys.executable, "-c", COMPILED_BEFORE], capture_output=True, text=True, check=True)
 
     assert done.stdout == "portable-op\n"
+
+
+COMPILED_BY_TORCH = """
+import torch
+from samebits.errors import SamebitsError
+from samebits.portable.activation import Activation
+BEFORE
+with Activation():
+    try:
+        torch.cond(torch.tensor(True), lambda x: x.sin(), lambda x: x.cos(), (torch.ones(2),))
+    except SamebitsError as error:
+        print(error.slug)
+"""
+
+
+@pytest.mark.parametrize("before", ["", "import torch._dynamo"])
+def test_what_torch_itself_compiles_is_refused_by_name(before, monkeypatch):
+    """Without an error of the compiler, which would trace portable mode."""
+    monkeypatch.delenv(AUDIT_VARIABLE)  # another mode outside keeps the compiler away
+    script = COMPILED_BY_TORCH.replace("BEFORE", before)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert done.stdout == "portable-op\n"
+    assert not done.stderr
 
 
 def test_flushing_subnormals_is_refused():
