@@ -333,7 +333,7 @@ static int64_t reduce_columns(job *j) {
 
 /* Whether the reduced values are scattered lines of 16, all of them whole. */
 static int has_lines(const job *j) {
-    const axis *inner = &j->over[j->reduced - 1];
+    const axis *inner = &j->over[j->reduced > 0 ? j->reduced - 1 : 0];
     return j->reduced > 1 && inner->a == 1 && (!j->b || inner->b == 1) && inner->size % SBP_LANES == 0;
 }
 
