@@ -20,7 +20,7 @@ from samebits.hooks.thread_starts import start_within
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.paths import layers_op_by_op
-from samebits.portable.refusals import refuse_compiled
+from samebits.portable.refusals import refuse_compiled, refuse_op
 from samebits.torch_private import COMPILER_RULES, hide_from_compiler
 
 if TYPE_CHECKING:
@@ -68,6 +68,8 @@ class Activation:
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
             self._patches.set(owner, attribute, _refused_compile(getattr(owner, attribute), name))
+        for attribute in past_the_mode():
+            self._patches.set(torch, attribute, _refused_call(attribute))
         try:
             self._paths.enter_context(layers_op_by_op())
             mode.__enter__()
@@ -128,6 +130,24 @@ def _hide_from_loaded_compiler() -> None:
 @functools.cache
 def _hide_from(rules: ModuleType) -> None:
     hide_from_compiler(rules)
+
+
+@functools.cache
+def past_the_mode() -> tuple[str, ...]:
+    """Functions of torch that compute in integers of 8 bits or float16 and call no other op for it.
+
+    They are composite to torch, so no dispatch mode sees them, and FBGEMM gives other bits on other
+    instruction sets.
+    """
+    return tuple(name for name in dir(torch) if name.startswith(("fbgemm_", "quantized_")))
+
+
+def _refused_call(name: str) -> Callable[..., Any]:
+    def refuse(*args: Any, **kwargs: Any) -> Any:  # noqa: ARG001 - whatever the function takes
+        packet = getattr(torch.ops.aten, name)
+        raise refuse_op(getattr(packet, packet.overloads()[0]))
+
+    return refuse
 
 
 def check_subnormals() -> None:

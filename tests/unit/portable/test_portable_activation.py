@@ -161,6 +161,24 @@ def test_what_torch_itself_compiles_is_refused_by_name(before, monkeypatch):
     assert not done.stderr
 
 
+def test_what_no_mode_sees_is_refused():
+    """FBGEMM computes inside a composite function, with other bits on other instruction sets."""
+    assert "fbgemm_linear_int8_weight_fp32_activation" in activation.past_the_mode()
+    before = {name: getattr(torch, name) for name in activation.past_the_mode()}
+    weight = torch.ones(4, 8)
+    with Activation(), pytest.raises(SamebitsError) as caught:
+        torch.fbgemm_pack_gemm_matrix_fp16(weight)
+
+    assert caught.value.slug == "portable-op"
+    assert "aten.fbgemm_pack_gemm_matrix_fp16" in str(caught.value)
+    assert __file__ in str(caught.value)
+    with Activation():
+        for name in before:
+            with pytest.raises(SamebitsError, match=name):
+                getattr(torch, name)()
+    assert all(getattr(torch, name) is function for name, function in before.items())
+
+
 def test_flushing_subnormals_is_refused():
     """Both ways to come by it."""
     with Activation():
