@@ -54,7 +54,7 @@ def scan(values: Iterable[Any]) -> int:
     """What tensors are among these arguments, lists included: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
 
     Raises:
-        UnfitError: for a complex, quantized or nested tensor, and one on a device.
+        UnfitError: for a complex, quantized or nested tensor, one on a device, and a complex number.
         SparseError: for a COO, CSR or CSC tensor.
     """
     bits = 0
@@ -72,6 +72,8 @@ def scan(values: Iterable[Any]) -> int:
                 bits |= scan(value)
         elif isinstance(value, _TENSOR):
             bits |= _BITS.get(value.dtype, 0) | _unusual(value)
+        elif kind is complex:
+            raise UnfitError(f"the complex number {value}")
     return bits
 
 

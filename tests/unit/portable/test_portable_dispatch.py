@@ -52,6 +52,12 @@ def test_tensors_without_portable_values_are_refused(kind, call):
         lambda: torch.view_as_complex(torch.ones(2, 2)),
         lambda: torch.sparse_coo_tensor([[0]], torch.ones(1, dtype=torch.complex64), (2,)),
         lambda: torch.fft.fft(torch.ones(4)),
+        lambda: torch.ones(2) * 1j,
+        lambda: torch.ones(2) / (1 + 2j),
+        lambda: torch.ones(2) ** (1 + 1j),
+        lambda: (1 + 1j) ** torch.ones(2),
+        lambda: torch.full((3,), 1j),
+        lambda: torch.tensor([1j]) + 1,
     ],
 )
 def test_nothing_that_is_refused_can_be_made(make):
