@@ -226,7 +226,7 @@ static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64
     const int64_t vectors = c->is_gathered ? c->depth : c->channel_vectors, pairs = (c->vectors + 1) / 2;
     const int64_t sample_step = c->groups * vectors * c->plane * lanes;
     void *pixels = NULL;
-    if (posix_memalign(&pixels, 64, (size_t)((c->samples * sample_step + lanes) * size)))
+    if (posix_memalign(&pixels, 64, (size_t)((c->samples * sample_step + steps->lanes) * size)))
         return SBP_NO_MEMORY;
     c->pixels = pixels;
     c->packed = malloc((size_t)(c->groups * c->rows * c->terms * (c->is_depthwise ? vectors * lanes : 1) * size + 1));

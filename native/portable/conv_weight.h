@@ -56,7 +56,7 @@ typedef struct {
     int64_t column[COLUMNS * LANES]; /* where in the weight's row; less than 0: nowhere */
     int64_t base[COLUMNS];           /* of a vector in the padded image of a group */
     int64_t shift[COLUMNS * LANES];  /* gathered: of a column in the padded image of a group */
-    T factors[COLUMNS / 2][SBP_CONV_K_BLOCK * 2 * LANES] __attribute__((aligned(64)));
+    T factors[COLUMNS / 2][SBP_CONV_K_BLOCK * 2 * LANES + LANES] __attribute__((aligned(64)));
     T totals[] __attribute__((aligned(64))); /* [rows][COLUMNS * LANES] */
 } CONV(weight_space);
 
@@ -86,10 +86,19 @@ static void CONV(find_columns)(const sbp_conv_weight *c, int64_t first, CONV(wei
     }
 }
 
-static void CONV(weight_gather)(const T *image, const int64_t *places, int64_t terms, const int64_t *shift, T *to) {
-    for (int64_t k = 0; k < terms; k++)
-        for (int64_t i = 0; i < 2 * LANES; i++)
-            *to++ = image[places[k] + shift[i]];
+/* Columns that are next to each other in the image are copied as a whole vector: what is too much is then overwritten
+ * by those after them. */
+static void CONV(weight_gather)(const T *image, const int64_t *places, int64_t terms, const int64_t *shift,
+                                int64_t columns, T *to) {
+    int64_t starts[2 * LANES], runs = 0;
+    for (int64_t i = 0; i < columns; i++)
+        if (!i || shift[i] != shift[i - 1] + 1 || i - starts[runs - 1] == LANES)
+            starts[runs++] = i;
+    if (columns < 2 * LANES)
+        memset(to, 0, (size_t)(terms * 2 * LANES) * sizeof(T));
+    for (int64_t k = 0; k < terms; k++, to += 2 * LANES)
+        for (int64_t r = 0; r < runs; r++)
+            V(store)(to + starts[r], V(load)(image + places[k] + shift[starts[r]]));
 }
 
 static void CONV(weight_block)(const sbp_conv_weight *c, int64_t group, int64_t start, int64_t vectors,
@@ -102,7 +111,10 @@ static void CONV(weight_block)(const sbp_conv_weight *c, int64_t group, int64_t 
         const T *left = image + s->base[v], *right = image + s->base[v + 1];
         const int64_t *places = c->places + start;
         if (c->is_gathered) {
-            CONV(weight_gather)(image, places, terms, s->shift + v * LANES, s->factors[v / 2]);
+            int64_t columns = 2 * LANES;
+            while (columns && s->column[v * LANES + columns - 1] < 0)
+                columns--;
+            CONV(weight_gather)(image, places, terms, s->shift + v * LANES, columns, s->factors[v / 2]);
             left = s->factors[v / 2], right = left + LANES, places = dense;
         }
         for (int64_t panel = 0; panel < c->panels; panel++) {
