@@ -1,6 +1,6 @@
 #include "optimizer.h"
 
-/* a / b, rounded correctly, by fused operations, which take a quarter of the time of a division: for a >= 0, inf or
+/* a / b, rounded correctly, by fused operations, which take less time than a division: for a >= 0, inf or
  * NaN, b in 2^-20 .. 2^20 and `over`, 1 / b rounded correctly. The quotient that two steps leave is a neighbour of a / b
  * or a / b itself, what it leaves of a is exact, and then the third step rounds as division does (Markstein,
  * Computation of elementary functions on the IBM RISC System/6000 processor, 1990, theorem on quotients). a is a square
