@@ -2,6 +2,7 @@
 
 python examples/char_gpt.py                      the same bits every time
 python examples/char_gpt.py --warmup-seconds 2   the learning rate follows the clock instead of the step
+python examples/char_gpt.py --text FILE          on another text; that of the library differs between Pythons
 """
 
 import argparse
@@ -11,6 +12,7 @@ import inspect
 import statistics
 import textwrap
 import time
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -73,8 +75,10 @@ class GPT(nn.Module):
         return self.head(self.norm(self.blocks(self.tokens(tokens) + self.positions(positions))))
 
 
-def read_text() -> str:
-    """Source text of a few modules of the standard library."""
+def read_text(path: str | None = None) -> str:
+    """That file, or source text of a few modules of the standard library."""
+    if path is not None:
+        return Path(path).read_text(encoding="utf-8")
     return "".join(inspect.getsource(module) for module in (argparse, ast, dataclasses, statistics, textwrap))
 
 
@@ -92,6 +96,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--warmup-steps", type=int, default=20)
     parser.add_argument("--warmup-seconds", type=float, help="warm up by the clock instead (irreproducible)")
+    parser.add_argument("--text", metavar="FILE", help="what to train on")
     parser.add_argument("--save", metavar="FILE", help="save the trained weights")
     return parser.parse_args()
 
@@ -102,7 +107,7 @@ def main() -> None:
     torch.manual_seed(args.seed)
     # Alone: threads that first call MKL together may get a kernel of low accuracy (pytorch#188792).
     torch.ones(1).sqrt()
-    text = read_text()
+    text = read_text(args.text)
     characters = sorted(set(text))
     index = {character: i for i, character in enumerate(characters)}
     data = torch.tensor([index[character] for character in text])

@@ -23,8 +23,10 @@ EXAMPLES = {
     "example_line_fit": ("line_fit.py", "--seed", "3"),
     "example_digits": ("digits.py", "--seed", "3", "--epochs", "1"),
     "example_cifar10": ("cifar10.py", "--seed", "3", "--images", "80"),
-    "example_char_gpt": ("char_gpt.py", "--seed", "3", "--steps", "4"),
+    "example_char_gpt": ("char_gpt.py", "--seed", "3", "--steps", "4", "--text", "text.txt"),
 }
+# The example's own text is that of Python's library, which differs between versions of Python.
+TEXT = "\n".join(f"{n} squared is {n**2}, cubed it is {n**3}." for n in range(2000))
 
 
 def settings(*, quick: bool) -> list[dict[str, str]]:
@@ -81,6 +83,7 @@ def _example(words: tuple[str, ...], environment: dict[str, str]) -> str:
 
     script = str(HERE.parents[1] / "examples" / words[0])
     with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "text.txt").write_text(TEXT, encoding="utf-8")
         command = [
             sys.executable,
             "-m",
