@@ -150,6 +150,14 @@ def elementwise() -> Iterator[Case]:
         yield Case(f"Adam of 1024x1024{', fused' * fused}", plain.step, ours.step, mode=PortableMode())
 
 
+def functions() -> Iterator[Case]:
+    """Functions of each element of a large tensor."""
+    x = torch.randn(32, 64, 16, 16)
+    for function in (torch.exp, torch.tanh, torch.sigmoid):
+        job = functools.partial(function, x)
+        yield Case(f"{function.__name__} of 32x64x16x16", job, job, mode=PortableMode())
+
+
 def decompositions() -> Iterator[Case]:
     """Eigenvalues and singular values, which portable mode finds by rotations."""
     for n in (32, 128):
@@ -212,6 +220,7 @@ FAMILIES: dict[str, tuple[str, Callable[[], Iterable[Case]]]] = {
     "gemv": ("a matrix by a vector or a few, target 1.3", vectors),
     "small": ("small products", small_products),
     "elementwise": ("GELU and Adam, target 1.2", elementwise),
+    "functions": ("elementary functions, no target", functions),
     "decompositions": ("eigh and svd, no target", decompositions),
     "naive": ("a plain loop in the same order", naive_products),
 }

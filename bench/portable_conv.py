@@ -49,6 +49,9 @@ SHAPES = (
     Shape("3x3 56x56 64", 4, 64, 64, 56, 3),
     Shape("7x7 stem /2", 2, 3, 64, 224, 7, 2),
     Shape("depthwise 3x3", 32, 128, 128, 16, 3, 1, 128),
+    Shape("depthwise 28x28", 16, 144, 144, 28, 3, 1, 144),
+    Shape("depthwise 14x14", 16, 384, 384, 14, 3, 1, 384),
+    Shape("depthwise 7x7", 16, 960, 960, 7, 3, 1, 960),
     Shape("grouped 3x3", 32, 128, 128, 16, 3, 1, 32),
     Shape("LeNet 5x5", 64, 6, 16, 14, 5),
 )

@@ -21,13 +21,13 @@ from torch.nn import functional as F  # noqa: N812 - its usual name
 import samebits
 from samebits.portable.native import load
 
-CASES = 60
-SEEDS = int(os.environ.get("SAMEBITS_TEST_SEEDS", "1"))
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from samebits.portable.native import Kernels
 
+CASES = 60
+SEEDS = int(os.environ.get("SAMEBITS_TEST_SEEDS", "1"))
 Draw = random.Random
 EDGES = (1, 2, 3, 5, 7, 8, 9, 15, 16, 17, 31, 33, 47, 48, 49, 64, 96, 100, 127, 128, 129, 130, 255, 257, 300)
 
