@@ -19,11 +19,15 @@ GPU_PYTHON ?= $(BIN)/python
 # Two tests at a time, whose threads would spin while they wait for each other's processor; no bits depend on it.
 PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --dist worksteal
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
-SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
-	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact op_level_failures)
+SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix tried_remedies pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
+	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact op_level_failures earlier_files long_chains children ending stopping console_scripts)
+SLOW += tests/integration/determinism/test_import_orders.py
+SLOW += tests/integration/test_fuzz.py tests/integration/test_address_order.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
 PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activation_ops bessel conv_ops elementary_ops interpolation layers linalg \
 	loss_ops matrix_functions optimizers pooling reduction_ops sampled_gradients spectral)
+# 152 scripts beside bare Python, and a few beside coverage.
+SLOW += tests/integration/test_fidelity_more.py
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
 
 .PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean

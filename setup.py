@@ -10,6 +10,7 @@ from typing import Any
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.command.build_py import build_py
 
 IS_WINDOWS = sys.platform == "win32"
 
@@ -60,4 +61,14 @@ def extensions() -> list[Extension]:
     return [extension("samebits._native", "native"), extension("samebits._reader", "bindings"), *portable]
 
 
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary})
+class CarryMessages(build_py):
+    """An installed package carries the page of messages, which `samebits explain` reads."""
+
+    def run(self) -> None:
+        """Copy it; in an editable install it is read where it is written."""
+        super().run()
+        if not self.editable_mode:
+            self.copy_file("docs/messages.md", os.path.join(self.build_lib, "samebits", "messages.md"))
+
+
+setup(ext_modules=extensions(), cmdclass={"build_ext": BuildPlainLibrary, "build_py": CarryMessages})

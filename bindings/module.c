@@ -1,11 +1,13 @@
 /* samebits._reader: the hot paths of recording and of portable mode without calls of Python in between. Everything in it
- * has a twin in Python (digest/tensors.py, recording/probes/memory.py, portable/native.py, portable/scan.py), which is
- * used where this module was not built. */
+ * has a twin in Python (digest/tensors.py, recording/probes/memory.py, recording/store/appending.py, portable/native.py,
+ * portable/scan.py), which is used where this module was not built. */
 #include "reader.h"
 
 static PyMethodDef functions[] = {
     {"call_kernel", (PyCFunction)(void (*)(void))sb_call_kernel, METH_FASTCALL,
      "call_kernel(address, words, scalars) -> int\n\nWhat the portable kernel at this address returns."},
+    {"append", sb_append, METH_VARARGS,
+     "append(path, (device, inode, size, head), data) -> int\n\nAppends to that very file, all or nothing."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -7,7 +7,8 @@
 
 #include "dlpack.h"
 
-/* Changes with any change to what Python sees, so that a stale module is never used. */
+/* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
+ * whether `append` is there. */
 #define SB_READER_ABI 3
 
 extern PyTypeObject sb_reader_type;
@@ -15,6 +16,7 @@ extern PyTypeObject sb_memory_type;
 extern PyTypeObject sb_scanner_type;
 
 PyObject *sb_call_kernel(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *sb_append(PyObject *module, PyObject *args);
 
 /* The exchange that a capsule of torch holds, NULL and an exception if it is none of our version. */
 dl_exchange *sb_exchange_of(PyObject *capsule);

@@ -4,6 +4,7 @@
     python bench/planted/run.py wall-clock           # names or causes that contain that
     python bench/planted/run.py --clean --stress     # clean scripts, circumstances perturbed
     python bench/planted/run.py --json FILE          # also write what was found, after each script
+    python bench/planted/run.py --remedies           # apply each remedy called tried, and verify that
     python bench/planted/run.py --json FILE --resume # run only what FILE lacks, or what has changed since
 
 The column `line`: `hit` is the line where chance enters, `entry` the line where its value becomes part of a
@@ -30,6 +31,7 @@ from threading import Lock
 from typing import Any
 
 from corpus import CLEAN, Script, read_corpus
+from remedies import outcome
 from scores import Score, figures, score
 
 WIDTHS = (30, 23, 10, 6, 22, 9, 7)
@@ -52,6 +54,9 @@ def parse_arguments() -> argparse.Namespace:
         "--times", action="store_true", help="run each script plainly too, for the ratio of times"
     )
     parser.add_argument("--stress", action="store_true", help="call `verify --stress` on all")
+    parser.add_argument(
+        "--remedies", action="store_true", help="apply the lines of each remedy called tried, and verify that"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="scripts at a time (default: 2)")
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one script (default: 900)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write scores and findings")
@@ -137,6 +142,8 @@ def show(result: Score, found: dict[str, Any]) -> None:
     alarm = result.expected == CLEAN and result.verdict == "different"
     if alarm or result.verdict == "not_judged":
         print(f"    {found.get('reason')}", flush=True)
+    if result.applied not in {"-", "identical"}:
+        print(f"    with the lines of its remedy, called tried: {result.applied}", flush=True)
 
 
 class Results:
@@ -171,8 +178,17 @@ def may_hide(script: Script) -> bool:
     return bool(set(RACES) & set(script.causes)) and "--runs" not in script.options
 
 
-def judge(script: Script, extra: list[str], timeout: float, results: Results) -> Score:
+def try_remedy(script: Script, extra: list[str], found: dict[str, Any], timeout: float) -> None:
+    """Note what came of the lines that the report shows, unless it is known."""
+    runs = RACE_RUNS if may_hide(script) else []
+    if found["verdict"] == "different" and "applied" not in found:
+        options = [*script.options, *(word for word in extra if word not in script.options), *runs]
+        found["applied"] = outcome(script.path, found, options, timeout)
+
+
+def judge(script: Script, arguments: argparse.Namespace, results: Results) -> Score:
     """Run one script unless its result is known, and print its line of the table."""
+    extra, timeout = ["--stress"] if arguments.stress else [], arguments.timeout
     known = results.known(script)
     if results.times and known is None:
         results.plain[script.name] = plain_seconds(script, timeout)
@@ -183,6 +199,8 @@ def judge(script: Script, extra: list[str], timeout: float, results: Results) ->
     seconds = known["seconds"] if known else time.perf_counter() - start
     if found["verdict"] == "identical" and not script.is_clean and "varies" not in found:
         found["varies"] = varies(script, timeout)
+    if arguments.remedies:
+        try_remedy(script, extra, found, timeout)
     result = score(script, found, seconds=seconds)
     show(result, found)
     results.add(script, result, found)
@@ -193,11 +211,10 @@ def main() -> None:
     """Print the table as scripts end, then the figures."""
     arguments = parse_arguments()
     scripts = chosen(arguments)
-    extra = ["--stress"] if arguments.stress else []
     results = Results(arguments.json, resume=arguments.resume, times=arguments.times)
     print(row(TITLES), flush=True)
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        scores = list(pool.map(lambda s: judge(s, extra, arguments.timeout, results), scripts))
+        scores = list(pool.map(lambda s: judge(s, arguments, results), scripts))
     print()
     print("\n".join(figures(scores)))
     ratios = sorted(

@@ -26,6 +26,7 @@ class Score:
     found_line: str
     seconds: float
     remedy: str  # confirmed, open, none; a dash as above
+    applied: str = "-"  # with the lines of a remedy called tried: identical, different, failed; else a dash
     varies: bool = True  # whether plain runs differ; not looked at where verify saw a difference
 
 
@@ -65,7 +66,7 @@ def score_cause(script: Script, cause: str) -> str:
 
 
 def score_remedy(findings: list[dict[str, Any]]) -> str:
-    """Whether the first finding has a remedy that was tried with success."""
+    """Whether the first finding has a remedy whose very lines were run with success."""
     remedy = findings[0].get("remedy") if findings else None
     if remedy is None:
         return "none"
@@ -90,6 +91,7 @@ def score(script: Script, found: dict[str, Any], *, seconds: float) -> Score:
         found_line=f"{place[0]}:{place[1]}" if different and place else "-",
         seconds=round(seconds, 1),
         remedy=score_remedy(findings) if judged else "-",
+        applied=found.get("applied", "-"),
         varies=found.get("varies", True),
     )
 
@@ -132,7 +134,11 @@ def planted_figures(planted: list[Score]) -> list[str]:
         ("cause wrong", sum(score.cause == "wrong" for score in planted)),
         ("remedy confirmed", sum(score.remedy == "confirmed" for score in planted)),
     ]
-    return [f"{name:24} {share(part, whole)}" for name, part in counted]
+    lines = [f"{name:24} {share(part, whole)}" for name, part in counted]
+    applied = [score.applied for score in planted if score.applied != "-"]
+    if applied:
+        lines.append(f"{'  repeatable with it':24} {share(applied.count('identical'), len(applied))}")
+    return lines
 
 
 def by_cause(planted: list[Score]) -> list[str]:

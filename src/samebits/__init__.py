@@ -16,7 +16,6 @@ from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from samebits import checkpoint, data, portable
-    from samebits.comparison import compare_records as compare
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
     from samebits.determinism.generators import register as register_generator
@@ -26,11 +25,12 @@ if TYPE_CHECKING:
     from samebits.determinism.streams import stream
     from samebits.digest import digest
     from samebits.recording.session import record
+    from samebits.report.compared import compare
 
 __version__ = "0.1.0"
 _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
-    "compare": ("samebits.comparison", "compare_records"),
+    "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
     "register_generator": ("samebits.determinism.generators", "register"),
@@ -75,4 +75,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__])
+    return sorted(__all__)

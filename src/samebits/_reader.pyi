@@ -4,6 +4,7 @@ import torch
 
 ABI: int
 
+def append(path: str, identity: tuple[int, int, int, bytes], data: bytes, /) -> int: ...
 def call_kernel(address: int, words: Sequence[int], scalars: Sequence[float], /) -> int: ...
 
 class Reader:

@@ -29,6 +29,15 @@ def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     return find
 
 
+def late_dir(homes: Mapping[str, str]) -> Callable[[], list[str]]:
+    """The `__dir__` of a package: its public names only.
+
+    Args:
+        homes: as for `late_names`.
+    """
+    return lambda: sorted(homes)
+
+
 def make_callable(package: str, function: str) -> None:
     """Have a call of the package be a call of one of its public functions."""
 

@@ -254,6 +254,22 @@ def dtensor_states() -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def private_backend() -> str:
+    """The name of the backend in torch's place for those of other packages; it is `privateuseone` for none.
+
+    `torch.manual_seed` asks the same way (torch/random.py, `_seed_custom_device`, 2.13.0).
+    """
+    name = getattr(getattr(sys.modules.get("torch"), "_C", None), "_get_privateuse1_backend_name", None)
+    return "" if name is None else str(name())
+
+
+def drop_dtensor_tracker() -> None:
+    """Take away DTensor's RNG tracker; its next random op makes another (tensor/_dispatch.py, 2.6.0)."""
+    module = sys.modules.get(DTENSOR_RANDOM)
+    if module is not None and hasattr(module, "_rng_tracker"):
+        vars(module)["_rng_tracker"] = None
+
+
 # Switches of torch that live in `torch._C`: name of the switch -> its getter and its setter there.
 # A getter that is missing means that this build does not have the switch. Read in torch 2.6.0 and 2.13.0;
 # `prefer_cublaslt_grouped_gemm` is in `Context.h` of 2.15.

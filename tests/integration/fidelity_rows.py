@@ -43,7 +43,8 @@ class Row:
     stdout: str = ""
 
 
-def _one(name: str, source: str | bytes, **fields: object) -> Row:
+def one(name: str, source: str | bytes, **fields: object) -> Row:
+    """A row of one script."""
     return Row(name, {"probe.py": source}, **fields)  # type: ignore[arg-type]
 
 
@@ -52,44 +53,44 @@ def _module(name: str, module: str, *arguments: str, **fields: object) -> Row:
 
 
 _START = (
-    _one("globals", '"""The doc."""\nx: int = 3\n' + SHOW + "print(__annotations__, __doc__)\n"),
-    _one("arguments", SHOW, command=("./sub/../probe.py", "-m", "--level", "op", "", "é ü", "-")),
+    one("globals", '"""The doc."""\nx: int = 3\n' + SHOW + "print(__annotations__, __doc__)\n"),
+    one("arguments", SHOW, command=("./sub/../probe.py", "-m", "--level", "op", "", "é ü", "-")),
     Row(
         "other folder",
         {"a/probe.py": SHOW + "import beside\n", "a/beside.py": "print(__name__, __file__)\n"},
         ("a/probe.py",),
     ),
-    _one("-P", SHOW, options=("-P",), since=(3, 11)),
-    _one("PYTHONSAFEPATH", SHOW, environment={"PYTHONSAFEPATH": "1"}, since=(3, 11)),
-    _one("-I", SHOW, options=("-I",)),
-    _one(
+    one("-P", SHOW, options=("-P",), since=(3, 11)),
+    one("PYTHONSAFEPATH", SHOW, environment={"PYTHONSAFEPATH": "1"}, since=(3, 11)),
+    one("-I", SHOW, options=("-I",)),
+    one(
         "interpreter options",
         SHOW,
         options=("-OO", "-B", "-X", "dev", "-Xutf8", "-W", "error::UserWarning", "-u"),
     ),
-    _one(
+    one(
         "warnings in the environment",
         SHOW,
         options=("-Wonce",),
         environment={"PYTHONWARNINGS": "ignore,error"},
     ),
-    _one("hash seed", "print(hash('a'))", environment={"PYTHONHASHSEED": "5"}),
-    _one("environment, streams and signals", ENVIRONMENT),
-    _one("stdin", "import sys\nprint(input(), sys.stdin.read())\n"),
-    _one(
+    one("hash seed", "print(hash('a'))", environment={"PYTHONHASHSEED": "5"}),
+    one("environment, streams and signals", ENVIRONMENT),
+    one("stdin", "import sys\nprint(input(), sys.stdin.read())\n"),
+    one(
         "data beside the script",
         "print(open('data.txt').read(), open(__file__).read()[:5])\nopen('out', 'w')\n",
     ),
-    _one("byte order mark", b"\xef\xbb\xbfprint(ascii('\xc3\xa9'))\n"),
-    _one("latin-1", b"# -*- coding: latin-1 -*-\nprint(ascii('\xe9'))\n"),
-    _one("line ends", b"x = '''a\r\nb'''\r\nprint(repr(x))\r\nprint(2)"),
-    _one("empty", ""),
-    _one("no future import leaks in", "def f(x: 1 + 1): pass\nprint(f.__annotations__)\n"),
+    one("byte order mark", b"\xef\xbb\xbfprint(ascii('\xc3\xa9'))\n"),
+    one("latin-1", b"# -*- coding: latin-1 -*-\nprint(ascii('\xe9'))\n"),
+    one("line ends", b"x = '''a\r\nb'''\r\nprint(repr(x))\r\nprint(2)"),
+    one("empty", ""),
+    one("no future import leaks in", "def f(x: 1 + 1): pass\nprint(f.__annotations__)\n"),
 )
 
 _END = (
     *(
-        _one(f"exit {code}", AT_EXIT + f"print('x')\nsys.exit({code})\n", merged=True)
+        one(f"exit {code}", AT_EXIT + f"print('x')\nsys.exit({code})\n", merged=True)
         for code in (
             "",
             "None",
@@ -104,28 +105,28 @@ _END = (
             "2.5",
         )
     ),
-    _one("exit with no stderr", "import sys\nsys.stderr = None\nsys.exit('text')\n"),
-    _one("exit of a class of its own", "class Leave(SystemExit):\n    code = 9\nraise Leave(3)\n"),
-    _one("exit in atexit", "import atexit, sys\natexit.register(sys.exit, 5)\nsys.exit(2)\n"),
-    _one("normal end", AT_EXIT),
-    _one("os._exit", "import os\nprint('lost')\nos._exit(4)\n"),
-    _one("abort", "import os\nos.abort()\n"),
-    _one(
+    one("exit with no stderr", "import sys\nsys.stderr = None\nsys.exit('text')\n"),
+    one("exit of a class of its own", "class Leave(SystemExit):\n    code = 9\nraise Leave(3)\n"),
+    one("exit in atexit", "import atexit, sys\natexit.register(sys.exit, 5)\nsys.exit(2)\n"),
+    one("normal end", AT_EXIT),
+    one("os._exit", "import os\nprint('lost')\nos._exit(4)\n"),
+    one("abort", "import os\nos.abort()\n"),
+    one(
         "killed by SIGTERM", "import os, signal, time\nos.kill(os.getpid(), signal.SIGTERM)\ntime.sleep(5)\n"
     ),
-    _one("stdout full", "print('x')\n", stdout="/dev/full"),
-    _one("stdout closed", "import sys\nprint('x')\nsys.stdout.close()\nsys.stdout = None\n"),
-    _one("order at the end", ORDER),
-    _one(
+    one("stdout full", "print('x')\n", stdout="/dev/full"),
+    one("stdout closed", "import sys\nprint('x')\nsys.stdout.close()\nsys.stdout = None\n"),
+    one("order at the end", ORDER),
+    one(
         "order of streams",
         "import sys\nprint('out')\nprint('err', file=sys.stderr)\nprint('out')\n1 / 0\n",
         merged=True,
     ),
-    _one(
+    one(
         "forked child that goes on",
         "import os\npid = os.fork()\nif not pid:\n    raise SystemExit(7)\nprint(os.waitpid(pid, 0)[1])\n",
     ),
-    _one(
+    one(
         "re-executes itself",
         "import os, sys\nprint(len(sys.argv), flush=True)\n"
         "if len(sys.argv) < 3:\n    os.execv(sys.executable, [*sys.orig_argv, 'more'])\n",
@@ -133,84 +134,84 @@ _END = (
 )
 
 _ERRORS = (
-    _one("traceback", AT_EXIT + RAISE, merged=True),
+    one("traceback", AT_EXIT + RAISE, merged=True),
     Row(
         "traceback through an import",
         {"probe.py": "import beside\n", "beside.py": "import inner\n", "inner.py": "1 / 0\n"},
     ),
-    _one("chained", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError(2) from e\n"),
-    _one("context", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}[1]\n"),
-    _one("through what samebits wraps", WRAPPED),
-    _one("notes", "e = ValueError()\ne.add_note('a note')\nraise e\n", since=(3, 11)),
-    _one("group", "raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\n", since=(3, 11)),
-    _one(
+    one("chained", "try:\n    1 / 0\nexcept ZeroDivisionError as e:\n    raise KeyError(2) from e\n"),
+    one("context", "try:\n    1 / 0\nexcept ZeroDivisionError:\n    {}[1]\n"),
+    one("through what samebits wraps", WRAPPED),
+    one("notes", "e = ValueError()\ne.add_note('a note')\nraise e\n", since=(3, 11)),
+    one("group", "raise ExceptionGroup('g', [ValueError(1), KeyError(2)])\n", since=(3, 11)),
+    one(
         "caught",
         "import traceback\ndef f():\n    1 / 0\ntry:\n    f()\nexcept:\n    traceback.print_exc()\n",
     ),
-    _one("import error", "import nothing_of_this_name\n"),
-    _one("str raises", "class E(Exception):\n    def __str__(self):\n        1 / 0\nraise E\n"),
-    _one(
+    one("import error", "import nothing_of_this_name\n"),
+    one("str raises", "class E(Exception):\n    def __str__(self):\n        1 / 0\nraise E\n"),
+    one(
         "excepthook",
         AT_EXIT + "def hook(*a):\n    print(a, sys.exc_info())\nsys.excepthook = hook\n1 / 0\n",
         merged=True,
     ),
-    _one("excepthook raises", "import sys\ndef hook(*a):\n    {}[1]\nsys.excepthook = hook\n1 / 0\n"),
-    _one("excepthook exits", "import sys\nsys.excepthook = lambda *a: sys.exit(7)\n1 / 0\n"),
-    _one("excepthook deleted", "import sys\ndel sys.excepthook\n1 / 0\n"),
-    _one("interrupt", AT_EXIT + INTERRUPT, merged=True),
-    _one(
+    one("excepthook raises", "import sys\ndef hook(*a):\n    {}[1]\nsys.excepthook = hook\n1 / 0\n"),
+    one("excepthook exits", "import sys\nsys.excepthook = lambda *a: sys.exit(7)\n1 / 0\n"),
+    one("excepthook deleted", "import sys\ndel sys.excepthook\n1 / 0\n"),
+    one("interrupt", AT_EXIT + INTERRUPT, merged=True),
+    one(
         "interrupt with a hook", "import sys\nsys.excepthook = lambda *a: print(a)\nraise KeyboardInterrupt\n"
     ),
-    _one(
+    one(
         "interrupt that exits",
         "try:\n    raise KeyboardInterrupt\nexcept KeyboardInterrupt:\n    raise SystemExit(130)\n",
     ),
-    _one("class of interrupt", "class Mine(KeyboardInterrupt): pass\nraise Mine('x')\n"),
-    _one("thread raises", "import threading\nthreading.Thread(target=lambda: 1 / 0, name='t').start()\n"),
-    _one("invalid syntax", "print(1)\nx = = 1\n"),
-    _one("indentation", "if 1:\nprint(1)\n"),
-    _one("tabs", "if 1:\n        x = 1\n\ty = 2\n"),
-    _one("unfinished string", "x = '''abc\n\ny\n"),
-    _one("unfinished bracket", "x = (1,\n\ny = 2\n"),
-    _one("return outside", "print(1)\nreturn 3\n"),
-    _one(
+    one("class of interrupt", "class Mine(KeyboardInterrupt): pass\nraise Mine('x')\n"),
+    one("thread raises", "import threading\nthreading.Thread(target=lambda: 1 / 0, name='t').start()\n"),
+    one("invalid syntax", "print(1)\nx = = 1\n"),
+    one("indentation", "if 1:\nprint(1)\n"),
+    one("tabs", "if 1:\n        x = 1\n\ty = 2\n"),
+    one("unfinished string", "x = '''abc\n\ny\n"),
+    one("unfinished bracket", "x = (1,\n\ny = 2\n"),
+    one("return outside", "print(1)\nreturn 3\n"),
+    one(
         "warning",
         "import warnings\ndef f():\n    warnings.warn('old', DeprecationWarning, stacklevel=2)\nf()\n"
         "warnings.warn('here')\n",
     ),
-    _one("syntax warning", "x = 1 is 1\nprint(x)\n"),
-    _one("warning as an error", "import warnings\nwarnings.warn('x')\n", options=("-W", "error")),
-    _one(
+    one("syntax warning", "x = 1 is 1\nprint(x)\n"),
+    one("warning as an error", "import warnings\nwarnings.warn('x')\n", options=("-W", "error")),
+    one(
         "log record",
         "import logging\nlogging.basicConfig(format='%(filename)s %(lineno)d')\nlogging.warning('x')\n",
     ),
 )
 
 _MAIN = (
-    _one("pickle", PICKLE),
+    one("pickle", PICKLE),
     *(
-        _one(f"pool by {method}", POOL, command=("probe.py", method))
+        one(f"pool by {method}", POOL, command=("probe.py", method))
         for method in ("spawn", "fork", "forkserver")
     ),
-    _one(
+    one(
         "getsource",
         "import inspect\nclass A:\n    x = 1  # note\nprint(inspect.getsource(A), inspect.getfile(A))\n"
         "print(inspect.getsource(inspect.getmodule(A)))\n",
     ),
-    _one(
+    one(
         "type hints",
         "from __future__ import annotations\nimport typing, dataclasses\n@dataclasses.dataclass\n"
         "class A:\n    x: B\nclass B: pass\nprint(typing.get_type_hints(A), A(1))\n",
     ),
-    _one(
+    one(
         "import __main__",
         "import __main__, sys\nx = 5\nprint(__main__.x, __main__ is sys.modules[__name__])\n",
     ),
-    _one(
+    one(
         "doctest",
         '"""\n>>> double(2)\n5\n"""\ndef double(x): return 2 * x\nimport doctest\nprint(doctest.testmod())\n',
     ),
-    _one(
+    one(
         "unittest",
         "import unittest\nclass T(unittest.TestCase):\n    def test(self):\n        self.assertEqual(1, 2)\n"
         "if __name__ == '__main__':\n    unittest.main()\n",
@@ -305,9 +306,10 @@ ROWS = (*_START, *_END, *_ERRORS, *_MAIN, *_FORMS, *_SHADOWS, _SHADOW_PACKAGE, _
 # What is known to differ: the frames of samebits below the script's own, and the words of the error for a
 # file that is not text (CPython reads a script and a string of the same bytes by two decoders).
 DIFFERENT = (
-    _one("stack", "import traceback\ntraceback.print_stack()\n"),
-    _one("warning past the script", "import warnings\nwarnings.warn('x', stacklevel=2)\n"),
-    _one("unknown coding", "# coding: no-such-code\nprint(1)\n"),
-    _one("not UTF-8", b"x = 1\ny = '\xe9'\n"),
-    _one("null byte", b"x = 1\ny = '\0'\n"),
+    one("stack", "import traceback\ntraceback.print_stack()\n"),
+    one("warning past the script", "import warnings\nwarnings.warn('x', stacklevel=2)\n"),
+    one("recursion without end", "def f():\n    f()\nf()\n"),
+    one("unknown coding", "# coding: no-such-code\nprint(1)\n"),
+    one("not UTF-8", b"x = 1\ny = '\xe9'\n"),
+    one("null byte", b"x = 1\ny = '\0'\n"),
 )

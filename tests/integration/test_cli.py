@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
+import subprocess
+import sys
 from textwrap import dedent
 
 import pytest
@@ -143,8 +144,6 @@ def test_stress_and_three_runs_of_a_module(tmp_path):
     ("source", "status"),
     [
         ("import sys; sys.exit(3)", 3),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", 128 + signal.SIGSEGV),
         ("raise KeyError('x')", 1),
         ("print('ok')", 0),
     ],
@@ -204,3 +203,39 @@ def test_the_script_gets_its_own_arguments(tmp_path):
     result = samebits("run", "script.py", "--steps", "--", "-m", "--json", cwd=tmp_path)
 
     assert result.stdout == "['script.py', '--steps', '--', '-m', '--json']\n"
+
+
+def test_compared_from_python(seeded):
+    """`samebits.compare` prints what the command prints, in a notebook too, and has its verdict as a bool."""
+    folder, _ = seeded
+    code = """
+        import samebits
+        result = samebits.compare("kept/run-1.sbr", "kept/run-2.sbr")
+        print(result.identical, repr(result).partition(":")[0])
+        print(result._repr_html_().partition("</b>")[0])
+        print(result)
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", dedent(code)], cwd=folder, capture_output=True, text=True, check=True
+    )
+    shown = samebits("compare", "kept/run-1.sbr", "kept/run-2.sbr", cwd=folder)
+
+    first, html, *rest = done.stdout.splitlines()
+    assert first == "True <ComparedRecords"
+    assert html.endswith(">identical")
+    assert rest == shown.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("step", "found"),
+    [("99", "no event of step 99; it has steps 0 to"), ("-1", "whole number of at least 0")],
+)
+def test_a_step_that_is_not_there(seeded, step, found):
+    """Showing nothing would look like a record without events."""
+    folder, _ = seeded
+
+    result = samebits("show", "--step", step, "kept/run-1.sbr", cwd=folder)
+
+    assert result.returncode == 2
+    assert found in result.stderr
+    assert result.stdout == ""

@@ -8,9 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from address_order_scripts import PLAIN, RACING
 from cli_support import complaints, judged, samebits, write
 
 from samebits.comparison import compare_records
+from samebits.hooks.layout import can_fix_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Draws from everything that a script may draw from without a seed.
@@ -119,6 +121,63 @@ def test_a_script_that_seeds_itself_is_told_so(tmp_path):
     assert verdicts == ["identical", "different"]
     assert [line for line in complaints(results[0].stderr) if "own.py:2" in line and "--reseed" in line]
     assert not [line for line in complaints(results[2].stderr) if "seeds itself" in line]
+
+
+FORKING = """\
+import multiprocessing, os, random, sys, torch
+def draw(queue): queue.put(random.random())
+class Seeded(torch.utils.data.Dataset):
+    def __len__(self): return 2
+    def __getitem__(self, index):
+        with torch.random.fork_rng():
+            torch.manual_seed(index)
+            return torch.randn(3)
+if __name__ == "__main__":
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=draw, args=(queue,))
+    process.start()
+    print(queue.get())
+    process.join()
+    for batch in torch.utils.data.DataLoader(Seeded(), num_workers=1):
+        print(batch)
+    for batch in torch.utils.data.DataLoader(Seeded(), shuffle=True):
+        print(batch)
+    sys.stdout.flush()
+    child = os.fork()
+    status = os.waitpid(child, 0)[1] if child else 0
+    print(random.random())
+    sys.exit(status)
+"""
+
+
+def test_a_script_whose_seeds_others_set_is_not_told_that_it_seeds_itself(tmp_path):
+    """Python in a forked child, torch in workers; and a seed that is put back is not in force."""
+    script = write(tmp_path, "forking.py", FORKING)
+    ways = ((), (), ("--reseed",))
+    results = [samebits("run", "--seed", 3, *words, script, cwd=tmp_path) for words in ways]
+
+    assert [result.returncode for result in results] == [0, 0, 0], results[0].stderr
+    assert results[0].stdout == results[1].stdout
+    assert not [result.stderr for result in results if " seeds " in result.stderr]
+
+
+@pytest.mark.skipif(not can_fix_layout(), reason="addresses cannot be fixed here")
+def test_order_by_address_is_the_same_in_every_run_or_said_not_to_be(tmp_path):
+    """`test_address_order.py` has forty scripts; with the switch left alone the order is another one."""
+    quiet, racing = write(tmp_path, "quiet.py", PLAIN["set of objects"]), write(
+        tmp_path, "racing.py", RACING["a pool of threads"]
+    )  # fmt: skip
+    held = [samebits("run", "--seed", 3, quiet, cwd=tmp_path) for _ in range(3)]
+    loose = samebits("run", "--seed", 3, "--leave", "address-layout", quiet, cwd=tmp_path)
+    told = samebits("run", "--seed", 3, "--record", "a.sbr", racing, cwd=tmp_path)
+
+    assert {run.stdout for run in held} == {held[0].stdout}
+    assert loose.stdout != held[0].stdout
+    assert "not held" not in held[0].stderr
+    assert "racing.py:7" in told.stderr
+    assert "not held" in told.stderr
+    assert control_of(tmp_path / "a.sbr")["results"]["address-layout"]["now"] == "fixed"
 
 
 def test_the_record_keeps_what_was_asked_and_what_came_of_it(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import pytest
@@ -110,6 +111,13 @@ UNTOUCHED = """
             return 0.25
     print(Own(1).uniform(0, 4), random.Random(1).random())
     print(pickle.loads(pickle.dumps(random.Random(2))).random())
+    own = np.random.RandomState(5)
+    print(pickle.loads(pickle.dumps(own.permutation))(4), own.choice(9, size=2), own.rand.__name__)
+    print(pickle.loads(pickle.dumps(random._inst)).getstate() == random.getstate(), random.choices([1], k=2))
+    try:
+        np.random.mtrand._rand.choice(-1)
+    except ValueError as error:
+        print(len(traceback.extract_tb(error.__traceback__)), error)
     print([f(0.5) if f is not time.time else 0 for f in (abs, functools.partial(max, 1))])
 """
 
@@ -164,6 +172,30 @@ def test_entropy_that_a_seed_replaces_is_said_to_be_unused(tmp_path):
     with RecordReader(record) as reader:
         found = [(e.site.line, e.arguments == UNUSED) for e in reader.events(("draw",)) if e.site]
     assert found == [(2, False), (2, True), (3, False)]
+
+
+@pytest.mark.skipif(not find_spec("sklearn"), reason="scikit-learn is not installed")
+def test_what_a_library_draws_from_behind_a_global_generator_is_recorded(tmp_path):
+    """scikit-learn takes NumPy's object; its signatures say by which parameter it would take a seed."""
+    source = """
+        import random
+        import numpy as np
+        from sklearn.cluster import KMeans
+        from sklearn.model_selection import train_test_split
+        own, other = np.random.RandomState(0), random.Random(0)
+        print(own.permutation(3), other.random())
+        random.shuffle([1, 2, 3])
+        a, b = train_test_split(np.arange(8.0).reshape(8, 1))
+        KMeans(2, n_init=1, init="random").fit(np.arange(8.0).reshape(8, 1))
+    """
+    record = recorded(tmp_path, write(tmp_path, "split.py", source))
+    with RecordReader(record) as reader:
+        found = [(e.site.line, e.op, e.module) for e in reader.events(("draw",)) if e.site]
+    drawn = [each for each in found if each[1] not in ("numpy.empty", "numpy.random.SeedSequence")]
+    split = "sklearn.model_selection._split.train_test_split(random_state)"
+    assert drawn[:2] == [(7, "random.shuffle", ""), (8, "numpy.random.permutation", split)]
+    assert {line for line, *_ in drawn} == {7, 8, 9}
+    assert all(call.endswith("KMeans(random_state)") for line, _, call in drawn if line == 9)
 
 
 def test_many_draws_of_a_line_are_counted(tmp_path):

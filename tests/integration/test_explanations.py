@@ -39,7 +39,7 @@ PLANTED = {
             "x = x * sum(map(ord, name))",
         ],
         "os-entropy",
-        "entropy fixed",
+        "",  # with its pin, or with the change that is proposed
         {9, 10, 12},
     ),
     "completion": (
@@ -95,8 +95,8 @@ def test_the_report_ends_with_why_and_keeps_the_rest_for_verbose(tmp_path):
     text = " ".join(short.stdout.split())
     assert short.returncode == 1
     assert (
-        "why step 0: train.py:9 drew from NumPy's global generator, which nothing seeds; with NumPy's "
-        "generators seeded, 1 of 1 pair of runs was identical"
+        "why step 0: train.py:9 drew from NumPy's global generator, which nothing seeds; with the "
+        "change below, 1 of 1 pair of runs was identical"
     ) in text
     assert len(short.stdout.splitlines()) <= 24
     assert max(map(len, short.stdout.splitlines())) <= 100
@@ -109,7 +109,9 @@ def test_two_sources_are_confirmed_together(tmp_path):
     lines = ["x = x * np.random.rand()", "print(x.sum().item())", "x = x * random.random()"]
     findings = verify(tmp_path, lines)["findings"]
     assert [found["cause"] for found in findings] == ["unseeded-numpy", "unseeded-python"]
-    assert all("NumPy" in found["confirmed_by"] and "Python" in found["confirmed_by"] for found in findings)
+    assert all("1 of 1 pair of runs was identical" in found["confirmed_by"] for found in findings)
+    added = [line for change in findings[0]["remedy"]["changes"] for line in change["after"]]
+    assert {"random.seed(0)", "np.random.seed(0)"} <= set(added)
 
 
 def test_when_the_budget_is_spent_what_is_known_is_printed(tmp_path):

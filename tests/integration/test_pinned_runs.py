@@ -55,6 +55,32 @@ LIGHT = {
             print([future.result() for future in as_completed([pool.submit(work, n) for n in range(8)])])
         """,
     ),
+    "serial-processes": (
+        "completion",
+        """
+        import multiprocessing, os, zlib
+        def work(seen, n):
+            for _ in range(20):
+                zlib.compress(os.urandom(60_000 + os.urandom(1)[0] * 300))
+                seen.value = (seen.value * 31 + n) % 1_000_003
+        if __name__ == "__main__":
+            multiprocessing.set_start_method("fork")
+            seen = multiprocessing.Value("q", 1, lock=False)
+            started = [multiprocessing.Process(target=work, args=(seen, n)) for n in range(3)]
+            for process in started: process.start()
+            for process in started: process.join()
+            print(seen.value)
+        """,
+    ),
+    "fill": (
+        "hash-seed",
+        """
+        import numpy as np
+        kept = [np.full(n, id(object())) for n in range(1, 100)]
+        del kept
+        print([int(np.empty(n, np.int64).sum()) for n in range(1, 100)])
+        """,
+    ),
     "serial-threads": (
         "completion",
         """
@@ -106,6 +132,71 @@ def test_runs_with_the_pin_are_the_same_and_with_another_are_not(tmp_path, pin):
     assert len(set(outputs(tmp_path, source, pin))) == 1
     (before,) = outputs(tmp_path, source, other, runs=1)
     assert any(outputs(tmp_path, source, other, runs=1) != [before] for _ in range(4))
+
+
+QUEUES = {
+    "put and get": ("multiprocessing.Queue()", "queue.put((n, i))", "queue.get()"),
+    "get that does not wait": ("multiprocessing.Queue(3)", "queue.put((n, i))", "polled(queue)"),
+    "simple": ("multiprocessing.SimpleQueue()", "queue.put((n, i))", "queue.get()"),
+    "joinable": ("multiprocessing.JoinableQueue()", "queue.put((n, i))", "queue.get(timeout=50)"),
+    "torch": ("torch.multiprocessing.Queue()", "queue.put((n, i))", "queue.get()"),
+}
+FILLED = """
+    import multiprocessing, os, queue as q, sys, zlib
+    if "torch" in KIND: import torch
+    multiprocessing.set_start_method("fork")
+    def fill(queue, n):
+        for i in range(12):
+            zlib.compress(os.urandom(20_000 + os.urandom(1)[0] * 300))
+            PUT
+    def polled(queue):
+        while True:
+            try:
+                return queue.get_nowait()
+            except q.Empty:
+                pass
+    queue = eval(KIND)
+    started = [multiprocessing.Process(target=fill, args=(queue, n)) for n in range(3)]
+    for process in started: process.start()
+    print([GET for _ in range(36)])
+    for process in started: process.join()
+"""
+
+
+@pytest.mark.parametrize("kind", QUEUES)
+def test_queues_that_processes_fill(tmp_path, kind):
+    made, put, get = QUEUES[kind]
+    source = FILLED.replace("KIND", repr(made)).replace("PUT", put).replace("GET", get)
+
+    (printed,) = set(outputs(tmp_path, source, "completion", runs=2))
+    assert printed.startswith("[(0, 0), (1, 0), (2, 0), (0, 1)")
+
+
+def test_pipes_that_are_waited_for_together(tmp_path):
+    source = """
+        import multiprocessing, os, zlib
+        from multiprocessing.connection import wait
+        multiprocessing.set_start_method("fork")
+        def send(end, n):
+            for i in range(5):
+                zlib.compress(os.urandom(20_000 + os.urandom(1)[0] * 300))
+                end.send((n, i))
+            end.close()
+        ends = [multiprocessing.Pipe(duplex=False) for _ in range(3)]
+        for n, (_, end) in enumerate(ends):
+            multiprocessing.Process(target=send, args=(end, n)).start()
+            end.close()
+        waiting, seen = [end for end, _ in ends], []
+        while waiting:
+            for end in wait(waiting):
+                try:
+                    seen.append(end.recv())
+                except EOFError:
+                    waiting.remove(end)
+        print(seen)
+    """
+    (printed,) = set(outputs(tmp_path, source, "completion", runs=2))
+    assert printed.startswith("[(0, 0), (1, 0), (2, 0), (0, 1)")
 
 
 def test_pins_of_torch(tmp_path):

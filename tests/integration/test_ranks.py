@@ -217,25 +217,3 @@ def test_what_is_refused(tmp_path):
         assert result.returncode == 2
         assert text in complaints(result.stderr)[0]
         assert "Traceback" not in result.stderr
-
-
-def test_ranks_that_a_script_starts_itself(tmp_path):
-    """They are not recorded, and the record says so."""
-    source = """
-        import torch.multiprocessing as mp
-
-        def work(rank):
-            print("worked", rank)
-
-        if __name__ == "__main__":
-            mp.spawn(work, nprocs=2)
-    """
-    script = write(tmp_path, "train.py", source)
-    result = samebits("run", "--record", "a.sbr", script.name, cwd=tmp_path)
-
-    assert result.returncode == 0, result.stderr
-    found = judged(samebits("compare", "--json", "a.sbr", "a.sbr", cwd=tmp_path))
-    assert found["verdict"] == "not_judged"
-    assert found["reason"].startswith(
-        "the script started processes by torch.multiprocessing (2), and what they"
-    )

@@ -19,16 +19,12 @@ from samebits.determinism import rng
 from samebits.determinism.control import Control
 from samebits.determinism.generators import GeneratorControl
 from samebits.determinism.process import PROCESS, Active
-from samebits.hooks.imports import PostImport
 
 def activate(seed):
     active = Active(Control(seed=seed), seed)
     PROCESS.push(active)
     GeneratorControl(active).install()
-    imports = PostImport()
-    imports.install()
     rng.seed_sources(seed)
-    rng.seed_on_import(imports, seed)
 
 if sys.argv[1:]:
     activate(int(sys.argv[1]))

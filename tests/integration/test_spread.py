@@ -75,7 +75,7 @@ def reused(decoded, number: int = 0) -> list[int]:
 
 def test_a_seed_gives_what_torch_gives_and_is_run_once(folder):
     """Curves as printed; finished seeds are taken from the folder until a source file changes."""
-    first = found(folder, "--no-plot", "train.py", "--seeds", "0..2")
+    first = found(folder, "--no-plot", "--seeds", "0..2", "train.py")
 
     runs = first["configurations"][0]["runs"]
     code = "import torch\nfor s in range(3): torch.manual_seed(s); print(f'{torch.randn(3)[0].item():.9f}')"
@@ -182,7 +182,7 @@ def test_the_seed_as_an_argument(tmp_path):
 
 def test_two_configurations(folder):
     """Run side by side, and compared again later from their folders."""
-    decoded = found(folder, "--no-plot", "--seeds", "0..5", "plain.py", "--a", "1", "--versus", "--a 2 --b")
+    decoded = found(folder, "--no-plot", "--seeds", "0..5", "--versus", "--a 2 --b", "plain.py", "--a", "1")
 
     commands = [one["command"] for one in decoded["configurations"]]
     assert commands == [["plain.py", "--a", "1"], ["plain.py", "--a", "2", "--b"]]
@@ -210,7 +210,7 @@ def test_threads_are_the_same_for_all(folder):
         (("--seeds", "0", "plain.py"), "at least two", "spread-failed"),
         (("--seeds", "0..1", "nothing.py"), "nothing.py", "script-missing"),
         (("--jobs", "0", "train.py"), "found '0'", "usage"),
-        (("train.py", "--seeds"), "--seeds", "usage"),
+        (("--seeds", "0,1"), "expected a script", "usage"),
         (("--versus", "'", "train.py"), "No closing quotation", "usage"),
         (("--versus", "--a 1", "train.py", "--a", "1"), "changes nothing", "usage"),
         (("--against", "nothing", "train.py"), "no finished spread", "spread-missing"),
@@ -238,14 +238,18 @@ def test_unknown_metric(folder):
     assert "expected one of loss" in result.stderr
 
 
-def test_script_words_after_dashes_are_its_own(tmp_path):
-    """A script may have an option of the same name."""
+def test_words_after_the_script_are_its_own(tmp_path):
+    """A script may have an option of the same name; one line says who gets it."""
     (tmp_path / "a.py").write_text("import sys\nprint('loss', len(sys.argv))\n")
 
-    decoded = found(tmp_path, "--no-plot", "--seeds", "0,1", "--", "a.py", "--seeds", "7")
+    result = samebits(
+        "spread", "--json", "--no-plot", "--seeds", "0,1", "a.py", "--seeds", "7", "--json", cwd=tmp_path
+    )
 
-    assert decoded["configurations"][0]["command"] == ["a.py", "--seeds", "7"]
-    assert [run["final"] for run in decoded["configurations"][0]["runs"]] == [3.0, 3.0]
+    (configuration,) = judged(result)["configurations"]
+    assert configuration["command"] == ["a.py", "--seeds", "7", "--json"]
+    assert [run["final"] for run in configuration["runs"]] == [4.0, 4.0]
+    assert result.stderr.count("--seeds follows the script, so the script gets it") == 1
 
 
 @pytest.mark.skipif(shutil.which("ps") is None, reason="needs ps")

@@ -31,10 +31,10 @@ WORKER_NOISE = """
         step(x)
 """
 
-# Which run it is, counted in a file: what chance does, but never twice the same.
+# Which run it is, told by a folder that is there or not: what chance does, but never twice the same.
 BRANCH = """
-    with open("runs", "a+") as file:
-        odd = file.write("x") and file.tell() % 2
+    odd = not os.path.isdir("odd")
+    (os.mkdir if odd else os.rmdir)("odd")
     for i in range(4):
         x = rows
         if odd and i == 2:
@@ -43,8 +43,8 @@ BRANCH = """
 """
 
 STEPS = """
-    with open("runs", "a+") as file:
-        odd = file.write("x") and file.tell() % 2
+    odd = not os.path.isdir("odd")
+    (os.mkdir if odd else os.rmdir)("odd")
     for i in range(7 if odd else 9):
         step(rows)  # here
 """

@@ -14,7 +14,13 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = (
+    "files",
+    "printable",
+    "masking_names",
+    "masking_shapes",
+    "masking",
     "errors",
+    "wording",
     "late",
     "torch_private",
     "torch_private_state",

@@ -12,6 +12,7 @@ PLANTED_FOLDER = Path(__file__).parents[2] / "bench" / "planted"
 sys.path.insert(0, str(PLANTED_FOLDER))
 try:
     import corpus
+    import remedies
     import scores
 finally:
     sys.path.remove(str(PLANTED_FOLDER))
@@ -215,3 +216,30 @@ def test_false_alarms_are_counted(tmp_path):
     assert re.search(r"false alarms +1 of 3", text)
     assert re.search(r"not judged +1 of 3", text)
     assert "origin line" not in text
+
+
+def change(line, before, after, file="/code/a.py"):
+    """A change as JSON has it."""
+    return {"file": file, "line": line, "before": before, "after": after}
+
+
+def test_changes_are_made_at_their_lines_whatever_their_order():
+    """Lines are added before the one of that number, replaced and removed."""
+    changes = [change(1, [], ["import random"]), change(2, ["b"], ["B", "BB"]), change(3, ["c"], [])]
+
+    assert remedies.applied("a\nb\nc\nd\n", changes) == "import random\na\nB\nBB\nd\n"
+
+
+def test_lines_that_are_not_those_of_the_report_are_noticed():
+    """The file has changed, or the report is wrong."""
+    with pytest.raises(ValueError, match="line 2 is not"):
+        remedies.applied("a\nb\n", [change(2, ["c"], ["d"])])
+
+
+def test_only_what_is_called_tried_is_applied():
+    """Where pins alone were run, nothing is claimed of the lines."""
+    remedy = {"confirmed": True, "changes": [change(1, [], ["x"])]}
+
+    assert remedies.tried_changes(different(remedy=remedy)) == remedy["changes"]
+    assert remedies.tried_changes(different(remedy={**remedy, "confirmed": None})) == []
+    assert remedies.tried_changes({"verdict": "identical", "findings": []}) == []

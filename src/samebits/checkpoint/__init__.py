@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_names
+from samebits.late import late_dir, late_names
 
 if TYPE_CHECKING:
     from samebits.checkpoint.folder import CheckpointFolder
@@ -26,3 +26,4 @@ _HOMES = {
 }
 
 __getattr__ = late_names(__name__, _HOMES)
+__dir__ = late_dir(_HOMES)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from samebits.checkpoint.refusals import unsaveable
+from samebits.wording import with_article
 
 # Kinds of dtypes whose contents are bytes and nothing else: bool, integers, floats, complex, times, text.
 _KINDS = "biufcMmSU"
@@ -21,7 +22,7 @@ def array_node(array: Any, where: str) -> tuple[dict[str, Any], torch.Tensor]:
     """
     if type(array) is not np.ndarray:
         name = f"{type(array).__module__}.{type(array).__qualname__}"
-        raise unsaveable(where, f"it is a {name}; save `numpy.asarray(…)` of it")
+        raise unsaveable(where, f"it is {with_article(name)}; save `numpy.asarray(…)` of it")
     _check_kind(array.dtype, where)
     in_columns = array.ndim > 1 and array.flags.f_contiguous and not array.flags.c_contiguous
     facts = {"dtype": array.dtype.str, "shape": list(array.shape)}

@@ -7,6 +7,7 @@ import os
 import re
 from typing import TYPE_CHECKING
 
+from samebits import files
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -28,13 +29,14 @@ def replaced(path: str) -> Iterator[BinaryIO]:
     """A file to write, which takes the place of `path` when the block ends without an exception.
 
     It is written beside the target under a name of its own, flushed to the disk and renamed; then the folder
-    is flushed. Until then a file that was there is untouched. A symbolic link is followed: the file that it
-    leads to is replaced. What processes that were killed left of earlier tries is removed first.
+    is flushed. Until then a file that was there is untouched. What processes that were killed left of earlier
+    tries is removed first.
 
     Raises:
-        SamebitsError: the operating system refused; `checkpoint-unwritable`.
+        SamebitsError: what is there is no regular file, symbolic links included, or the operating system
+            refused; `checkpoint-unwritable`.
     """
-    target = os.path.realpath(path)
+    target = os.path.abspath(path)
     try:
         with _temporary(target) as (file, name):
             yield file
@@ -42,11 +44,11 @@ def replaced(path: str) -> Iterator[BinaryIO]:
             os.fsync(file.fileno())
             if fcntl is None:
                 file.close()  # Windows does not rename open files
-            os.replace(name, target)
+            files.put_in_place(name, target)
         _flush_folder(os.path.dirname(target))
     except OSError as error:
         reason = error.strerror or str(error)
-        kept = "; the file that was there is unchanged" if os.path.exists(target) else ""
+        kept = "; what was there is unchanged" if os.path.lexists(target) else ""
         message = f"{path} cannot be written: {reason}{kept}. Check the folder and the free space."
         raise SamebitsError(message, slug="checkpoint-unwritable") from error
 
@@ -54,8 +56,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 @contextlib.contextmanager
 def _temporary(target: str) -> Iterator[tuple[BinaryIO, str]]:
     folder, base = os.path.split(target)
-    if os.path.isdir(target):
-        raise IsADirectoryError(None, "it is a folder", target)
+    files.refuse_irregular(target)
     remove_leftovers(folder, base)
     descriptor, name = _create(folder, base)
     try:
@@ -74,9 +75,7 @@ def _create(folder: str, base: str) -> tuple[int, str]:
         name = os.path.join(folder, f".{_shortened(base)}.{os.getpid()}-{number}.tmp")
         number += 1
         try:
-            descriptor = os.open(
-                name, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0), 0o666
-            )
+            descriptor = files.create(name, mode=files.SHARED)
         except FileExistsError:
             continue
         if _lock(descriptor) and _is_still(name, descriptor):
@@ -132,7 +131,10 @@ def remove_leftovers(folder: str, base: str | re.Pattern[str]) -> None:
 
 
 def _remove_unlocked(path: str) -> None:
-    descriptor = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0))
+    if not files.refuse_irregular(path):
+        return
+    flags = os.O_RDWR | os.O_NONBLOCK | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0)
+    descriptor = os.open(path, flags)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if _is_still(path, descriptor):  # else it was finished, and the name is the next one's

@@ -16,6 +16,7 @@ import torch
 from samebits.checkpoint.entries import DTYPES, Entry, bytes_of, dtype_named, memory_of
 from samebits.checkpoint.refusals import DamageError, unsaveable
 from samebits.checkpoint.untree import StoredArray
+from samebits.checkpoint.untrusted import load_json, shown
 from samebits.digest import digest_bytes, digest_memory
 from samebits.errors import SamebitsError
 
@@ -28,6 +29,7 @@ FORMAT = "samebits.checkpoint"
 _LENGTH_BYTES = 8
 LONGEST_HEADER = 100_000_000  # the limit of the safetensors library too
 _DIGEST_BYTES = 16
+_MOST_DIMENSIONS = 64
 _MAGIC = {b"PK\x03\x04": "a file of torch.save", b"\x80\x02\x8a\n": "an old file of torch.save"}
 
 
@@ -131,13 +133,13 @@ def read_container(file: BinaryIO) -> Contents:
         raise _foreign(file, "a safetensors file that is not of samebits.checkpoint")
     if metadata.get("version") != VERSION:
         message = (
-            f"{file.name} has the version {metadata.get('version')!r}; this samebits reads {VERSION!r}. "
+            f"{file.name} has the version {shown(metadata.get('version'))}; this samebits reads {VERSION!r}. "
             "Load it with the samebits that wrote it."
         )
         raise SamebitsError(message, slug="checkpoint-version")
     tree, digests = _read_metadata(metadata, header)
     available = os.fstat(file.fileno()).st_size - start
-    end = _check_places(header)
+    end = _check_places(header, available)
     if end != available:
         raise DamageError(f"it has {available} bytes of arrays; its header tells of {end}")
     arrays = {}
@@ -157,17 +159,10 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     length = int.from_bytes(begin, "little")
     if len(begin) < _LENGTH_BYTES or length > size - _LENGTH_BYTES or length > LONGEST_HEADER:
         raise DamageError(f"it has {size} bytes, fewer than its header tells of, or is no checkpoint at all")
-    header = _json(file.read(length))
+    header = load_json(file.read(length))
     if not isinstance(header, dict):
         raise DamageError("its header is no JSON object")
     return header, _LENGTH_BYTES + length
-
-
-def _json(data: bytes | str) -> Any:
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as error:
-        raise DamageError("its header is no JSON") from error
 
 
 def _foreign(file: BinaryIO, found: str) -> SamebitsError:
@@ -180,17 +175,21 @@ def _read_metadata(metadata: dict[str, Any], places: dict[str, Any]) -> tuple[An
     try:
         tree, digests = metadata["tree"], bytes.fromhex(metadata["digests"])
         total = _total(tree, places, digests).hex()
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DamageError("its header is incomplete") from error
     if total != metadata.get("digest"):
         raise DamageError("its header is not as it was written: its digest is another one")
     if len(digests) != _DIGEST_BYTES * len(places):
         raise DamageError("its header has not one digest for each array")
-    return _json(tree), digests
+    return load_json(tree), digests
 
 
-def _check_places(places: dict[str, Any]) -> int:
+def _check_places(places: dict[str, Any], available: int) -> int:
     """Where the arrays end.
+
+    Args:
+        places: name -> dtype, shape, and where it begins and ends.
+        available: bytes of arrays in the file.
 
     Raises:
         DamageError: they overlap, leave gaps, or are of a size that their shape does not have.
@@ -199,15 +198,26 @@ def _check_places(places: dict[str, Any]) -> int:
     for name, place in places.items():
         try:
             begin, end = place["data_offsets"]
-            expected = dtype_named(DTYPES[place["dtype"]]).itemsize
-            for size in place["shape"]:
-                expected *= size if type(size) is int and size >= 0 else -1
+            expected = _n_bytes(place["dtype"], place["shape"], available)
         except (KeyError, TypeError, ValueError) as error:
-            raise DamageError(f"its header does not describe {name!r}") from error
-        if begin != position or end != begin + expected:
-            raise DamageError(f"the place of {name!r} in the file is not possible")
+            raise DamageError(f"its header does not describe {shown(name)}") from error
+        exact = type(begin) is int and type(end) is int
+        if not exact or begin != position or end != begin + expected or end > available:
+            raise DamageError(f"the place of {shown(name)} in the file is not possible")
         position = end
     return position
+
+
+def _n_bytes(dtype: str, shape: Any, most: int) -> int:
+    """Length of an array's contents; more than `most` where it is longer, or no shape."""
+    if type(shape) is not list or len(shape) > _MOST_DIMENSIONS:
+        return most + 1
+    expected = dtype_named(DTYPES[dtype]).itemsize
+    for size in shape:
+        if type(size) is not int or size < 0:
+            return most + 1
+        expected *= size
+    return expected
 
 
 def _read_array(file: BinaryIO, name: str, place: dict[str, Any], digest: bytes) -> StoredArray:
@@ -217,10 +227,10 @@ def _read_array(file: BinaryIO, name: str, place: dict[str, Any], digest: bytes)
     while rest:
         count = file.readinto(rest)  # type: ignore[attr-defined] # of every binary file
         if not count:
-            raise DamageError(f"it ends inside of {name!r}")
+            raise DamageError(f"it ends inside of {shown(name)}")
         rest = rest[count:]
     if _digest(data) != digest:
         raise DamageError(
-            f"the contents of {name!r} are not as they were written: their digest is another one"
+            f"the contents of {shown(name)} are not as they were written: their digest is another one"
         )
     return StoredArray(data, DTYPES[place["dtype"]], tuple(place["shape"]))

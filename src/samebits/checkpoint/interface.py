@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits import files
 from samebits.checkpoint.collection import collect, write
 from samebits.checkpoint.container import Contents, read_container
 from samebits.checkpoint.refusals import DamageError, path_text
@@ -18,6 +19,7 @@ from samebits.checkpoint.untree import TreeReader
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng import SourceState, restore_states
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.printable import shortened
 
 if TYPE_CHECKING:
     import os
@@ -139,7 +141,7 @@ def read(path: str) -> Contents:
         SamebitsError: see `load`.
     """
     try:
-        with open(path, "rb") as file:
+        with files.open_to_read(path) as file:
             return read_container(file)
     except FileNotFoundError as error:
         raise SamebitsError(f"there is no checkpoint {path}", slug="checkpoint-missing") from error
@@ -169,8 +171,11 @@ def restore(
     except DamageError as error:
         raise damaged(path, error) from error
     matching = Matching(strict=strict)
-    extra = _match(matching, saved, parts)
-    matching.check()
+    try:
+        extra = _match(matching, saved, parts)
+        matching.check()
+    except RecursionError as error:
+        raise damaged(path, DamageError("its tree is nested too deeply")) from error
     notes = [
         *matching.notes,
         *changes(head.surroundings, collect_surroundings()),
@@ -243,7 +248,8 @@ def _placement(map_location: Any, *, move: bool) -> Callable[[str, str], torch.d
             return torch.device(saved)
         if move:
             return torch.device("cpu")
-        message = f'{where} was on the device {saved}, which is not here. Pass `map_location="cpu"`.'
+        place, device = shortened(where, 200), shortened(saved, 200)
+        message = f'{place} was on the device {device}, which is not here. Pass `map_location="cpu"`.'
         raise SamebitsError(message, slug="checkpoint-device")
 
     return place
@@ -262,6 +268,6 @@ def _is_here(name: str) -> bool:
         return True
     try:
         torch.empty(0, device=name)
-    except (RuntimeError, AssertionError, NotImplementedError):
+    except Exception:  # noqa: BLE001 - whatever a back end says of a name that a file gives
         return False
     return True

@@ -9,6 +9,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.wording import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +44,7 @@ def describe(value: Any) -> str:
     """What a value is, and what to save in its place."""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
-    return f"it is a {name}; {_advice(value)}"
+    return f"it is {with_article(name)}; {_advice(value)}"
 
 
 _BUILT_IN = (tuple, dict, int, float, str, bytes, list, set)

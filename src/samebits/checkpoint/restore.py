@@ -14,6 +14,7 @@ from samebits.checkpoint.stateful import State, is_stateful, kind_of, meta_misfi
 from samebits.checkpoint.untree import GeneratorState
 from samebits.determinism.live import RegisteredGenerator, family_of
 from samebits.errors import SamebitsError
+from samebits.wording import with_article
 
 # Loaders first: they refuse what does not fit, and then nothing was changed.
 _ORDER = ("other", "module", "optimizer", "scheduler")
@@ -77,16 +78,15 @@ class Matching:
         ):
             kind = describe(saved).partition(";")[0]
             found = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
-            raise mismatch(f"{where} holds {found} in the checkpoint, which a {_name(target)} cannot take")
+            raise mismatch(f"{where} holds {found} in the checkpoint, which {_name(target)} cannot take")
         self.pairs.append(Pair(where, saved, target))
         return target
 
     def _state_without_target(self, saved: State, target: Any, where: str) -> None:
+        state = f"{where} is the state of {with_article(saved.class_name)}"
         if target is not None:
-            raise mismatch(
-                f"{where} is the state of a {saved.class_name} in the checkpoint; {_refused(target)}"
-            )
-        self._complain(f"{where} is the state of a {saved.class_name}, and nothing was given to take it")
+            raise mismatch(f"{state} in the checkpoint; {_refused(target)}")
+        self._complain(f"{state}, and nothing was given to take it")
 
     def _match_container(self, saved: Any, target: Any, where: str) -> Any:
         """Go on inside of lists, tuples and dicts."""
@@ -209,9 +209,9 @@ def _holds_targets(target: Any) -> bool:
 
 
 def _name(target: Any) -> str:
-    return type(target).__qualname__
+    return with_article(type(target).__qualname__)
 
 
 def _refused(target: Any) -> str:
     size = f" of {len(target)}" if isinstance(target, (list, tuple, deque, dict)) else ""
-    return f"a {_name(target)}{size} was given to take it"
+    return f"{_name(target)}{size} was given to take it"

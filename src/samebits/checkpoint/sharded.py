@@ -113,7 +113,7 @@ def save_sharded(
         SamebitsError: on all ranks, also where only one has failed. Something cannot be saved,
             `checkpoint-entry`; the folder cannot be written, `checkpoint-unwritable`.
     """
-    ranks, target = Ranks(), Path(os.path.realpath(path_text(path)))
+    ranks, target = Ranks(), Path(os.path.abspath(path_text(path)))
     place = ranks.together(lambda: folder.temporary(target, make=ranks.rank == 0))
     _refuse_other_parts(ranks.gather(list(parts)))
     shards = ranks.together(lambda: collect_shards(parts))

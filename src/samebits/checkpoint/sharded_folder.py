@@ -17,7 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits import files
+from samebits.checkpoint.manifest import is_manifest
 from samebits.checkpoint.refusals import DamageError
+from samebits.checkpoint.untrusted import load_json, shown
 from samebits.digest import digest
 from samebits.digest.tensors import digest_bytes
 from samebits.errors import SamebitsError
@@ -63,8 +66,8 @@ def temporary(path: Path, *, make: bool) -> Path:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Refuse to replace what is no sharded checkpoint."""
-    other = path.exists() and not path.is_dir()
+    """Refuse to replace what is no sharded checkpoint; a symbolic link is none, whatever it leads to."""
+    other = path.is_symlink() or (os.path.lexists(path) and not path.is_dir())
     if other or (path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).exists()):
         message = f"{path} is there and is no sharded checkpoint; it is not replaced. Give another folder."
         raise SamebitsError(message, slug="checkpoint-unwritable")
@@ -98,7 +101,7 @@ def finish(place: Path, path: Path, fields: dict[str, Any]) -> None:
     """
     body = {"kind": KIND, "version": VERSION, **fields}
     text = json.dumps({**body, "digest": _digest(body)})
-    with (place / MANIFEST).open("w", encoding="utf-8") as file:
+    with files.open_text_to_write(place / MANIFEST, mode=files.SHARED) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
@@ -129,47 +132,50 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.exists():
         raise SamebitsError(f"there is no checkpoint {path}", slug="checkpoint-missing")
     try:
-        with (path / MANIFEST).open("rb") as file:
-            fields = json.loads(file.read(_MOST_MANIFEST))
+        with files.open_to_read(path / MANIFEST) as file:
+            fields = load_json(file.read(_MOST_MANIFEST))
     except OSError as error:
         message = (
             f"{path} has no {MANIFEST} that can be read ({error.strerror}); expected a folder of save_sharded"
         )
         raise SamebitsError(message, slug="checkpoint-foreign") from None
-    except (ValueError, RecursionError):
-        raise _damaged(path, f"its {MANIFEST} is no JSON") from None
+    except DamageError as error:
+        raise _damaged(path, f"{MANIFEST}: {error}") from None
     if not isinstance(fields, dict) or fields.get("kind") != KIND:
         message = f"{path / MANIFEST} is not of samebits; expected a folder of save_sharded"
         raise SamebitsError(message, slug="checkpoint-foreign")
     if fields.get("version") != VERSION:
-        message = f"{path} has the version {fields.get('version')!r}; this samebits reads {VERSION}"
+        message = f"{path} has the version {shown(fields.get('version'))}; this samebits reads {VERSION}"
         raise SamebitsError(message, slug="checkpoint-version")
     if _digest({key: value for key, value in fields.items() if key != "digest"}) != fields.get("digest"):
         raise _damaged(path, f"its {MANIFEST} is not as it was written")
+    if not is_manifest(fields):
+        raise _damaged(path, f"its {MANIFEST} has parts of another form than those of a sharded checkpoint")
     return fields
 
 
-def check_files(path: Path, files: dict[str, list[Any]], *, first: int, step: int) -> None:
+def check_files(path: Path, listed: dict[str, list[Any]], *, first: int, step: int) -> None:
     """Check some of the files against the manifest, and that there are no others among the shards.
 
     Args:
         path: the folder.
-        files: name -> [bytes, digest].
+        listed: name -> [bytes, digest].
         first: position of the first one to check.
         step: distance to the next.
 
     Raises:
         SamebitsError: one is missing or altered, or there is one more; `checkpoint-damaged`.
     """
-    more = {f"{SHARDS}/{entry.name}" for entry in (path / SHARDS).iterdir()} - set(files)
+    more = {f"{SHARDS}/{entry.name}" for entry in (path / SHARDS).iterdir()} - set(listed)
     if more:
         raise _damaged(path, f"{min(more)} does not belong to it")
-    for name in sorted(files)[first::step]:
+    for name in sorted(listed)[first::step]:
         try:
+            files.refuse_irregular(path / name)
             found = list(file_facts(path / name))
         except OSError as error:
             raise _damaged(path, f"{name} cannot be read ({error.strerror})") from None
-        if found != files[name]:
+        if found != listed[name]:
             raise _damaged(path, f"{name} is not as it was written")
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.wording import with_article
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -81,7 +83,7 @@ def misfit(state: Any, target: Any, where: str) -> str:
     if isinstance(state, State) and kind in ("optimizer", "scheduler"):
         found, wanted = state.class_name, type(target).__qualname__
         if found != wanted:
-            return f"{where} is of a {found} in the checkpoint and a {wanted} here"
+            return f"{where} is of {with_article(found)} in the checkpoint and of {with_article(wanted)} here"
         if kind == "optimizer":
             return _group_misfit(state.shapes, group_shapes(target), where)
     if kind == "module" and isinstance(value, dict):

@@ -16,7 +16,9 @@ from samebits.checkpoint.refusals import DamageError
 from samebits.checkpoint.stateful import State
 from samebits.checkpoint.tensors import sparse_tensor, with_strides
 from samebits.checkpoint.tree import FACTORIES
+from samebits.checkpoint.untrusted import refuse_alike, shown
 from samebits.determinism.rng import SourceState
+from samebits.printable import shortened
 from samebits.torch_private_state import set_state_versions
 
 if TYPE_CHECKING:
@@ -91,11 +93,11 @@ class TreeReader:
             return node
         decoder = _DECODERS.get(_text(node, "type"))
         if decoder is None:
-            raise DamageError(f"{where} is of the unknown type {node['type']!r}")
+            raise DamageError(f"{where} is of the unknown type {shown(node['type'])}")
         try:
             return decoder(self, node, where)
         except _MALFORMED as error:
-            reason = (str(error) or type(error).__name__).splitlines()[0]
+            reason = shortened((str(error) or type(error).__name__).splitlines()[0], 300)
             raise DamageError(f"{where} is not as it was written: {reason}") from error
 
     def _items(self, nodes: Any, where: str) -> list[Any]:
@@ -105,7 +107,14 @@ class TreeReader:
         found = []
         for key_node, value_node in node["items"]:
             key = self.decode(key_node, f"{where} (a key)")
-            found.append((key, self.decode(value_node, f"{where}.{key}")))
+            name = shortened(key, 200) if isinstance(key, str) else shown(key)
+            found.append((key, self.decode(value_node, f"{where}.{name}")))
+        refuse_alike([key for key, _ in found])
+        return found
+
+    def _members(self, node: dict[str, Any], where: str) -> list[Any]:
+        found = self._items(node["items"], where)
+        refuse_alike(found)
         return found
 
     def _default_mapping(self, node: dict[str, Any], where: str) -> Any:
@@ -151,7 +160,7 @@ class TreeReader:
     def _stored(self, node: dict[str, Any]) -> StoredArray:
         name = _text(node, "name")
         if name not in self._arrays:
-            raise ValueError(f"the file has no array {name!r}")
+            raise ValueError(f"the file has no array {shown(name)}")
         return self._arrays[name]
 
     def _sparse(self, node: dict[str, Any], where: str) -> torch.Tensor:
@@ -174,7 +183,7 @@ def _on_cpu(_device: str, _where: str) -> torch.device:
 def _text(node: dict[str, Any], key: str) -> str:
     value = node.get(key)
     if not isinstance(value, str):
-        raise DamageError(f"{key!r} is missing in {sorted(node)}")
+        raise DamageError(f"{key!r} is missing in {shown(sorted(node))}")
     return value
 
 
@@ -190,8 +199,8 @@ _DECODERS: dict[str, Callable[[TreeReader, dict[str, Any], str], Any]] = {
     "bytes": lambda _, node, __: _bytes(node),
     "bytearray": lambda _, node, __: bytearray(_bytes(node)),
     "tuple": lambda reader, node, where: tuple(reader._items(node["items"], where)),
-    "set": lambda reader, node, where: set(reader._items(node["items"], where)),
-    "frozenset": lambda reader, node, where: frozenset(reader._items(node["items"], where)),
+    "set": lambda reader, node, where: set(reader._members(node, where)),
+    "frozenset": lambda reader, node, where: frozenset(reader._members(node, where)),
     "deque": lambda reader, node, where: deque(reader._items(node["items"], where), node["maxlen"]),
     "Size": lambda reader, node, where: torch.Size(reader._items(node["items"], where)),
     "dict": lambda reader, node, where: dict(reader._pairs(node, where)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import inspect
 import shutil
 import textwrap
@@ -12,7 +13,7 @@ from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 
 class Command(Protocol):
@@ -36,6 +37,9 @@ class Command(Protocol):
     def run(self, options: argparse.Namespace) -> int:
         """Do it.
 
+        Args:
+            options: what `parse` gave, and `own_process`: whether this process ends with the command.
+
         Returns:
             the exit status.
         """
@@ -57,6 +61,12 @@ def description(command: Command) -> tuple[str, str]:
 
 def _documentation(command: Command) -> str:
     return inspect.cleandoc(type(command).__doc__ or "")
+
+
+def did_you_mean(typed: str, names: Iterable[str]) -> str:
+    """` (did you mean verify?)` for what was meant by a word that is no name; empty where nothing is near."""
+    near = difflib.get_close_matches(typed.lower(), names, n=1)
+    return f" (did you mean {near[0]}?)" if near else ""
 
 
 def refuse_rank(command: str) -> None:

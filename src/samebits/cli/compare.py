@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
-from samebits.cli.output import print_launches, print_ranks, print_result
-from samebits.cli.script_parser import CommandParser
+from samebits.cli.output import FirstAnswer, print_launches, print_ranks, print_result
+from samebits.cli.script_parser import CommandParser, add_state_only
+from samebits.cli.terminal import style_of
 from samebits.verification import verify_records
 from samebits.verification.rank_records import verify_launches, verify_ranks
 
@@ -45,6 +47,7 @@ class CompareCommand:
             help="A is the folder of a distributed run: are replicas equal on all ranks, is data divided?",
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
+        add_state_only(parser)
         options = parser.parse_args(list(arguments))
         if options.ranks == (options.second is not None):
             parser.error("expected two records, or --ranks and one folder")
@@ -56,5 +59,7 @@ class CompareCommand:
             return print_ranks(*verify_ranks(options.first), as_json=options.json)
         if os.path.isdir(options.first) and os.path.isdir(options.second):
             launches = verify_launches(options.first, options.second)
-            return print_launches(launches, as_json=options.json)
-        return print_result(verify_records(options.first, options.second), as_json=options.json)
+            return print_launches(launches, as_json=options.json, state_only=options.state_only)
+        result = verify_records(options.first, options.second)
+        told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
+        return print_result(result, told, state_only=options.state_only)

@@ -74,29 +74,11 @@ def control_of(options: argparse.Namespace) -> Control | None:
     Raises:
         SamebitsError: options that mean nothing without `--seed` or `--deterministic`; `usage`.
     """
+    if options.seed is None:
+        _refuse_idle(options)
     if options.seed is None and not options.deterministic:
-        idle = [
-            word
-            for word, given in (
-                ("--set", options.set), ("--leave", options.leave),
-                ("--per-rank-seeds", options.per_rank_seeds), ("--reseed", options.reseed),
-                ("--on-drift", options.on_drift), ("--keyed-samples", options.keyed_samples),
-            )
-            if given
-        ]  # fmt: skip
-        if idle:
-            message = f"{idle[0]} was given without control; give --seed N or --deterministic too"
-            raise SamebitsError(message, slug="usage")
         return _ONLY_PORTABLE if options.portable else None
     _refuse_contradictions(options)
-    seeding = {
-        "--per-rank-seeds": options.per_rank_seeds,
-        "--reseed": options.reseed,
-        "--keyed-samples": options.keyed_samples,
-    }
-    for word, given in seeding.items():
-        if given and options.seed is None:
-            raise SamebitsError(f"{word} was given without a seed; give --seed N too", slug="usage")
     return Control(
         seed=options.seed,
         per_rank=options.per_rank_seeds,
@@ -106,6 +88,25 @@ def control_of(options: argparse.Namespace) -> Control | None:
         keyed_samples=options.keyed_samples,
         portable=options.portable,
     )
+
+
+def _refuse_idle(options: argparse.Namespace) -> None:
+    """Refuse options that would do nothing without a seed, or without any control."""
+    of_seed = {
+        "--per-rank-seeds": options.per_rank_seeds,
+        "--reseed": options.reseed,
+        "--keyed-samples": options.keyed_samples,
+    }
+    of_control = {"--set": options.set, "--leave": options.leave, "--on-drift": options.on_drift}
+    idle = [name for name, given in of_seed.items() if given]
+    if idle:
+        message = f"{' and '.join(idle)} {'needs' if len(idle) == 1 else 'need'} a seed; give --seed N too"
+        raise SamebitsError(message, slug="usage")
+    idle = [name for name, given in of_control.items() if given]
+    if idle and not options.deterministic:
+        does = "does" if len(idle) == 1 else "do"
+        message = f"{' and '.join(idle)} {does} nothing without control; give --seed N or --deterministic too"
+        raise SamebitsError(message, slug="usage")
 
 
 def _refuse_contradictions(options: argparse.Namespace) -> None:

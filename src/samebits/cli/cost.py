@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of
+from samebits.cli.ending import held_back
 from samebits.cli.progress import Phases
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import style_of, write
@@ -82,5 +83,8 @@ class CostCommand:
             )
             report = measure_cost(request, Phases(sys.stderr) if sys.stderr.isatty() else None)
         text = render_cost_json(report) if options.json else render_cost(report, style_of(sys.stdout))
-        write(text, sys.stdout)
+        with held_back():
+            write(text, sys.stdout)
+        if report.interrupted:
+            raise KeyboardInterrupt
         return EXIT_IDENTICAL

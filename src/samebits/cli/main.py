@@ -7,13 +7,18 @@ import contextlib
 import os
 import signal
 import sys
+import traceback
 from typing import TYPE_CHECKING
 
 import samebits
-from samebits.cli.command import summary
+from samebits.cli import internal_error
+from samebits.cli.clean import CleanCommand
+from samebits.cli.command import did_you_mean, summary
 from samebits.cli.compare import CompareCommand
 from samebits.cli.cost import CostCommand
 from samebits.cli.doctor import DoctorCommand
+from samebits.cli.ending import Ending
+from samebits.cli.explain import ExplainCommand
 from samebits.cli.portable_ops import PortableOpsCommand
 from samebits.cli.resume_check import ResumeCheckCommand
 from samebits.cli.run import RunCommand
@@ -22,7 +27,7 @@ from samebits.cli.show import ShowCommand
 from samebits.cli.spread import SpreadCommand
 from samebits.cli.terminal import write
 from samebits.cli.verify import VerifyCommand
-from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 from samebits.report import json as json_report
 
 if TYPE_CHECKING:
@@ -40,6 +45,8 @@ _COMMANDS: tuple[Command, ...] = (
     SpreadCommand(),
     ResumeCheckCommand(),
     PortableOpsCommand(),
+    ExplainCommand(),
+    CleanCommand(),
 )
 _EPILOG = """\
 examples:
@@ -48,7 +55,7 @@ examples:
   samebits run train.py && samebits show .samebits/train-1.sbr
 
 Everything after SCRIPT belongs to the script. Each command has its own --help.
-exit status: 0 identical, 1 different, 2 could not judge."""
+exit status: 0 identical, 1 different, 2 could not judge, 3 internal error."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,47 +68,70 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the exit status: of `samebits.errors`, or of the script for `run`.
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
+    _replace_closed_streams()
+    ending = Ending(own_process=arguments is None)
     try:
-        status = _dispatch(words)
-        sys.stdout.flush()
+        with ending:
+            status = _dispatch(words, own_process=arguments is None)
+            sys.stdout.flush()
     except SamebitsError as error:
         return _report(str(error), error.slug)
     except KeyboardInterrupt:
-        return _interrupted()
+        return _interrupted(ending)
     except BrokenPipeError:
         _silence_stdout()
         return 128 + signal.SIGPIPE
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         return _report(f"{where}{error.strerror or error}", "system")
+    except Exception:  # noqa: BLE001 - a bug of ours; Python's status for a traceback means *different* here
+        return internal_error.report(traceback.format_exc())
     return status
 
 
-def _dispatch(words: list[str]) -> int:
+def _replace_closed_streams() -> None:
+    """A caller may close them (`>&-`); the child of `run` still finds them closed, as in bare Python."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process
+
+
+def _dispatch(words: list[str], *, own_process: bool) -> int:
     for command in _COMMANDS:
         if words[:1] == [command.name]:
-            return _run(command, words[1:])
+            return _run(command, words[1:], own_process=own_process)
     parser = _parser()
     options = parser.parse_args(words[:1])
     if options.command is None:
         parser.print_help()
         return EXIT_NOT_JUDGED
-    names = ", ".join(command.name for command in _COMMANDS)
-    message = f"no command named {options.command!r}; expected one of {names}"
-    if options.command.endswith(".py"):
-        message += f" (`samebits verify {options.command}`?)"
+    names = [command.name for command in _COMMANDS]
+    meant = did_you_mean(options.command, names)
+    if options.command.endswith((".py", ".ipynb")):
+        meant = f" (did you mean `samebits verify {options.command}`?)"
+    message = f"no command named {options.command!r}{meant}; expected one of {', '.join(names)}"
     raise SamebitsError(message, slug="usage")
 
 
-def _run(command: Command, words: list[str]) -> int:
+def _run(command: Command, words: list[str], *, own_process: bool) -> int:
     options = command.parse(words)
+    options.own_process = own_process
     try:
         return command.run(options)
-    except SamebitsError as error:
-        if command.judges and options.json:  # who reads JSON gets JSON, whatever happens
-            render = getattr(command, "render_error", json_report.render_error)
-            print(render(str(error)))
+    except OSError:
         raise
+    except Exception as error:
+        if command.judges and options.json:  # who reads JSON gets JSON, whatever happens
+            print(_as_json(command, error))
+        raise
+
+
+def _as_json(command: Command, error: Exception) -> str:
+    """The object of a command that could not judge."""
+    failure = "" if isinstance(error, SamebitsError) else traceback.format_exc()
+    message = f"internal error: {type(error).__name__}: {error}" if failure else str(error)
+    render = getattr(command, "render_error", None)
+    return json_report.render_error(message, failure) if render is None else str(render(message))
 
 
 def _parser() -> CommandParser:
@@ -121,13 +151,13 @@ def _parser() -> CommandParser:
 def _report(message: str, slug: str) -> int:
     sys.stdout.flush()
     line = " ".join(message.split())  # one line, whatever a file name contains
-    write(f"samebits: {line}\nsee docs/messages.md#{slug}", sys.stderr)
+    write(f"samebits: {line}\n{pointer(slug)}", sys.stderr)
     return EXIT_NOT_JUDGED
 
 
-def _interrupted() -> int:
-    print("samebits: interrupted; what was recorded so far is kept", file=sys.stderr)
-    return 128 + signal.SIGINT
+def _interrupted(ending: Ending) -> int:
+    print(f"samebits: {ending.words}; what was recorded so far is kept", file=sys.stderr)
+    return ending.status
 
 
 def _silence_stdout() -> None:

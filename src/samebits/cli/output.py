@@ -6,6 +6,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from samebits.cli import internal_error
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED
 from samebits.report import json as json_report
@@ -14,24 +15,63 @@ from samebits.report import text as text_report
 
 if TYPE_CHECKING:
     from samebits.comparison.ranks import RankComparison
+    from samebits.comparison.results import Comparison
+    from samebits.report.style import Style
+    from samebits.report.text import Block
     from samebits.verification.rank_records import LaunchComparison, RankRecords
     from samebits.verification.results import Verification
 
 _STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
 
 
-def print_result(result: Verification, *, as_json: bool, verbose: bool = False) -> int:
+class FirstAnswer:
+    """Prints what is known as soon as it is known, each block of the report once.
+
+    Args:
+        style: colour and width.
+        folder: paths are shown relative to it.
+    """
+
+    def __init__(self, style: Style, folder: str) -> None:
+        self._style = style
+        self._folder = folder
+        self._told: list[Block] = []
+
+    def tell(self, result: Verification) -> None:
+        """Print what is new of the first answer."""
+        self._print(text_report.first_answer(result, self._style, self._folder))
+
+    def finish(self, result: Verification, *, verbose: bool) -> None:
+        """Print the rest of the report."""
+        self._print(text_report.blocks(result, self._style, self._folder, verbose=verbose))
+
+    def _print(self, blocks: list[Block]) -> None:
+        text = text_report.joined(blocks, self._told)
+        if text:
+            write(text, sys.stdout)
+            sys.stdout.flush()
+        self._told += blocks
+
+
+def print_result(
+    result: Verification, told: FirstAnswer | None, *, verbose: bool = False, state_only: bool = False
+) -> int:
     """Print the report on stdout.
+
+    Args:
+        result: what was found.
+        told: has printed the first answer; None prints one JSON object.
+        verbose: also all evidence, and every run.
+        state_only: values that are only read out do not count for the status.
 
     Returns:
         the exit status that goes with the verdict.
     """
-    if as_json:
+    if told is None:
         write(json_report.render(result.comparison, result.fix), sys.stdout)
     else:
-        text = text_report.render(result, style_of(sys.stdout), os.getcwd(), verbose=verbose)
-        write(text, sys.stdout)
-    return _STATUS[result.comparison.verdict]
+        told.finish(result, verbose=verbose)
+    return _status(result.comparison, state_only=state_only)
 
 
 def print_ranks(result: RankComparison, records: RankRecords, *, as_json: bool) -> int:
@@ -49,7 +89,7 @@ def print_ranks(result: RankComparison, records: RankRecords, *, as_json: bool) 
     return _STATUS[result.comparison.verdict]
 
 
-def print_launches(result: LaunchComparison, *, as_json: bool) -> int:
+def print_launches(result: LaunchComparison, *, as_json: bool, state_only: bool = False) -> int:
     """Print the verdict over two launches, and the report on the rank that parted first.
 
     Returns:
@@ -62,4 +102,13 @@ def print_launches(result: LaunchComparison, *, as_json: bool) -> int:
         write(rank_report.render_launches(result.comparison, tuple(result.ranks), style), sys.stdout)
         if result.first is not None:
             write("\n" + text_report.render(result.ranks[result.first], style, folder), sys.stdout)
-    return _STATUS[result.comparison.verdict]
+        write(rank_report.launch_rows(result, style, folder), sys.stdout)
+    return _status(result.comparison, state_only=state_only)
+
+
+def _status(comparison: Comparison, *, state_only: bool) -> int:
+    """The exit status of a verdict; an error in explaining it has its own, and is told after the verdict."""
+    if comparison.failure:
+        return internal_error.report(comparison.failure)
+    passed = state_only and comparison.state == "identical"
+    return EXIT_IDENTICAL if passed else _STATUS[comparison.verdict]

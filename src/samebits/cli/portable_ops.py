@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import description
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import style_of, write
-from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL
+from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report import portable_ops as report
 
 if TYPE_CHECKING:
@@ -22,11 +22,11 @@ class PortableOpsCommand:
     An op that is not listed is refused in portable mode, unless torch makes it of listed ones before it
     gets there, as it does with most of torch.nn.functional. In-place ops and those with `out` are not listed.
 
-    Exit status: 0, or 1 when no op has that name.
+    With words, only ops whose name has one of them. Exit status: 0, or 2 when no op has such a name.
 
     Examples:
       samebits portable-ops
-      samebits portable-ops softmax
+      samebits portable-ops softmax conv
       samebits portable-ops --json
     """
 
@@ -38,7 +38,7 @@ class PortableOpsCommand:
         before, after = description(self)
         parser = CommandParser(prog="samebits portable-ops", description=before, epilog=after)
         parser.add_argument(
-            "word", nargs="?", default="", metavar="WORD", help="only ops with it in their name"
+            "words", nargs="*", metavar="WORD", help="only ops with one of them in their name"
         )
         parser.add_argument("--json", action="store_true", help="print one JSON object")
         return parser.parse_args(list(arguments))
@@ -47,7 +47,11 @@ class PortableOpsCommand:
         """Print them."""
         from samebits.portable.coverage import covered_ops
 
-        ops = [op for op in covered_ops() if options.word.lower() in op.name.lower()]
+        words = [word.lower() for word in options.words]
+        ops = [op for op in covered_ops() if not words or any(word in op.name.lower() for word in words)]
+        if not ops:
+            message = f"portable mode covers no op whose name has {' or '.join(map(repr, options.words))}"
+            raise SamebitsError(f"{message}; `samebits portable-ops` lists all that it covers", slug="usage")
         text = report.render_json(ops) if options.json else report.render_text(ops, style_of(sys.stdout))
         write(text, sys.stdout)
-        return EXIT_IDENTICAL if ops else EXIT_DIFFERENT
+        return EXIT_IDENTICAL

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of, control_variables
+from samebits.cli.ending import held_back
 from samebits.cli.progress import Phases
-from samebits.cli.run import wants_progress
+from samebits.cli.run import add_privacy_option, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
@@ -18,7 +19,7 @@ from samebits.report import resume_json, resume_text
 from samebits.resuming import ResumeRequest, resume_check
 from samebits.resuming.placeholders import split_words
 from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
-from samebits.verification.place import check_target
+from samebits.verification.place import check_target, refuse_missing
 
 if TYPE_CHECKING:
     import argparse
@@ -83,6 +84,7 @@ class ResumeCheckCommand:
         parser.add_argument(
             "--budget", type=seconds, metavar="SECONDS", help="begin no further kill after so much time"
         )
+        add_privacy_option(parser)
         parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
         add_control_options(parser)
         parser.add_argument(
@@ -110,6 +112,7 @@ class ResumeCheckCommand:
             source=Path(os.getcwd()),
             share=tuple(options.share),
             kill_after=options.kill_at,
+            no_arguments=options.no_arguments,
             kills=options.kills,
             steps=options.steps,
             output="nothing" if options.quiet else "stderr" if options.json else "inherit",
@@ -123,11 +126,12 @@ class ResumeCheckCommand:
 
 
 def _printed(result: ResumeCheck, options: argparse.Namespace) -> int:
-    if options.json:
-        write(resume_json.render(result), sys.stdout)
-    else:
-        folder = os.getcwd()
-        write(resume_text.render(result, style_of(sys.stdout), folder, verbose=options.verbose), sys.stdout)
+    with held_back():
+        if options.json:
+            write(resume_json.render(result), sys.stdout)
+        else:
+            style, folder = style_of(sys.stdout), os.getcwd()
+            write(resume_text.render(result, style, folder, verbose=options.verbose), sys.stdout)
     if result.interrupted:
         raise KeyboardInterrupt
     return _STATUS[result.verdict]
@@ -142,5 +146,6 @@ def _numbers(text: str) -> tuple[int, ...]:
 def _folder(options: argparse.Namespace) -> Path:
     """A folder that holds no record of an earlier check."""
     if options.keep is not None:
+        refuse_missing(Path(options.keep).absolute().parent)
         return Path(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-resume")

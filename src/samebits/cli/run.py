@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,24 +11,24 @@ from samebits.cli.command import description
 from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.script_parser import ScriptParser, whole_number
+from samebits.cli.terminal import write
 from samebits.determinism.pins.plan import combine
+from samebits.determinism.switches import holds_layout
 from samebits.environment.ranks import rank_facts
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import fixed_layout
-from samebits.recording.launch import Launch, launch
+from samebits.recording.farewell import ending_words
+from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
-from samebits.verification.place import check_place, check_target, why_incomplete
+from samebits.verification.place import check_named, check_place, check_target
 from samebits.verification.rank_places import given_rank_record, rank_record
-from samebits.verification.runs import close_record, steps_recorded
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
     from samebits.environment.ranks import RankFacts
-    from samebits.recording.events import RunInfo
-    from samebits.recording.launch import Outcome
 
 
 class RunCommand:
@@ -76,24 +75,27 @@ class RunCommand:
         control, pins, ranks = control_of(options), pins_of(options), rank_facts()
         record = self._record(options, ranks)
         check_place(record)
+        in_place = options.own_process and os.name == "posix"
         settings = RecordingSettings(
             record=str(record),
+            farewell=str(record) if in_place else "",
             level=options.level,
             max_steps=options.steps,
             progress=wants_progress(options),
             overwrite=options.force,
+            no_arguments=options.no_arguments,
             control=control,
             pins=pins,
             ranks=ranks,
         )
         variables = control_variables(control)
         plan = combine(pins, control, {**os.environ, **variables})
-        with fixed_layout(fixed=plan.fixed_layout):
-            outcome = launch(Launch(options.target, settings.to_json(), {**variables, **plan.environment}))
-        info = close_record(record, outcome)
-        print(f"samebits: {_ending(record, info, outcome)}", file=sys.stderr)
-        if outcome.signal is not None:
-            _end_as(outcome.signal)
+        request = Launch(options.target, settings.to_json(), {**variables, **plan.environment})
+        with fixed_layout(fixed=plan.fixed_layout or holds_layout(control)):
+            if in_place:
+                replace_process(request)
+            outcome = launch(request)
+        write(f"samebits: {ending_words(record, str(record))}", sys.stderr)
         return outcome.status
 
     @staticmethod
@@ -105,6 +107,7 @@ class RunCommand:
         if options.record is None:
             return next_free(DEFAULT_FOLDER, target_name(options.target), SUFFIX)
         record = Path(options.record)
+        check_named(record)
         if record.exists() and not options.force:
             message = f"{record} exists and is not overwritten; give --force, or another --record"
             raise SamebitsError(message, slug="record-exists")
@@ -120,31 +123,19 @@ def add_recording_options(parser: ScriptParser) -> None:
         help="record each step, or also every operation (default: step)",
     )
     parser.add_argument("--steps", type=whole_number(1), metavar="N", help="stop the script after N steps")
-    parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
+    add_privacy_option(parser)
+    parser.add_argument("--no-progress", action="store_true", help="nothing in the last row of the terminal")
+
+
+def add_privacy_option(parser: ScriptParser) -> None:
+    """The option of all commands that keep records."""
+    parser.add_argument(
+        "--no-arguments",
+        action="store_true",
+        help="keep none of the script's arguments in records (known kinds of secrets are masked anyway)",
+    )
 
 
 def wants_progress(options: argparse.Namespace) -> bool:
     """Whether a live line is shown: only on a terminal."""
     return not options.no_progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-
-
-def _ending(record: Path, info: RunInfo | None, outcome: Outcome) -> str:
-    """What came of the recording."""
-    if info is None:
-        return f"no record was written in {record}"
-    if info.status == "running" and outcome.signal is None:
-        return f"{record} is incomplete: {why_incomplete(record)}; what was written before can be read"
-    if info.status == "running":
-        return f"{record} ends where the run was killed"
-    steps = steps_recorded(record, info)
-    return f"{steps} step{'' if steps == 1 else 's'} recorded in {record}"
-
-
-def _end_as(number: int) -> None:
-    """End by the signal that ended the script, so that a shell sees what it would have seen."""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    if number in (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL):
-        return  # our own death would leave a second core file; 128 + N says the same
-    signal.signal(number, signal.SIG_DFL) if number not in (signal.SIGKILL, signal.SIGSTOP) else None
-    os.kill(os.getpid(), number)

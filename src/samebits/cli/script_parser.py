@@ -101,6 +101,16 @@ class ScriptParser(CommandParser):
         return Target(script=words[0], module=None, arguments=tuple(words[1:]))
 
 
+def add_state_only(parser: argparse.ArgumentParser) -> None:
+    """Add the option of the commands that judge."""
+    parser.add_argument(
+        "--state-only",
+        action="store_true",
+        help="exit status 0 where parameters, gradients, optimizer states and saved files are identical and "
+        "only values that the script reads out (prints, logs) differ",
+    )
+
+
 def whole_number(least: int) -> Callable[[str], int]:
     """The type of an option that counts something."""
 
@@ -116,10 +126,19 @@ def whole_number(least: int) -> Callable[[str], int]:
 
 def seconds(text: str) -> float:
     """The type of an option that is a time in seconds."""
+    return _above_zero(text, "seconds")
+
+
+def days(text: str) -> float:
+    """The type of an option that is a time in days."""
+    return _above_zero(text, "days")
+
+
+def _above_zero(text: str, unit: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 < value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number of seconds above 0, found {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number of {unit} above 0, found {text!r}")
     return value

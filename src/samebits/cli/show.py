@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
-from samebits.cli.script_parser import CommandParser
+from samebits.cli.script_parser import CommandParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import SamebitsError
 from samebits.recording.events import KINDS
@@ -45,7 +45,7 @@ class ShowCommand:
         parser.add_argument(
             "--events", metavar="KINDS", help=f"list these events instead: all, or some of {','.join(KINDS)}"
         )
-        parser.add_argument("--step", type=int, metavar="N", help="only events of step N")
+        parser.add_argument("--step", type=whole_number(0), metavar="N", help="only events of step N")
         parser.add_argument(
             "--json", action="store_true", help="print JSON; with --events one object per line"
         )
@@ -55,6 +55,7 @@ class ShowCommand:
         """Print the record."""
         kinds = _kinds(options.events)
         with RecordReader(options.record) as reader:
+            _check_step(options.step, reader)
             events = reader.events(kinds, options.step, options.step)
             info = reader.info if options.events is not None else _counted(reader)
             for text in _texts(options, info, events):
@@ -69,6 +70,15 @@ def _texts(options: argparse.Namespace, info: RunInfo, events: Iterator[Event]) 
         return map(report.event_json, events) if options.json else report.render_events(events, style)
     summary = report.summarize(options.record, os.path.getsize(options.record), info, events)
     return [report.render_json(summary) if options.json else report.render_text(summary, style)]
+
+
+def _check_step(step: int | None, reader: RecordReader) -> None:
+    """Refuse a step that the record does not have."""
+    if step is None or next(iter(reader.events((), step, step)), None) is not None:
+        return
+    last = max((event.step for event in reader.events(("step",))), default=None)
+    held = "it has no steps" if last is None else f"it has steps 0 to {last}"
+    raise SamebitsError(f"the record has no event of step {step}; {held}", slug="usage")
 
 
 def _counted(reader: RecordReader) -> RunInfo:

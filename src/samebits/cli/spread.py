@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from samebits.recording.runner import Target
     from samebits.spread.results import Configuration, Spread
 
-_OWN_AFTER_SCRIPT = ("--seeds", "--versus", "--against")
+_TELLING = ("--seeds", "--versus", "--against")  # options that decide what is run
 
 
 class SpreadCommand:
@@ -40,8 +40,7 @@ class SpreadCommand:
     Each seed is a fresh run with all generators seeded. Read are the metrics that the script prints or logs,
     and its loss at each backward pass; shown are the curves with median and band, and mean, deviation and
     95 % interval of the final value. With a second configuration: whether the two differ beyond seed noise.
-    Finished seeds are not run again. --seeds, --versus and --against may also follow the script, unless `--`
-    comes before it. Exit status: 0 done, 2 could not.
+    Finished seeds are not run again. Exit status: 0 done, 2 could not.
 
     Examples:
       samebits spread --seeds 0..9 train.py --lr 0.1
@@ -68,11 +67,12 @@ class SpreadCommand:
         _add_runs(parser)
         _add_output(parser)
         parser.set_defaults(own_options=parser.option_names())
-        return _with_own_words(parser, parser.parse_command(arguments), arguments)
+        return _with_folder_options(parser, parser.parse_command(arguments))
 
     def run(self, options: argparse.Namespace) -> int:
         """Run what has not finished yet, and print what all of it shows."""
         refuse_rank("spread")
+        _warn_of_own_words(options)
         configurations = _configurations(options)
         try:
             spread = evaluate(configurations, options.metric, options.last)
@@ -131,25 +131,25 @@ def _add_output(parser: ScriptParser) -> None:
     parser.add_argument("--no-progress", action="store_true", help="no live line on a terminal")
 
 
-def _with_own_words(
-    parser: ScriptParser, options: argparse.Namespace, arguments: Sequence[str]
-) -> argparse.Namespace:
-    """Take `--seeds`, `--versus` and `--against` from the script's arguments too, unless `--` came first."""
-    words = list(options.target.arguments)
-    given = len(arguments) - len(words) - 1
-    if given and "--" in arguments[: given + 1] and options.target.script is not None:
-        return options
-    kept = []
-    while words:
-        name, equals, value = words.pop(0).partition("=")
-        if name not in _OWN_AFTER_SCRIPT:
-            kept.append(name + equals + value)
-            continue
-        if not equals and not words:
-            parser.error(f"argument {name}: expected one argument")
-        setattr(options, name[2:], value if equals else words.pop(0))
-    options.target = dataclasses.replace(options.target, arguments=tuple(kept))
+def _with_folder_options(parser: ScriptParser, options: argparse.Namespace) -> argparse.Namespace:
+    """Options that follow a finished spread are ours: a folder has no arguments. A script's stay its own."""
+    target: Target = options.target
+    if target.script is not None and is_spread(Path(target.script)):
+        parser.parse_args(list(target.arguments), namespace=options)
+        options.target = dataclasses.replace(target, arguments=())
     return options
+
+
+def _warn_of_own_words(options: argparse.Namespace) -> None:
+    """Say that options of ours that follow the script are the script's, unless they must be meant for it."""
+    words = (word.partition("=")[0] for word in options.target.arguments)
+    ours = [word for word in words if word in _TELLING]
+    if ours:
+        write(
+            f"samebits: {ours[0]} follows the script, so the script gets it; put it before the script if it "
+            "is meant for samebits",
+            sys.stderr,
+        )
 
 
 def _configurations(options: argparse.Namespace) -> list[Configuration]:
@@ -159,8 +159,8 @@ def _configurations(options: argparse.Namespace) -> list[Configuration]:
     against = None if options.against is None else load_configuration(Path(options.against))
     target: Target = options.target
     if target.script is not None and is_spread(Path(target.script)):
-        if target.arguments or options.versus is not None:
-            message = f"{target.script} is a finished spread; expected nothing after it but --against FOLDER"
+        if options.versus is not None:
+            message = f"{target.script} is a finished spread; expected --against FOLDER in place of --versus"
             raise SamebitsError(message, slug="usage")
         found = [load_configuration(Path(target.script))]
     else:

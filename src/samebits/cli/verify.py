@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -9,16 +10,19 @@ from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
 from samebits.cli.control_options import add_control_options, control_of, control_variables
-from samebits.cli.output import print_result
+from samebits.cli.ending import held_back
+from samebits.cli.output import FirstAnswer, print_result
 from samebits.cli.pin_options import add_pin_options, pins_of
 from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
-from samebits.cli.script_parser import ScriptParser, seconds, whole_number
+from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
+from samebits.cli.terminal import style_of
 from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff
 from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
+from samebits.verification.place import refuse_missing
 
 if TYPE_CHECKING:
     import argparse
@@ -83,6 +87,7 @@ class VerifyCommand:
         parser.add_argument(
             "--full", action="store_true", help="do not stop the later runs at their first difference"
         )
+        _add_folder_options(parser)
         parser.add_argument(
             "--nproc-per-node",
             type=whole_number(1),
@@ -91,8 +96,12 @@ class VerifyCommand:
         )
         _add_explanation_options(parser)
         parser.add_argument(
-            "--keep", metavar="DIR", help="where the records go (default: .samebits/SCRIPT-verify-N)"
+            "--keep",
+            metavar="DIR",
+            help="where the records go, of all runs (default: .samebits/SCRIPT-verify-N, where those of the "
+            "compared runs and of the operations stay)",
         )
+        add_state_only(parser)
         parser.add_argument(
             "--json", action="store_true", help="print one JSON object; the script's output goes to stderr"
         )
@@ -106,6 +115,10 @@ class VerifyCommand:
         if options.apply and not options.fix:
             message = "--apply writes the change that --fix looks for; give both"
             raise SamebitsError(message, slug="apply-without-fix")
+        if options.quick and options.fix:
+            raise SamebitsError("--quick tries nothing, --fix tries patches; give one of them", slug="usage")
+        if options.share and not options.fresh:
+            raise SamebitsError("--share names what the copies of --fresh share; give both", slug="usage")
         live = wants_progress(options)
         control = control_of(options)
         request = VerifyRequest(
@@ -125,16 +138,29 @@ class VerifyCommand:
             pins=pins_of(options),
             interventions=not options.no_interventions,
             fix=options.fix,
+            quick=options.quick,
             budget=options.budget,
+            no_arguments=options.no_arguments,
+            state_only=options.state_only,
+            keep_records=options.keep is not None,
+            fresh=options.fresh,
+            share=tuple(options.share),
         )
-        result = verify(request, announce=Phases(sys.stderr) if live else None)
+        phases = Phases(sys.stderr) if live else None
+        told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
+        try:
+            result = verify(request, announce=phases, tell=None if told is None else told.tell)
+        finally:
+            if phases is not None:
+                phases.clear()
         failed: SamebitsError | None = None
-        if result.fix is not None:
-            try:
-                result = replace(result, fix=_written(result.fix, request.folder, wanted=options.apply))
-            except SamebitsError as error:
-                failed = error
-        status = print_result(result, as_json=options.json, verbose=options.verbose)
+        with held_back():
+            if result.fix is not None:
+                try:
+                    result = replace(result, fix=_written(result.fix, request.folder, wanted=options.apply))
+                except SamebitsError as error:
+                    failed = error
+            status = print_result(result, told, verbose=options.verbose, state_only=options.state_only)
         if failed is not None:
             options.json = False  # the one object is printed
             raise failed
@@ -153,6 +179,22 @@ def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:
     return apply(fix) if wanted and fix.confirmed else fix
 
 
+def _add_folder_options(parser: ScriptParser) -> None:
+    """Options for what runs find on disk."""
+    parser.add_argument(
+        "--fresh",
+        action="store_true",
+        help="run each time in a copy of the working folder: no run finds what another has written",
+    )
+    parser.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        metavar="PATH",
+        help="with --fresh: a file or folder that all runs use together, through a link (repeatable)",
+    )
+
+
 def _add_explanation_options(parser: ScriptParser) -> None:
     """Options for what happens when the runs differ."""
     parser.add_argument(
@@ -160,6 +202,12 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         "--no-localize",
         action="store_true",
         help="on a difference, do not run again to find the operation",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="on a difference, end with the first answer: the operation, its line and the likely cause, "
+        "which no run has proven",
     )
     parser.add_argument(
         "--no-interventions",
@@ -190,5 +238,6 @@ def _add_explanation_options(parser: ScriptParser) -> None:
 def _folder(options: argparse.Namespace) -> Path:
     """A folder that holds no record of an earlier verification."""
     if options.keep is not None:
+        refuse_missing(Path(options.keep).absolute().parent)
         return Path(options.keep)
     return next_free(DEFAULT_FOLDER, f"{target_name(options.target)}-verify")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import argparse
     from pathlib import Path
 
-_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget")
+_ONE_PROCESS = ("stress", "replay", "full", "fix", "apply", "verbose", "budget", "fresh", "quick")
 
 
 def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
@@ -53,7 +53,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         output="stderr" if options.json else "inherit",
     )
     result = verify_launch(request, Phases(sys.stderr) if live else None)
-    return print_launches(result, as_json=options.json)
+    return print_launches(result, as_json=options.json, state_only=options.state_only)
 
 
 def _words(options: argparse.Namespace) -> list[str]:
@@ -62,6 +62,7 @@ def _words(options: argparse.Namespace) -> list[str]:
     words += ["--deterministic"] if options.deterministic else []
     words += ["--per-rank-seeds"] if options.per_rank_seeds else []
     words += ["--reseed"] if options.reseed else []
+    words += ["--no-arguments"] if options.no_arguments else []
     words += ["--on-drift", options.on_drift] if options.on_drift else []
     for name, value in options.set:
         words += ["--set", f"{name}={value}"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison.origin import find_origins
 from samebits.comparison.verdict import judge
+from samebits.errors import SamebitsError
 from samebits.recording.store import RecordReader
 
 if TYPE_CHECKING:
@@ -40,6 +42,16 @@ def compare(a: Record, b: Record) -> Comparison:
     result = judge(a, b)
     if result.verdict != "different" or a.info.level != "op" or b.info.level != "op":
         return result
+    try:
+        return _explained(a, b, result)
+    except SamebitsError:
+        raise
+    except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands
+        return replace(result, failure=traceback.format_exc())
+
+
+def _explained(a: Record, b: Record, result: Comparison) -> Comparison:
+    """The verdict with the origins of a difference between two op-level records."""
     excused: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     origins = find_origins(a, b)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import TYPE_CHECKING
 
+from samebits.comparison.nearby import REACH, is_view
 from samebits.comparison.ops import brings, positions
 from samebits.comparison.points import Point
 
 if TYPE_CHECKING:
     from samebits.comparison.lookup import EventCache, Lookup
+    from samebits.hooks.frames import Site
     from samebits.recording.events import Event
-
-_NEARBY = 4096  # events looked back over
 
 
 def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
@@ -23,8 +24,8 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     a, b = lookup.a.get(point.seq_a), lookup.b.get(point.seq_b)
     if a is None or b is None:
         return None
-    first = _last_with(lookup.a, a.seq, a.digests[point.position_a])
-    second = _last_with(lookup.b, b.seq, b.digests[point.position_b])
+    first = lookup.a.last_that_gave(a.digests[point.position_a], a.seq)
+    second = lookup.b.last_that_gave(b.digests[point.position_b], b.seq)
     if first is None or second is None or not lookup.partners(first, second):
         return None
     return first, second
@@ -38,20 +39,15 @@ def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
     links, found = point.links(lookup), None
     if links is None:
         return None
-    for seq in range(point.seq_a - 1, max(-1, point.seq_a - _NEARBY), -1):
+    for seq in lookup.a.nearby.views(links[0].memory, point.seq_a):
         event = lookup.a.get(seq)
-        if event is None or event.kind != "op" or not _is_view_of(event, links[0].memory):
-            continue
-        partner = lookup.partner_in_b(event)
+        partner = None if event is None else lookup.partner_in_b(event)
         twin = None if partner is None else lookup.b.get(partner)
-        if twin is not None and twin.arguments != event.arguments and _is_view_of(twin, links[1].memory):
+        if event is None or twin is None:
+            continue
+        if twin.arguments != event.arguments and is_view(twin, links[1].memory):
             found = event, twin
     return found
-
-
-def _is_view_of(event: Event, memory: int) -> bool:
-    of = {info.role for info, link in zip(event.tensors, event.links, strict=False) if link.memory == memory}
-    return {"in", "out"} <= of
 
 
 def gave_the_same(a: Event, b: Event) -> bool:
@@ -90,31 +86,47 @@ def _unpickled(batch: Event, maker: Event) -> bool:
     return brings(maker) and maker.site == batch.site
 
 
-def draws_at_site(lookup: Lookup, a: Event) -> list[tuple[Event, Event]]:
-    """The draws at the line of an event, before it, that gave other numbers in each run: a loader's own."""
-    found = []
-    for seq in range(a.seq - 1, max(-1, a.seq - _NEARBY), -1):
-        event = lookup.a.get(seq)
-        if event is None or event.site != a.site or not positions(event, "rng"):
-            continue
-        partner = lookup.partner_in_b(event)
-        twin = None if partner is None else lookup.b.get(partner)
-        if twin is not None and _drawn(twin) != _drawn(event):
-            found.append((event, twin))
-    return found
+class SiteDraws:
+    """The draws at a line that gave other numbers in each run: a loader's own.
+
+    Each is looked at once, however many events of the line are asked about.
+
+    Args:
+        lookup: the records.
+    """
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._lookup = lookup
+        self._seen: dict[Site, tuple[int, int]] = {}  # from which event to which the line was looked at
+        self._found: dict[Site, list[int]] = {}
+
+    def before(self, a: Event) -> tuple[bool, list[tuple[Event, Event]]]:
+        """Whether there are such draws shortly before an event of the first run, and those not given yet."""
+        if a.site is None:
+            return False, []
+        first, last = max(0, a.seq - REACH + 1), a.seq
+        low, high = self._seen.get(a.site, (last, last))
+        self._seen[a.site] = min(low, first), max(high, last)
+        nearby, new = self._lookup.a.nearby, []
+        for seq in (*nearby.draws(a.site, first, low), *nearby.draws(a.site, high, last)):
+            pair = self._differing(seq)
+            if pair is not None:
+                new.append(pair)
+        found = self._found.setdefault(a.site, [])
+        found += [event.seq for event, _ in new]
+        found.sort()
+        at = bisect_left(found, first)
+        return at < len(found) and found[at] < last, new
+
+    def _differing(self, seq: int) -> tuple[Event, Event] | None:
+        event = self._lookup.a.get(seq)
+        partner = None if event is None else self._lookup.partner_in_b(event)
+        twin = None if partner is None else self._lookup.b.get(partner)
+        if event is None or twin is None or _drawn(twin) == _drawn(event):
+            return None
+        return event, twin
 
 
 def _drawn(event: Event) -> list[bytes]:
     """The generator's state and the numbers; what the memory held before is no part of a draw."""
     return [event.digests[i] for i in (*positions(event, "rng"), *positions(event, "out"))]
-
-
-def _last_with(cache: EventCache, before: int, digest: bytes) -> Event | None:
-    for seq in range(before - 1, max(-1, before - _NEARBY), -1):
-        event = cache.get(seq)
-        if event is None or event.kind not in ("op", "batch"):
-            continue
-        given = positions(event, "out" if event.kind == "op" else "value")
-        if any(event.digests[i] == digest for i in given):
-            return event
-    return None

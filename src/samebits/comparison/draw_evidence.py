@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.draws import differing_seeds, seeds_before
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import Source, place
+from samebits.comparison.results import place
 from samebits.environment import threads_per_op
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ class DrawEvidence:
         if not _eligible(finding):
             return finding
         target = self._event(finding)
+        if target is not None and _chose_seeds(target):
+            return finding
         before = [] if target is None else self._before(target)
         if finding.cause in _NARROWED:
             before = [pair for pair in before if pair.cause == _NARROWED[finding.cause]]
@@ -74,7 +76,7 @@ class DrawEvidence:
         finding = replace(
             finding,
             evidence=(*finding.evidence, *lines, *_lines(named)),
-            sources=tuple(Source(pair.a.op, pair.a.site, pair.cause) for pair in named[:_SHOWN]),
+            sources=tuple(pair.source for pair in named[:_SHOWN]),
         )
         return _claimed(finding, claims)
 
@@ -97,7 +99,7 @@ class DrawEvidence:
         return replace(
             finding,
             evidence=(*finding.evidence, *(pair.line() for pair in named)),
-            sources=(*finding.sources, *(Source(pair.a.op, pair.a.site, pair.cause) for pair in named)),
+            sources=(*finding.sources, *(pair.source for pair in named)),
         )
 
     def _by_threads(self, finding: Finding) -> Finding:
@@ -137,7 +139,7 @@ class DrawEvidence:
             pair
             for pair in self._pairs
             if (a is None or pair.a.seq < a.seq) and (b is None or pair.b.seq < b.seq)
-            and (pair.unseeded or _source(pair) not in self._harmless)
+            and (pair.unseeded or pair.unwritten or _source(pair) not in self._harmless)
         ]  # fmt: skip
 
     def _claims(
@@ -146,7 +148,9 @@ class DrawEvidence:
         """Lines about seedings, and the draws that can have mattered."""
         near = [pair for pair in before if self._is_near(pair, target)]
         on_line = [pair for pair in near if _same_line(pair.a, finding)]
-        claims = [pair for pair in on_line or near if not pair.generator]
+        # Unwritten memory differs wherever it is filled later, too: only a pin tells whether it was read.
+        claims = [pair for pair in on_line or near if not (pair.generator or pair.unwritten)]
+        claims = [pair for pair in claims if pair.fresh] or claims  # all that is drawn then follows from it
         if not on_line:
             claims += [pair for pair in before if pair.weighty and not pair.generator]
         lines: list[str] = []
@@ -202,6 +206,11 @@ def _eligible(finding: Finding) -> bool:
     return finding.cause == "unknown" and finding.entry in (*_ENTRIES, "rng")
 
 
+def _chose_seeds(target: Target) -> bool:
+    """Whether what differs is a seed that torch chose itself: nothing drawn before has a part in that."""
+    return any(event is not None and event.arguments.startswith("torch.seed(") for event in target)
+
+
 def _line(event: Event) -> tuple[str, int]:
     return ("", 0) if event.site is None else (event.site.file, event.site.line)
 
@@ -217,7 +226,8 @@ def _same_line(drawn: Event, finding: Finding) -> bool:
 def _named(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[DrawPair]:
     """One draw of each source and place: first those that can have mattered, the latest first."""
     chosen: dict[object, DrawPair] = {}
-    for pair in [*reversed(claims), *reversed(list(before))]:
+    latest_first = list(before)[::-1]
+    for pair in [*reversed(claims), *sorted(latest_first, key=lambda pair: pair.unwritten)]:
         chosen.setdefault(_source(pair), pair)
     return list(chosen.values())
 

@@ -9,8 +9,9 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import place
+from samebits.comparison.results import Source, place
 from samebits.recording.events import UNUSED
+from samebits.recording.library_calls import LibraryCall
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record
@@ -23,10 +24,12 @@ _CAUSES = (
     ("random.SystemRandom", "os-entropy"),
     ("random.", "unseeded-python"),
     ("numpy.random.", "unseeded-numpy"),
+    ("numpy.empty", "uninitialized"),
     ("torch.set_num", "thread-count"),
     ("torch.", "unseeded-torch"),
     ("concurrent.futures.", "race"),
-    ("multiprocessing.pool.", "race"),
+    ("multiprocessing.", "race"),
+    ("queue.", "race"),
     ("datetime.", "wall-clock"),
     ("time.", "wall-clock"),
     ("uuid.", "os-entropy"),
@@ -37,6 +40,7 @@ _CAUSES = (
 )  # all others: environment
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
 _FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")
+_QUEUES = ("queue.", "multiprocessing.Queue", "multiprocessing.SimpleQueue")
 _CHOICES = ("random.SystemRandom", "secrets.choice", "secrets.randbelow")
 _LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
 
@@ -59,16 +63,31 @@ class DrawPair:
         return cause_of(self.a.op)
 
     @property
+    def source(self) -> Source:
+        """It, as a finding names it."""
+        return Source(self.a.op, self.a.site, self.cause, LibraryCall.from_text(self.a.module))
+
+    @property
     def generator(self) -> str:
         """The library whose global generator was found in another state; empty for any other draw."""
-        if self.a.op.startswith(_FRESH) or not self.unseeded:
+        if self.fresh or not self.unseeded:
             return ""
         return self.cause.removeprefix("unseeded-")
+
+    @property
+    def fresh(self) -> bool:
+        """Whether it is what a generator was seeded with: all that is drawn from it then depends on that."""
+        return self.a.op.startswith(_FRESH)
 
     @property
     def unseeded(self) -> bool:
         """Whether it is of a generator: what it decides may show many steps later."""
         return self.cause.startswith("unseeded-")
+
+    @property
+    def unwritten(self) -> bool:
+        """Whether it is memory that holds what was in it before: it differs often, and seldom matters."""
+        return self.cause == "uninitialized"
 
     @property
     def weighty(self) -> bool:
@@ -88,6 +107,8 @@ class DrawPair:
         if op.startswith(_FRESH):
             what = op if op.startswith("random.") else "a generator was seeded"
             return f"{what} at {where} from the operating system's entropy"
+        if self.unwritten:
+            return f"{op} at {where} gave memory that nothing had written, with other contents in each run"
         if self.cause == "race":
             return f"{op} at {where} gave another order in each run"
         texts = [event.arguments for event in (self.a, self.b)]
@@ -123,7 +144,30 @@ def differing_draws(
             twin = waiting.popleft()
             if twin.digests != event.digests:
                 found.append(DrawPair(event, twin))
-    return found
+    return _only_reordered(found, records, last_steps)
+
+
+def _only_reordered(
+    pairs: list[DrawPair], records: tuple[Record, Record], last_steps: tuple[int, int]
+) -> list[DrawPair]:
+    """Without what was taken from queues and was not in another place there in the other run.
+
+    Then its contents are what differs, and where these came from is the reason.
+    """
+    ops = {pair.a.op for pair in pairs if pair.a.op.startswith(_QUEUES)}
+    if not ops:
+        return pairs
+    taken = [
+        {(event.op, event.digests) for event in _draws(record, last) if event.op in ops}
+        for record, last in zip(records, last_steps, strict=True)
+    ]
+    return [
+        pair
+        for pair in pairs
+        if pair.a.op not in ops
+        or (pair.b.op, pair.b.digests) in taken[0]
+        or (pair.a.op, pair.a.digests) in taken[1]
+    ]
 
 
 def _key(event: Event, first: int) -> object:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from samebits.comparison.generators import seeding, seeds_source
@@ -45,35 +47,135 @@ class _Draw:
     state: bytes
 
 
-def blame_draw(lookup: Lookup, a: Event, b: Event, source: str) -> Blame:
-    """Find out why the state of a generator before an op was not the same in both runs.
+class DrawBlame:
+    """Finds out why the state of a generator before an op was not the same in both runs.
+
+    What it reads of the records is kept: a script may draw a hundred thousand times.
 
     Args:
         lookup: the records.
-        a: the op in the first run.
-        b: the same op in the second.
-        source: name of the generator in the event.
     """
-    if source == GIVEN:
-        line = "it drew from a generator that was given to it, which was in another state in each run"
-        return Blame(a, b, "unknown", "rng", (line,))
-    known = source if source.startswith("cuda") else "torch"
-    seeds = [seeds_before(cache.record, event, known) for cache, event in ((lookup.a, a), (lookup.b, b))]
-    put_back = _same_at_boundary(lookup, a, b, known)
-    if put_back and not _last_seeds_differ(seeds):
-        line = (
-            f"{generator_words(known)} was in the same state at the end of the step: the op drew from another"
-            " generator, or the state was put back"
-        )
-        return Blame(a, b, "unknown", "rng", (line,))
-    calls = [[event.arguments for event in listed] for listed in seeds]
-    line = f"{generator_words(known)} was not in the same state before {a.op}: {seeding(known, *seeds)}"
-    if calls[0] != calls[1]:
-        first, second = (seeds[0][-1], seeds[1][-1]) if put_back else differing_seeds(seeds) or (a, b)
-        return Blame(first, second, "unseeded-torch", "rng", (line,))
-    if not calls[0]:
-        return Blame(a, b, "unseeded-torch", "rng", (line,))
-    return _blame_earlier(lookup, (a, b), (seeds[0][-1], seeds[1][-1]), line)
+
+    def __init__(self, lookup: Lookup) -> None:
+        self._logs = _SeedLog(lookup.a.record), _SeedLog(lookup.b.record)
+        self._common: dict[tuple[int, int], _CommonDraws] = {}
+        self._texts: dict[tuple[str, int, int], str] = {}
+        self._lookup = lookup
+
+    def blame(self, a: Event, b: Event, source: str) -> Blame:
+        """Find it out.
+
+        Args:
+            a: the op in the first run.
+            b: the same op in the second.
+            source: name of the generator in the event.
+        """
+        if source == GIVEN:
+            line = "it drew from a generator that was given to it, which was in another state in each run"
+            return Blame(a, b, "unknown", "rng", (line,))
+        known = source if source.startswith("cuda") else "torch"
+        seeds = [log.seeds_before(event, known) for log, event in zip(self._logs, (a, b), strict=True)]
+        put_back = self._same_at_boundary(a, b, known)
+        if put_back and not _last_seeds_differ(seeds):
+            line = (
+                f"{generator_words(known)} was in the same state at the end of the step: the op drew from "
+                "another generator, or the state was put back"
+            )
+            return Blame(a, b, "unknown", "rng", (line,))
+        line = f"{generator_words(known)} was not in the same state before {a.op}: {self._text(known, seeds)}"
+        if _calls(seeds[0]) != _calls(seeds[1]):
+            first, second = (seeds[0][-1], seeds[1][-1]) if put_back else differing_seeds(seeds) or (a, b)
+            return Blame(first, second, "unseeded-torch", "rng", (line,))
+        if not seeds[0]:
+            return Blame(a, b, "unseeded-torch", "rng", (line,))
+        return self._earlier((a, b), (seeds[0][-1], seeds[1][-1]), line)
+
+    def _text(self, source: str, seeds: list[list[Event]]) -> str:
+        key = source, len(seeds[0]), len(seeds[1])
+        if key not in self._texts:
+            self._texts[key] = seeding(source, *seeds)
+        return self._texts[key]
+
+    def _same_at_boundary(self, a: Event, b: Event, source: str) -> bool:
+        """Whether the default generator was in the same state in both runs at the end of an op's step."""
+        states = [log.state_after(event, source) for log, event in zip(self._logs, (a, b), strict=True)]
+        return states[0] is not None and states[0] == states[1]
+
+    def _earlier(self, ops: tuple[Event, Event], seeds: tuple[Event, Event], line: str) -> Blame:
+        """Both runs seeded alike: find the first draw behind which the states part."""
+        key = seeds[0].seq, seeds[1].seq
+        common = self._common.get(key)
+        if common is None:
+            common = self._common[key] = _CommonDraws(self._lookup, seeds)
+        before = common.last_before(ops)
+        if before is None:
+            moved = (
+                f"something that is not recorded moved it after {seeds[0].arguments} at "
+                f"{place(seeds[0].site)}"
+            )
+            return Blame(*ops, "unknown", "rng", (line, moved))
+        a, b = before
+        if (a.op, a.site, a.module) != (b.op, b.site, b.module):
+            parted = (
+                f"then the first run drew at {place(a.site)} ({a.op}), the second at {place(b.site)} ({b.op})"
+            )
+            return Blame(a, b, "unknown", "control-flow", (line, parted))
+        return _same_draw(a, b, ops, line)
+
+
+class _SeedLog:
+    """The seedings of one run, and the states of its generators at each boundary."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._calls: dict[str, list[Event]] = {}
+
+    @cached_property
+    def _events(self) -> list[Event]:
+        return list(self._record.events(("rng",)))
+
+    @cached_property
+    def _seqs(self) -> list[int]:
+        return [event.seq for event in self._events]
+
+    def seeds_before(self, event: Event, source: str) -> list[Event]:
+        """The calls that seeded a generator before an event."""
+        calls = self._calls.get(source)
+        if calls is None:
+            calls = [e for e in self._events if e.op == "seed" and seeds_source(e, source)]
+            self._calls[source] = calls
+        return calls[: bisect_left(calls, event.seq, key=lambda call: call.seq)]
+
+    def state_after(self, event: Event, source: str) -> bytes | None:
+        """The state of a generator at the end of an event's step; None if it was seeded on the way there."""
+        row = bisect_left(self._seqs, event.seq + 1)
+        after = self._events[row] if row < len(self._events) else None
+        if after is None or after.step != event.step or after.op == "seed":
+            return None
+        return next((d for t, d in zip(after.tensors, after.digests, strict=True) if t.name == source), None)
+
+
+class _CommonDraws:
+    """The draws after a seeding of both runs, up to the first that found its generator in another state."""
+
+    def __init__(self, lookup: Lookup, seeds: tuple[Event, Event]) -> None:
+        self._lookup = lookup
+        self._seqs: tuple[list[int], list[int]] = [], []
+        streams = (_draws(cache, seed) for cache, seed in zip((lookup.a, lookup.b), seeds, strict=True))
+        for ours, theirs in zip(*streams, strict=False):
+            if ours.state != theirs.state:
+                break
+            self._seqs[0].append(ours.event.seq)
+            self._seqs[1].append(theirs.event.seq)
+
+    def last_before(self, ops: tuple[Event, Event]) -> tuple[Event, Event] | None:
+        """The last common draw, not behind an op of each run; None when there is none."""
+        rows = (bisect_right(seqs, op.seq) for seqs, op in zip(self._seqs, ops, strict=True))
+        row = min(rows) - 1
+        if row < 0:
+            return None
+        a, b = self._lookup.a.get(self._seqs[0][row]), self._lookup.b.get(self._seqs[1][row])
+        return None if a is None or b is None else (a, b)
 
 
 def differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
@@ -86,23 +188,6 @@ def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
     return all(seeds) and seeds[0][-1].arguments != seeds[1][-1].arguments
 
 
-def _same_at_boundary(lookup: Lookup, a: Event, b: Event, source: str) -> bool:
-    """Whether the default generator was in the same state in both runs at the end of an op's step."""
-    states = [_state_after(cache, event, source) for cache, event in ((lookup.a, a), (lookup.b, b))]
-    return states[0] is not None and states[0] == states[1]
-
-
-def _state_after(cache: EventCache, event: Event, source: str) -> bytes | None:
-    for other in cache.record.events(("rng",), event.step, event.step):
-        if other.seq > event.seq and other.op == "seed":
-            return None
-        if other.seq > event.seq:
-            return next(
-                (d for t, d in zip(other.tensors, other.digests, strict=True) if t.name == source), None
-            )
-    return None
-
-
 def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
     """The calls that seeded a generator before an event."""
     found = []
@@ -112,31 +197,6 @@ def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
         if event.op == "seed" and seeds_source(event, source):
             found.append(event)
     return found
-
-
-def _blame_earlier(lookup: Lookup, ops: tuple[Event, Event], seeds: tuple[Event, Event], line: str) -> Blame:
-    """Both runs seeded alike: find the first draw behind which the states part."""
-    draws = zip(
-        *(_draws(cache, seed, op) for cache, seed, op in zip((lookup.a, lookup.b), seeds, ops, strict=True)),
-        strict=False,
-    )
-    before: tuple[_Draw, _Draw] | None = None
-    for ours, theirs in draws:
-        if ours.state != theirs.state:
-            break
-        before = ours, theirs
-    if before is None:
-        moved = (
-            f"something that is not recorded moved it after {seeds[0].arguments} at {place(seeds[0].site)}"
-        )
-        return Blame(*ops, "unknown", "rng", (line, moved))
-    a, b = before[0].event, before[1].event
-    if (a.op, a.site, a.module) != (b.op, b.site, b.module):
-        parted = (
-            f"then the first run drew at {place(a.site)} ({a.op}), the second at {place(b.site)} ({b.op})"
-        )
-        return Blame(a, b, "unknown", "control-flow", (line, parted))
-    return _same_draw(a, b, ops, line)
 
 
 def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: str) -> Blame:
@@ -152,11 +212,13 @@ def _inputs(event: Event) -> list[bytes]:
     return [event.digests[i] for i in positions(event, "in")]
 
 
-def _draws(cache: EventCache, seed: Event, last: Event) -> Iterator[_Draw]:
-    """The ops that drew random numbers after a seeding, up to an event and with it."""
-    for event in cache.record.events(("op",), seed.step, last.step):
-        if event.seq > last.seq:
-            return
+def _calls(seeds: list[Event]) -> list[str]:
+    return [event.arguments for event in seeds]
+
+
+def _draws(cache: EventCache, seed: Event) -> Iterator[_Draw]:
+    """The ops that drew random numbers after a seeding."""
+    for event in cache.record.events(("op",), seed.step):
         places = positions(event, "rng")
         if places and event.seq > seed.seq:
             yield _Draw(event, event.digests[places[0]])

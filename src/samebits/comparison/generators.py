@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import generator_words, place
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from samebits.comparison.steps import Step
     from samebits.recording.events import Event
@@ -67,17 +67,18 @@ class GeneratorLog:
                 self.first_difference.setdefault(source, a.last)
         self._before.update(a.generators)
 
-    def lines(self, *, used_only: bool = False) -> list[str]:
+    def lines(self, *, used_only: bool = False, used: Collection[str] = ()) -> list[str]:
         """One line for each generator whose state differed.
 
         Args:
             used_only: leave out those that nothing is known to have used: Python and NumPy seed their own
                 from the operating system in every run.
+            used: sources that were used, as is known from elsewhere.
         """
         return [
             self._line(source, step)
             for source, step in sorted(self.first_difference.items())
-            if not used_only or source in self._drawn or self._seeded(source)
+            if not used_only or source in used or source in self._drawn or self._seeded(source)
         ]
 
     def _line(self, source: str, step: int) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.align import Alignment, align_events
 from samebits.comparison.keys import Keyer
+from samebits.comparison.nearby import Nearby
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ class EventCache:
     def __init__(self, record: Record) -> None:
         self.record = record
         self._events: OrderedDict[int, Event] = OrderedDict()
+        self.nearby = Nearby(self.get)
 
     def get(self, seq: int) -> Event | None:
         """The event with a number, None when the record does not have it."""
@@ -42,6 +44,11 @@ class EventCache:
         else:
             self._events.move_to_end(seq)
         return event
+
+    def last_that_gave(self, digest: bytes, before: int) -> Event | None:
+        """The last op or batch shortly before an event that gave some contents."""
+        seq = self.nearby.last_that_gave(digest, before)
+        return None if seq is None else self.get(seq)
 
     def step(self, first: int, last: int) -> Iterator[Event]:
         """The events of some steps, in order, draws left out."""

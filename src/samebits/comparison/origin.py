@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.content import behind_batch, draws_at_site, gave_the_same, made_by, other_part
+from samebits.comparison.content import SiteDraws, behind_batch, gave_the_same, made_by, other_part
 from samebits.comparison.draw_evidence import DrawEvidence
-from samebits.comparison.draws import blame_draw
+from samebits.comparison.draws import DrawBlame
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.keys import Keyer
 from samebits.comparison.lookup import Lookup
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from samebits.comparison.survey import Survey
     from samebits.recording.events import Event
 
-_MOST_POINTS = 100_000
+_MOST_PAIRS = 1_000_000
 
 
 def find_origins(
@@ -86,7 +86,9 @@ def find_origins(
 
 
 class Walk:
-    """One search. Each pair of tensors is visited once, without recursion.
+    """One search. Each pair of tensors is visited once, and each pair of events examined once.
+
+    What is to be looked at waits in lists: a chain of operations may be longer than Python's stack.
 
     Args:
         lookup: the records.
@@ -98,9 +100,12 @@ class Walk:
     def __init__(self, lookup: Lookup, reads: Iterable[Point], hints: Iterable[str] = ()) -> None:
         self._lookup = lookup
         self._hints = tuple(hints)
+        self._draws = SiteDraws(lookup)
+        self._generators = DrawBlame(lookup)
         self._reads = [(point.seq_a, point.seq_b) for point in reads]
         self._queue: deque[Point] = deque()
         self._seen: set[Point] = set()
+        self._pending: list[tuple[Event, Event]] = []
         self._examined: set[tuple[int, int]] = set()
         self._found: list[Finding] = []
         self._explained: list[Finding] = []
@@ -111,14 +116,18 @@ class Walk:
     def run(self, starts: Iterable[Point]) -> None:
         """Visit everything that the starts lead to."""
         self._push(starts)
-        while self._queue:
-            if len(self._seen) > _MOST_POINTS:
+        while self._pending or self._queue:
+            if len(self._seen) + len(self._examined) > _MOST_PAIRS:
                 self.complete = False
                 self.notes.append(
-                    f"the search ended after {_MOST_POINTS} pairs of tensors: there may be further origins"
+                    f"the search ended after {_MOST_PAIRS} pairs of tensors and operations: there may be "
+                    "further origins"
                 )
                 return
-            self._visit(self._queue.popleft())
+            if self._pending:
+                self._examine(*self._pending.pop())
+            else:
+                self._visit(self._queue.popleft())
 
     def findings(self) -> list[Finding]:
         """The origins found."""
@@ -146,15 +155,11 @@ class Walk:
             finding = replace(finding, evidence=finding.evidence + self._hints)
         # What torch draws and reads inside itself, such as a sampler's order, is not on record as a read; but
         # the draw is, at the same line of user code.
-        draws = self._draws_at(finding)
-        for draw in draws:
-            self._examine(*draw)
-        later = bool(draws) or any(self._behind(finding, read) for read in self._reads)
-        (self._explained if later else self._found).append(finding)
-
-    def _draws_at(self, finding: Finding) -> list[tuple[Event, Event]]:
         event = None if finding.events[0] is None else self._lookup.a.get(finding.events[0])
-        return [] if event is None or event.site is None else draws_at_site(self._lookup, event)
+        drawn, new = (False, []) if event is None else self._draws.before(event)
+        self._ask(new)
+        later = drawn or any(self._behind(finding, read) for read in self._reads)
+        (self._explained if later else self._found).append(finding)
 
     @staticmethod
     def _behind(finding: Finding, read: tuple[int, int]) -> bool:
@@ -192,7 +197,7 @@ class Walk:
             if same_contents(writers):
                 continue
             explained = True
-            self._examine(a, b)
+            self._ask([(a, b)])
             info = consumers[0].tensors[point.position_a]
             if any(n_bytes(a.tensors[i]) >= n_bytes(info) for i in written(a, writers.memories[0])):
                 return
@@ -209,7 +214,7 @@ class Walk:
         elif gave_the_same(*maker):
             self._blame(entries.other_output(*consumers, maker[0]))
         else:
-            self._examine(*maker)
+            self._ask([maker])
 
     def _unrecorded(self) -> tuple[str, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)
@@ -235,11 +240,15 @@ class Walk:
             for event in reads
         )  # fmt: skip
 
+    def _ask(self, pairs: Iterable[tuple[Event, Event]]) -> None:
+        """Have pairs of events examined that were not yet."""
+        for a, b in pairs:
+            if (a.seq, b.seq) not in self._examined:
+                self._examined.add((a.seq, b.seq))
+                self._pending.append((a, b))
+
     def _examine(self, a: Event, b: Event) -> None:
         """Look at two writes that gave different contents: were their inputs the same?"""
-        if (a.seq, b.seq) in self._examined:
-            return
-        self._examined.add((a.seq, b.seq))
         if a.kind != "op":
             self._examine_batch(a, b)
             return
@@ -263,8 +272,7 @@ class Walk:
         """A batch hands on what it got; the origin is there when nothing recorded made it."""
         linked, makers = behind_batch(self._lookup, a, b)
         self._push(linked)
-        for maker in makers if not linked else ():
-            self._examine(*maker)
+        self._ask(makers if not linked else ())
         if not linked and not makers:
             self._blame(entries.batch(a, b))
 
@@ -273,7 +281,7 @@ class Walk:
         places = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
         differing = [i for i, j in places if a.digests[i] != b.digests[j]]
         for i in differing:
-            blame = blame_draw(self._lookup, a, b, a.tensors[i].name)
+            blame = self._generators.blame(a, b, a.tensors[i].name)
             points = [Point(blame.a.seq, p, blame.b.seq, q) for p, q in differing_inputs(blame.a, blame.b)]
             if blame.inputs and points:
                 self._push(points)

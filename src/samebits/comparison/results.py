@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.recording.events import Event, TensorInfo
+    from samebits.recording.library_calls import LibraryCall
 
 Verdict = Literal["identical", "different", "not_judged"]
 
@@ -28,24 +29,71 @@ LATE = "a value that differs entered at"  # so begins the note on each of `Origi
 
 
 @dataclass(frozen=True)
+class RemedyTrial:
+    """What runs have shown of a remedy.
+
+    Args:
+        of: `change`: the runs had the very change that the remedy shows. `pins`: they had something pinned
+            instead, and the change itself was not run.
+        identical: whether all pairs of them were identical.
+        pairs: how many pairs were.
+        pins: what was pinned, by name.
+        steps: after how many steps the runs were ended; None where they went to their ends.
+    """
+
+    of: Literal["change", "pins"]
+    identical: bool
+    pairs: int = 0
+    pins: tuple[str, ...] = ()
+    steps: int | None = None
+
+
+@dataclass(frozen=True)
+class LineChange:
+    """Some lines of the user's that follow each other, and what stands in their place.
+
+    Args:
+        file: their file.
+        line: number of the first, from 1; where there are none, new lines go before the line of that number.
+        before: the lines as they are; none where lines are only added.
+        after: the lines with the change; none where lines are only removed.
+    """
+
+    file: str
+    line: int
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Remedy:
     """A change proposed to the user.
 
     Args:
-        text: what to change.
-        confirmed: whether a pair of runs with it was identical; None when not tried.
+        text: what to change, in words.
         controls: names of the pins of `samebits run` that do the same without a change of the code.
-        before: the user's line; empty where no change of one line can be shown.
+        before: the user's line that changes; empty where lines are only added.
         after: that line with the change.
-        pairs: how many pairs of runs with it were identical.
+        changes: the whole change: every line that is changed or added, imports and seeds too.
+        trial: what runs have shown of it; None where none were made.
     """
 
     text: str
-    confirmed: bool | None = None
     controls: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
-    pairs: int = 0
+    changes: tuple[LineChange, ...] = ()
+    trial: RemedyTrial | None = None
+
+    @property
+    def confirmed(self) -> bool | None:
+        """Whether runs with the very change that is shown were identical; None where there were none."""
+        return self.trial.identical if self.trial is not None and self.trial.of == "change" else None
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs of runs with the very change were identical."""
+        return self.trial.pairs if self.trial is not None and self.trial.of == "change" else 0
 
 
 @dataclass(frozen=True)
@@ -56,11 +104,13 @@ class Source:
         op: what gave it, as in `draw` events, such as `time.time`.
         site: the line that took it.
         cause: the cause that it would be.
+        library: what the line called of a library that took it; None where it took it itself.
     """
 
     op: str
     site: Site | None
     cause: str
+    library: LibraryCall | None = None
 
 
 @dataclass(frozen=True)
@@ -136,6 +186,13 @@ class Comparison:
         differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
         replayed: what executing operations again showed; None when that was not asked for.
+        state: the verdict over parameters, buffers, gradients, optimizer states and saved values alone. It is
+            `identical` where only values that were read out differ.
+        reported: values that were read out of torch and differ, one for each line of the script that reads
+            them, where the state is identical.
+        counts_reads: whether neither run trained, so that each value that was read out counts as a step.
+        failure: the traceback of an error of samebits that ended the search for an explanation; empty if
+            there was none. The verdict does not depend on it.
     """
 
     verdict: Verdict
@@ -149,6 +206,15 @@ class Comparison:
     differing_steps: int = 0
     several_threads: bool = False
     replayed: Replayed | None = None
+    state: Verdict = "not_judged"
+    reported: tuple[Finding, ...] = ()
+    counts_reads: bool = False
+    failure: str = ""
+
+    @property
+    def identical(self) -> bool:
+        """Whether the runs gave the same bits; False where that could not be judged."""
+        return self.verdict == "identical"
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.draw_pairs import differing_draws
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import Source
 from samebits.comparison.threads import survey_runs
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from samebits.comparison.results import Source
     from samebits.comparison.sources import Record
 
 MOST_SOURCES = 12
@@ -34,7 +34,7 @@ def draws_before(a: Record, b: Record, excused: Collection[str] = ()) -> tuple[S
     early = {(pair.a.op, site_key(pair.a.site)) for pair in pairs if pair.a.step < first}
     sources: dict[object, Source] = {}
     for pair in sorted(pairs, key=lambda pair: -pair.a.seq):
-        source = Source(pair.a.op, pair.a.site, pair.cause)
+        source = pair.source
         sources.setdefault((pair.a.op, site_key(pair.a.site)), source)
     ranked = sorted(sources, key=lambda key: key in early)
     return tuple(sources[key] for key in ranked[:MOST_SOURCES])

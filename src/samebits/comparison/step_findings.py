@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
+from samebits.comparison.draw_pairs import cause_of
 from samebits.comparison.results import Finding, describe, place, values_of
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from samebits.comparison.states import TensorPair
     from samebits.comparison.survey import StepDifference, Survey
     from samebits.recording.events import Event
+
+_MOST = 10_000  # draws that are looked at
 
 
 def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
@@ -25,14 +29,39 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
     found = survey.first
     if found is None:
         return ()
-    lines = _earlier(survey, found) + survey.generators.lines()
+    used = _drawn_from(a, found.a.last) | {"torch"}  # which every model is initialised from
+    lines = _earlier(survey, found) + survey.generators.lines(used_only=True, used=used)
     by_event = _by_event(found)
     findings = [_of_state(pairs, found.step) for pairs in by_event]
     for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
         findings.append(value_finding(a, b, seq_a, seq_b))
+    if not (found.a.hard or survey.several_threads):  # such a record does not number what it reads
+        findings = [replace(each, step=found.step) for each in findings]
     findings.sort(key=_position)
     first, *others = findings
     return (_with_evidence(first, tuple(lines)), *others)
+
+
+def _drawn_from(record: Record, last_step: int) -> set[str]:
+    """The libraries from whose global generators the script drew."""
+    causes = {cause_of(event.op) for event in islice(record.events(("draw",), last_step=last_step), _MOST)}
+    return {cause.removeprefix("unseeded-") for cause in causes if cause.startswith("unseeded-")}
+
+
+def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
+    """One finding for each line whose values were read out and differ, in order.
+
+    Args:
+        a: the first record.
+        b: the second.
+        survey: what the walk over both found.
+    """
+    listed = sorted(survey.reported.values(), key=lambda reported: reported.first)
+    found = []
+    for reported in listed:
+        steps = f"it differs in {reported.steps} step{'' if reported.steps == 1 else 's'}"
+        found.append(_with_evidence(value_finding(a, b, *reported.first), (steps,)))
+    return tuple(found)
 
 
 def _earlier(survey: Survey, found: StepDifference) -> list[str]:

@@ -22,8 +22,8 @@ _CLOSING = ("step", "loss", "grad")
 class Step:
     """What was recorded between two step boundaries.
 
-    Reads count as boundaries until the first backward pass or optimizer, so that the same line that prints
-    once more would shift every later step. They are therefore merged with the step that follows.
+    In some records reads count as boundaries until the first backward pass or optimizer, so that the same
+    line that prints once more would shift every later step. They are merged with the step that follows.
 
     Args:
         first: number of the first recorded step in it.
@@ -69,6 +69,16 @@ class Step:
         else:
             (self.outputs if event.kind in ("read", "save") else self.evidence).add(event)
         self.hard |= event.kind in _CLOSING and event.op != END
+
+    @property
+    def n_reads(self) -> int:
+        """How many values were read out."""
+        return sum(len(column) for key, column in self.outputs.columns.items() if key[0] == "read")
+
+    def reads_before(self, seq: int) -> int:
+        """How many values were read out before an event."""
+        columns = (column for key, column in self.outputs.columns.items() if key[0] == "read")
+        return sum(sum(other < seq for other in column.seqs) for column in columns)
 
     def _add_generators(self, event: Event) -> None:
         if event.op == "seed":

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from samebits.comparison.sources import Record
 
 _FIRST = 20  # sites whose extra values are remembered
+_MOST_REPORTED = 1000  # lines whose values differ
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,8 @@ class StepDifference:
         state: state at its boundary.
         outputs: reads and saves.
         evidence: batches and losses.
-        number: of the step in the first run; by default that of `a`.
+        number: of the step in the first run; by default that of `a`, or in a script that does not train the
+            number of values that were read before the first that differs.
     """
 
     a: Step
@@ -43,12 +45,34 @@ class StepDifference:
     @property
     def step(self) -> int:
         """The number of the step in the first run."""
-        return self.a.last if self.number < 0 else self.number
+        if self.number >= 0:
+            return self.number
+        if self.a.hard or not self.outputs.differing:
+            return self.a.last
+        return self.a.reads_before(min(seq for seq, _ in self.outputs.differing))
 
     @property
     def counts(self) -> bool:
         """Whether it makes the runs different, rather than being a note."""
         return bool(self.state.pairs or self.outputs.differing)
+
+    @property
+    def of_state(self) -> bool:
+        """Whether the state or what is saved differs, and not only what is read out."""
+        return bool(self.state.pairs) or any(kind == "save" for kind, _, _ in self.outputs.places)
+
+
+@dataclass
+class Reported:
+    """A line whose values were read out of torch, and differ.
+
+    Args:
+        first: (seq in a, seq in b) of the first that differ.
+        steps: in how many steps some do.
+    """
+
+    first: tuple[int, int]
+    steps: int = 0
 
 
 @dataclass
@@ -57,9 +81,14 @@ class Survey:
 
     Args:
         boundaries: how many step boundaries were compared.
+        trained: whether a run had a backward pass or an optimizer's step.
+        reads: how many values were read out in both runs before they trained.
         totals: how many step boundaries each run closed, as far as the walk went.
         first: the first step that makes the runs different.
         before: how many boundaries were compared before it.
+        first_state: the first step whose state, or what is saved in it, differs.
+        reported: values that were read out and differ, by line.
+        has_saves: whether saved values were compared.
         differing: how many steps do (what follows the last boundary is none).
         early: first step whose batch or loss differed, by kind.
         extra: values that only one run gave, by site, summed up (first run, second run).
@@ -74,9 +103,14 @@ class Survey:
     """
 
     boundaries: int = 0
+    trained: bool = False
+    reads: int = 0
     totals: tuple[int, int] = (0, 0)
     first: StepDifference | None = None
     before: int = 0
+    first_state: StepDifference | None = None
+    reported: dict[Key, Reported] = field(default_factory=dict)
+    has_saves: bool = False
     differing: int = 0
     early: dict[str, int] = field(default_factory=dict)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
@@ -150,6 +184,8 @@ def _compare_step(a: Step, b: Step, excused: Collection[str], result: Survey) ->
     outputs, evidence = compare_tables(a.outputs, b.outputs), compare_tables(a.evidence, b.evidence)
     found = StepDifference(a, b, compare_states(a, b, excused), outputs, evidence)
     result.boundaries += a.closed
+    result.trained |= a.hard or b.hard
+    result.reads += 0 if a.hard else min(a.n_reads, b.n_reads)
     result.has_state |= found.state.compared
     result.whole_sites |= outputs.whole_sites > 0
     for key, counts in outputs.extra.items():
@@ -159,11 +195,23 @@ def _compare_step(a: Step, b: Step, excused: Collection[str], result: Survey) ->
     if outputs.loose and result.unmatched is None:
         result.unmatched = outputs.loose[0]
     _note_evidence(found, result)
+    note_outputs(found, result)
     if found.counts:
         result.differing += a.closed or not result.boundaries
         if result.first is None:
             result.first, result.before = found, result.boundaries - a.closed
     return outputs.matched
+
+
+def note_outputs(found: StepDifference, result: Survey) -> None:
+    """Take in what of a step's values was saved or only read out."""
+    shared = found.a.outputs.columns.keys() & found.b.outputs.columns.keys()
+    result.has_saves |= any(kind == "save" for kind, _, _ in shared)
+    if found.of_state and result.first_state is None:
+        result.first_state = found
+    for key, seqs in zip(found.outputs.places, found.outputs.differing, strict=True):
+        if key[0] == "read" and (key in result.reported or len(result.reported) < _MOST_REPORTED):
+            result.reported.setdefault(key, Reported(seqs)).steps += 1
 
 
 def _note_evidence(found: StepDifference, result: Survey) -> None:

@@ -75,6 +75,7 @@ class TableDifference:
     Args:
         differing: (seq in a, seq in b) of values at the same place that are not the same: of each site the
             first.
+        places: the sites of these.
         extra: by site, how many values only each run has (first run, second run).
         loose: (seq in a, seq in b) of the first values without a counterpart where both runs have such.
         matched: digest of what was found in both, to go into the final digest.
@@ -82,6 +83,7 @@ class TableDifference:
     """
 
     differing: list[tuple[int, int]] = field(default_factory=list)
+    places: list[Key] = field(default_factory=list)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     loose: list[tuple[int, int]] = field(default_factory=list)
     matched: bytes = b""
@@ -100,7 +102,9 @@ def compare_tables(a: Table, b: Table) -> TableDifference:
         first, second = a.columns.get(key, Column()), b.columns.get(key, Column())
         if len(first) == len(second):
             found.whole_sites += 1
-            found.differing += _first_unequal(first, second)
+            unequal = list(_first_unequal(first, second))
+            found.differing += unequal
+            found.places += [key] * len(unequal)
             found.matched += first.contents()
         else:
             _match_unequal_numbers(key, first, second, found)

@@ -10,7 +10,7 @@ from samebits.comparison.keys import NUMBER
 from samebits.comparison.lanes import Lanes, Parting, differing_tensors, pair_lanes, parting
 from samebits.comparison.states import Place, StateDifference, TensorPair
 from samebits.comparison.steps import STEP_KINDS, Step
-from samebits.comparison.survey import StepDifference, Survey, survey
+from samebits.comparison.survey import StepDifference, Survey, note_outputs, survey
 from samebits.comparison.tables import TableDifference, compare_tables
 from samebits.recording.events import END
 
@@ -62,6 +62,7 @@ def survey_threads(a: Record, b: Record, excused: Collection[str] = ()) -> Surve
         state.pairs = _different_ends(first, second, excused)
     step = _step_of(a, b, found, outputs, first)
     difference = StepDifference(first, second, state, outputs, evidence, step)
+    note_outputs(difference, result)
     if difference.counts:
         result.first, result.differing = difference, 1
     result.final_digest = _final_digests((lanes_a, first), (lanes_b, second), excused)

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
+from samebits.comparison.commands import another_command, unseen_arguments
 from samebits.comparison.results import Comparison
-from samebits.comparison.step_findings import step_findings, value_finding
+from samebits.comparison.step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison.threads import survey_runs
 from samebits.environment import bit_relevant_differences
-from samebits.recording.guard import lost_state, unrecorded
+from samebits.recording.guard import lost_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Verdict
     from samebits.comparison.sources import Record
     from samebits.comparison.survey import Survey
     from samebits.comparison.tables import Key
     from samebits.recording.events import RunInfo
 
 _NAMED = 5  # names in one line
+_UNTRAINED = " (the script trains nothing: each value that it reads out is a step)"
 _LISTED = 12  # differences between environments
 
 
@@ -36,45 +37,49 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
         `identical` if every state digest at every step boundary and every value read or saved is equal;
         `different` if one is not; `not_judged` if the records cannot tell.
     """
-    other = _another_command(a.info, b.info)
+    other = another_command(a.info, b.info)
     if other:
         return Comparison("not_judged", other, 0)
     result = survey_runs(a, b, excused)
     reason = _difference(a, b, result)
     unfit = _unfit(a.info, b.info, result)
     notes = _notes(a, b, excused, result)
-    steps = _steps(a, b, result)
+    steps = _steps(result)
     if reason is None and unfit is not None:
         return Comparison("not_judged", unfit, steps, notes=notes, final_digest=result.final_digest)
     if reason is None:
-        return Comparison("identical", None, steps, notes=notes, final_digest=result.final_digest)
+        return Comparison(
+            "identical", None, steps, notes=notes, final_digest=result.final_digest, state="identical"
+        )
     findings = step_findings(a, b, result) or _unmatched_finding(a, b, result)
+    state = _state(a.info, b.info, result, unfit)
+    reported = reported_findings(a, b, result) if state == "identical" else ()
+    if reported:
+        reason = _only_reported(result)
     return Comparison(
         "different", reason, steps, findings[:1], notes + ((unfit,) if unfit else ()), result.final_digest,
         step_findings=findings, first_step=result.first.step if result.first else None,
-        differing_steps=result.differing, several_threads=result.several_threads,
+        differing_steps=result.differing, several_threads=result.several_threads, state=state,
+        reported=reported, counts_reads=not (result.trained or result.several_threads),
     )  # fmt: skip
 
 
-def _another_command(a: RunInfo, b: RunInfo) -> str | None:
-    """Why two records are not of the same command; None when they are."""
-    (script_a, rest_a), (script_b, rest_b) = _split(a.command), _split(b.command)
-    if script_a != script_b:
-        names = " and ".join(script or "none" for script in (script_a, script_b))
-        return f"the records are of two scripts, {names}: compare runs of one script"
-    if rest_a != rest_b:
-        return (
-            f"the two runs had different arguments, `{' '.join(rest_a) or 'none'}` and"
-            f" `{' '.join(rest_b) or 'none'}`: compare runs of the same command"
-        )
-    return None
+def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict:
+    """The verdict over the state alone, of runs that differ.
+
+    Where there is no state at all, the values that are read out are all there is.
+    """
+    if result.first_state is not None or not (result.has_state or result.has_saves):
+        return "different"
+    if _other_number(a, b, result) is not None:
+        return "different"
+    return "identical" if unfit is None else "not_judged"
 
 
-def _split(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The script without its folder, or `-m module`, and the arguments."""
-    if command[:1] == ("-m",):
-        return " ".join(command[:2]), command[2:]
-    return os.path.basename(command[0]) if command else "", command[1:]
+def _only_reported(result: Survey) -> str:
+    number = len(result.reported)
+    what = "the training is identical at every step" if result.has_state else "what is saved is identical"
+    return f"{what}; {number} reported value{' differs' if number == 1 else 's differ'}"
 
 
 def _difference(a: Record, b: Record, result: Survey) -> str | None:
@@ -97,7 +102,11 @@ def _first_difference(result: Survey) -> str:
     if pairs:
         more = f" and {len(pairs) - 1} more" if len(pairs) > 1 else ""
         return f"the state differs at step {step}: {pairs[0].text()}{more}{before}"
-    return f"a value that was read or saved differs at step {step}{before}"
+    later = result.first_state
+    also = "" if later is None or later is result.first else f"; the state differs from step {later.step} on"
+    saved = later is result.first
+    untrained = "" if result.trained or result.several_threads else _UNTRAINED
+    return f"a value that was {'saved' if saved else 'read'} differs at step {step}{untrained}{before}{also}"
 
 
 def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
@@ -109,10 +118,9 @@ def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
     if fewer.status == "stopped":
         return None
     least = ["at least " if info.status == "stopped" else "" for info in (a, b)]
-    return (
-        f"the runs made different numbers of steps, {least[0]}{ours} and {least[1]}{theirs};"
-        f" the first {min(ours, theirs)} are identical"
-    )
+    n = min(ours, theirs)
+    same = "" if n == 0 else "; the first is identical" if n == 1 else f"; the first {n} are identical"
+    return f"the runs made different numbers of steps, {least[0]}{ours} and {least[1]}{theirs}{same}"
 
 
 def _other_outputs(result: Survey) -> str | None:
@@ -134,7 +142,7 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
     """Why records cannot vouch for two whole runs; None when they can."""
     parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
     if not parts:
-        return _lost_state(a, b) or (None if result.has_state else unrecorded(a.notes) or None)
+        return _lost_state(a, b)
     n = result.boundaries
     compared = f"{n} step{'' if n == 1 else 's'} of both could be compared"
     if len(parts) == 2 and a.status == b.status and a.failure == b.failure:
@@ -165,9 +173,9 @@ def _ending(which: str, info: RunInfo) -> str:
     return ""
 
 
-def _steps(a: Record, b: Record, result: Survey) -> int:
+def _steps(result: Survey) -> int:
     """How many boundaries were compared; in a script that only reads, each read is one."""
-    return result.boundaries if result.boundaries or result.has_state else min(a.info.steps, b.info.steps)
+    return result.boundaries if result.boundaries or result.has_state else result.reads
 
 
 def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tuple[str, ...]:
@@ -187,6 +195,7 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
         ]
         notes += [f"the {kind} differed at step {step}, but not the state or an output"
                   for kind, step in result.early.items()]  # fmt: skip
+    notes += unseen_arguments(a.info, b.info)
     notes += _environment(a.info, b.info)
     return tuple(notes + sorted({*a.info.notes, *b.info.notes}))
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import json
 import os
 import statistics
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits.cost.results import Cost, CostReport
 from samebits.cost.variants import base_variants, switch_variants
-from samebits.determinism.switches import environment_for
+from samebits.determinism.switches import environment_for, holds_layout
 from samebits.errors import SamebitsError
-from samebits.recording.launch import Launch, launch
+from samebits.hooks.layout import fixed_layout
+from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings
+from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.verification.fitness import ended_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,6 +55,7 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
 
     Raises:
         SamebitsError: the script cannot be run or takes too few steps; `cost-no-steps`.
+        KeyboardInterrupt: the user ended it before a round was over.
     """
     tell = announce or (lambda _: None)
     runner = _Runner(request)
@@ -65,13 +69,21 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
     )
     variants = (*base_variants(request.control), *alone)
     timings: dict[str, list[Timing]] = {variant.name: [] for variant in variants}
-    for number in range(request.rounds):
-        for position in range(len(variants)):
-            variant = variants[(position + number * 2) % len(variants)]
-            tell(f"round {number + 1} of {request.rounds}: {variant.name}")
-            timings[variant.name].append(runner.run(variant))
-    costs = tuple(_cost(variant, timings) for variant in variants)
-    return CostReport(request, costs, left_out, len(on.durations))
+    rounds = 0
+    try:
+        for number in range(request.rounds):
+            for position in range(len(variants)):
+                variant = variants[(position + number * 2) % len(variants)]
+                tell(f"round {number + 1} of {request.rounds}: {variant.name}")
+                timings[variant.name].append(runner.run(variant))
+            rounds += 1
+    except KeyboardInterrupt:
+        if not rounds:
+            raise
+    whole = {name: timed[:rounds] for name, timed in timings.items()}
+    costs = tuple(_cost(variant, whole) for variant in variants)
+    measured = replace(request, rounds=rounds)
+    return CostReport(measured, costs, left_out, len(on.durations), interrupted=rounds < request.rounds)
 
 
 class _Runner:
@@ -92,8 +104,13 @@ class _Runner:
         )
         variables = {} if control is None else environment_for(control, os.environ).variables
         self._file.unlink(missing_ok=True)
-        outcome = launch(Launch(request.target, settings.to_json(), variables, request.output))
-        return self._read(f"exit status {outcome.status}")
+        with fixed_layout(fixed=holds_layout(control)):
+            outcome = launch(
+                Launch(request.target, settings.to_json(), variables, request.output, grace_s=CHILD_GRACE_S)
+            )
+        deliver(outcome)
+        hint = "; --output shows what it printed" if request.output == "nothing" else ""
+        return self._read(f"the script ended {ended_words(outcome.status)}{hint}")
 
     def _read(self, ending: str) -> Timing:
         try:

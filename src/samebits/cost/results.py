@@ -89,12 +89,14 @@ class CostReport:
         costs: `off`, `off again` (how much two equal variants differ: the noise), `on`, then each switch.
         left_out: switches that were not measured: name, reason.
         steps: how many steps the medians are over.
+        interrupted: whether the user ended it; `request` has the rounds that were made.
     """
 
     request: CostRequest
     costs: tuple[Cost, ...]
     left_out: tuple[tuple[str, str], ...] = field(default=())
     steps: int = 0
+    interrupted: bool = False
 
     @property
     def noise(self) -> float:

@@ -17,6 +17,7 @@ from samebits.data.weighted import Weighted
 from samebits.determinism.rng import current_rank
 from samebits.determinism.seeds import check_seed, derive
 from samebits.errors import SamebitsError
+from samebits.wording import with_article
 
 OWN = ("seed", "name", "world_size", "rank", "tail", "worker_threads", "lanes", "shuffle_window")
 
@@ -145,8 +146,8 @@ def sampler_for(dataset: Any, sampler: Any, *, shuffle: bool) -> Sampler:
             size = len(dataset)
         except TypeError as error:
             kind = f"{type(dataset).__module__}.{type(dataset).__qualname__}".removeprefix("builtins.")
-            message = f"the dataset is a {kind}, which has no length ({error}); expected one, or a sampler"
-            raise _wrong(message) from error
+            which = f"the dataset is {with_article(kind)}, which has no length ({error})"
+            raise _wrong(f"{which}; expected one, or a sampler") from error
         return Shuffled(size) if shuffle else Sequential(size)
     if shuffle:
         raise _wrong("sampler and shuffle=True contradict each other; give one of them")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,8 +10,10 @@ from samebits.determinism.drift import Drift, DriftWatch
 from samebits.determinism.process import PROCESS, Active, required
 from samebits.determinism.seeds import check_seed
 from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
-from samebits.determinism.switches import wanted_by
+from samebits.determinism.switch_layout import LAYOUT
+from samebits.determinism.switches import LOOSE_LAYOUT, wanted_by
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport
 from samebits.torch_private import COMPILER_CONFIG
 
@@ -187,14 +188,13 @@ class Activation:
     def _seed(self, active: Active) -> None:
         if self._control.seed is None:
             return
-        from samebits.determinism.rng import current_rank, rank_seed, seed_on_import, seed_sources, sources
+        from samebits.determinism.rng import current_rank, rank_seed, seed_sources, sources
 
         seed = check_seed(self._control.seed)
         active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed, seed)
         start = required(active.source_seed)
         among = [source for source in sources() if self._control.seeds(source.name)]
         seed_sources(start, among)
-        seed_on_import(self._imports, start, among)
 
     def _install_parts(self, active: Active) -> None:
         parts, loaders = _parts(active)
@@ -232,6 +232,10 @@ class Activation:
         name = setting.switch.name
         if setting.state == FAILED:
             self._warn(f"the switch {name} could not be set to {setting.wanted}: {setting.why}")
+        elif (
+            setting.state == MISSING and setting.switch is LAYOUT and not (self._fresh or self._control.scope)
+        ):
+            self._warn(f"{LOOSE_LAYOUT}: {setting.why}")
         elif setting.state == MISSING and setting.explicit:
             self._warn(f"the switch {name} was asked for: {setting.why}")
         elif setting.replaced:
@@ -316,7 +320,7 @@ def show_warning(message: str, site: Site | None) -> None:
 def _caller() -> tuple[str, int]:
     """The first line on the stack that is not of samebits; quicker than ranking frames."""
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    frame = sys._getframe(1)
+    frame = calling_frame()
     while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<frozen")):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

@@ -103,6 +103,7 @@ class DriftWatch:
         self._environment: dict[Any, Any] = {}
         self._rng_writer: Writer | None = None
         self._pending: deque[Drift] = deque(maxlen=_PENDING)
+        self._seedings: list[tuple[Position | None, Drift]] = []
         self._told: set[tuple[str, str, Site | None]] = set()
         self._boundaries = 0
 
@@ -145,6 +146,7 @@ class DriftWatch:
         self._probes.clear()
         self._values.clear()
         self._pending.clear()
+        self._seedings.clear()
         self._told.clear()
         self._boundaries = 0
 
@@ -162,7 +164,7 @@ class DriftWatch:
         found: list[Drift] = []
         if [probe() for probe in self._probes] != self._values or self._environment != _variables():
             found = self._changes(step)
-        if self._pending:
+        if self._pending or self._seedings:
             found += self._undone(step, {drift.what for drift in found})
         if self._rng is not None:
             found += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
@@ -202,7 +204,9 @@ class DriftWatch:
         return Drift(step, watched.switch.name, watched.expected, now, writer.site, writer.by)
 
     def _undone(self, step: int, lasting: set[str]) -> list[Drift]:
-        pending, self._pending = self._pending, deque(maxlen=_PENDING)
+        pending = [*self._pending, *(drift for _, drift in self._seedings)]
+        self._pending.clear()
+        self._seedings.clear()
         return [drift._replace(step=step) for drift in pending if drift.what not in lasting]
 
     def _rewound(self, rewind: Rewind, step: int) -> Drift:
@@ -256,29 +260,51 @@ class DriftWatch:
                 continue
             earlier = path.earlier(position)
             if not writer.own and not writer.direct:
-                self._note_seeding(source, earlier, writer)
+                drift = self._seeding(source, earlier, writer)
+                if drift is not None and len(self._seedings) < _PENDING:
+                    self._seedings.append((before.get(source), drift))
             path.go(position, "the last seeding")
 
-    def _note_seeding(self, source: str, earlier: str, writer: Writer) -> None:
+    def _seeding(self, source: str, earlier: str, writer: Writer) -> Drift | None:
         if earlier:
-            self._pending.append(_rewind(Rewind(source, earlier), 0, writer))
-        elif self._boundaries:
-            place = (writer.site, writer.by)
-            self._pending.append(Drift(0, f"{source} generator", "its own stream", "seeded anew", *place))
+            return _rewind(Rewind(source, earlier), 0, writer)
+        if not self._boundaries:
+            return None
+        place = (writer.site, writer.by)
+        return Drift(0, _generator(source), "its own stream", "seeded anew", *place)
 
     def restored(self, frame: FrameType) -> None:
         """A function that sets a generator's state was called."""
         if self._rng is None or not self._on():
             return
+        self._forgive_seedings()
         writer = self._writers.of(frame)
         self._rng_writer = writer
         if writer.own or writer.direct:
             self._rng.note("the last restored state")
 
+    def _forgive_seedings(self) -> None:
+        """Forget seedings by a library that put the generator back where it had found it."""
+        positions = self._rng.positions() if self._rng is not None and self._seedings else {}
+        for source, position in positions.items():
+            name = _generator(source)
+            undone = [at == position for at, drift in self._seedings if drift.what == name]
+            if self._rng is None or True not in undone:
+                continue
+            kept = undone.index(True)
+            others = [seeding for seeding in self._seedings if seeding[1].what != name]
+            own = [seeding for seeding in self._seedings if seeding[1].what == name][:kept]
+            self._seedings = own + others
+            self._rng.paths[source].at = position
+
+
+def _generator(source: str) -> str:
+    return f"{source} generator"
+
 
 def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
     now = f"back where it was at {rewind.earlier}, or before"
-    return Drift(step, f"{rewind.source} generator", "going on", now, writer.site, writer.by)
+    return Drift(step, _generator(rewind.source), "going on", now, writer.site, writer.by)
 
 
 def _variables() -> dict[Any, Any]:

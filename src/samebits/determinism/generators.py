@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.determinism.live import register, unregister
 from samebits.determinism.process import PROCESS
 from samebits.determinism.seeds import derive
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 from samebits.hooks.static_types import StaticTypePatches
@@ -143,7 +144,7 @@ class GeneratorControl:
 
 def _asking_module() -> str:
     """The module whose code is nearest on the stack, generators' own modules and torch aside."""
-    frame: FrameType | None = sys._getframe(2)
+    frame: FrameType | None = calling_frame(2)
     while frame is not None:
         name = str(frame.f_globals.get("__name__", ""))
         if name.partition(".")[0] not in _PASSED_OVER:

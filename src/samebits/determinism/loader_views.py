@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import sys
 import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from samebits.determinism.epochs import LoaderEpoch, LoaderLedger
 from samebits.determinism.process import acting
 from samebits.determinism.views import View
 from samebits.determinism.workers import NextEpoch, WorkerInit
-from samebits.hooks.frames import FrameRanks, nearest_site
+from samebits.hooks.frames import FrameRanks, calling_frame, nearest_site
 from samebits.torch_loaders import (
     index_sampler,
     replace_index_sampler,
@@ -132,7 +131,7 @@ class LoaderViews:
         if text in self._warned:
             return
         self._warned.add(text)
-        site = nearest_site(FrameRanks(), sys._getframe(1))
+        site = nearest_site(FrameRanks(), calling_frame())
         where = ("samebits", 0) if site is None else (site.file, site.line)
         warnings.warn_explicit(text, UserWarning, *where)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.seeds import derive
+from samebits.determinism.waiting import Waiting
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class ProcessControl:
         base_seed: the same before the rank was mixed in.
         registered: name -> a function that gives the generator registered under it, None when it is gone.
         torch_generators: the `torch.Generator` objects made while an activation followed them.
+        waiting: what sources get whose libraries are not imported yet.
         recorded_steps: tells how many step boundaries the record of this process has; None without one.
     """
 
@@ -106,6 +108,7 @@ class ProcessControl:
         self.base_seed: int | None = None
         self.registered: dict[str, Callable[[], Any]] = {}
         self.torch_generators: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.waiting = Waiting()
         self.recorded_steps: Callable[[], int] | None = None
 
     @property

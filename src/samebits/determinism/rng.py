@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 import os
 import warnings
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.live import LiveStates, registered_sources
 from samebits.determinism.process import PROCESS, required
 from samebits.determinism.rng_sources import BUILT_IN
 from samebits.determinism.rng_sources.plugins import plugins
-from samebits.determinism.rng_sources.source import UNSAVED_SLUG, RngSource, loaded
+from samebits.determinism.rng_sources.source import RngSource, loaded
 from samebits.determinism.seeds import check_keys, check_seed, derive
-from samebits.errors import SamebitsError
+from samebits.determinism.source_states import (
+    SourceState,
+    can_be_saved,
+    raise_failures,
+    read_state,
+    seed_source,
+    write_state,
+)
+from samebits.determinism.waiting import Given, is_to_come
+from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from types import ModuleType
-
-    from samebits.hooks.imports import PostImport
 
 __all__ = [
     "RngSource",
@@ -33,24 +38,9 @@ __all__ = [
     "restore_states",
     "save_states",
     "seed_all",
-    "seed_on_import",
     "seed_sources",
     "sources",
 ]
-
-
-class SourceState(NamedTuple):
-    """The state of one RNG source at one moment.
-
-    Args:
-        source: its name.
-        version: the library that it is of.
-        data: the state, without pickle.
-    """
-
-    source: str
-    version: str
-    data: bytes
 
 
 def sources() -> tuple[RngSource, ...]:
@@ -62,7 +52,10 @@ def sources() -> tuple[RngSource, ...]:
 
 
 def seed_all(seed: int, *, rank: int | None = None) -> int:
-    """Seed every source that is available, and make that the run seed.
+    """Seed every source, and make that the run seed.
+
+    One whose library is not imported yet, such as NumPy's before `numpy.random` is first used, is seeded
+    right after the import.
 
     Args:
         seed: from 0 to 2**64 - 1. One below 2**32 gives what `random.seed`, `numpy.random.seed` and
@@ -85,40 +78,20 @@ def seed_all(seed: int, *, rank: int | None = None) -> int:
 def seed_sources(seed: int, among: Iterable[RngSource] | None = None) -> None:
     """Seed sources, without making that the run seed.
 
+    Those whose libraries are not imported yet are seeded right after the import.
+
     Args:
         seed: from 0 to 2**64 - 1.
-        among: which ones; by default all. Those that are not available are passed over.
+        among: which ones; by default all. Devices that are not there are passed over.
 
     Raises:
         SamebitsError: a source refused; `rng-seed`.
     """
     for source in sources() if among is None else among:
-        if not source.available():
-            continue
-        try:
-            source.seed(seed)
-        except Exception as error:
-            message = f"{source.name} ({source.version()}) does not take the seed {seed}: {_one_line(error)}"
-            raise SamebitsError(message, slug="rng-seed") from error
-
-
-def seed_on_import(imports: PostImport, seed: int, among: Iterable[RngSource] | None = None) -> None:
-    """Have each source whose library is not imported yet be seeded right after its import.
-
-    A seed that the script sets later wins.
-
-    Args:
-        imports: installed by the caller.
-        seed: from 0 to 2**64 - 1.
-        among: which ones; by default all.
-    """
-    for source in sources() if among is None else among:
-        if source.module and not source.available():
-            imports.on_import(source.module, functools.partial(_seed_one, source, seed))
-
-
-def _seed_one(source: RngSource, seed: int, _module: ModuleType) -> None:
-    seed_sources(seed, [source])
+        if source.available():
+            seed_source(source, seed)
+        elif is_to_come(source):
+            PROCESS.waiting.seed(source, seed)
 
 
 def rank_seed(seed: int, rank: int) -> int:
@@ -155,21 +128,24 @@ def current_rank() -> int:
 
 
 def save_states() -> tuple[SourceState, ...]:
-    """The states of all sources that are available, and of the generators that were registered by name.
+    """The states of all sources, and of the generators that were registered by name.
 
-    A generator that cannot be read is left out, with a warning.
+    Of a source whose library is not imported yet it is the seed that waits for it; without one there is no
+    state. A generator that cannot be read is left out, with a warning.
 
     Raises:
         SamebitsError: a source failed; `rng-state`.
     """
-    found = [_read(source) for source in _present()]
+    found = [read_state(source) for source in _present()]
+    found += [PROCESS.waiting.state(source) for source in sources() if is_to_come(source)]
     return tuple(state for state in found if state is not None)
 
 
 def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool = True) -> None:
     """Put sources back.
 
-    What can be put back is put back before an error is raised.
+    What can be put back is put back before an error is raised. A source whose library is not imported yet is
+    put back right after the import.
 
     Args:
         states: what `save_states` gave, here or in another process, or one of these.
@@ -185,9 +161,12 @@ def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool 
             message = f"found {state!r} among the states; expected what `save_rng_states` gave"
             raise SamebitsError(message, slug="rng-state")
     present = {source.name: source for source in _present()}
+    to_come = {source.name: source for source in sources() if is_to_come(source)}
     saved = {state.source: state for state in listed}
-    failures = [_write(present[name], state) for name, state in saved.items() if name in present]
-    absent = sorted(saved.keys() - present.keys())
+    failures = [_put_back(present[name], state) for name, state in saved.items() if name in present]
+    for name in to_come.keys() & saved.keys():
+        PROCESS.waiting.restore(to_come[name], saved[name])
+    absent = sorted(saved.keys() - present.keys() - to_come.keys())
     if absent:
         text = (
             f"there are states of {', '.join(absent)}, and no such source here; import the libraries and "
@@ -196,12 +175,13 @@ def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool 
         if strict:
             failures.append(text)
         else:
-            warnings.warn(f"samebits: {text}", stacklevel=2)
-    _raise(failures)
-    left = [name for name, source in present.items() if name not in saved and _can_be_saved(source)]
+            warnings.warn(f"samebits: {text}", SamebitsWarning, stacklevel=2)
+    raise_failures(failures)
+    others = [source for name, source in present.items() if name not in saved and can_be_saved(source)]
+    left = [source.name for source in others if not _forget(source)]
     if left:
         text = f"there are no states of {', '.join(left)}, which go on as they are"
-        warnings.warn(f"samebits: {text}", stacklevel=2)
+        warnings.warn(f"samebits: {text}", SamebitsWarning, stacklevel=2)
 
 
 @contextmanager
@@ -209,7 +189,8 @@ def isolated() -> Iterator[None]:
     """Draw as you like inside; afterwards every generator is where it was before, also after an exception.
 
     Put back are all sources, the generators that were registered, and every generator object that is alive:
-    of Python and NumPy all of them, of torch those made while control was active.
+    of Python and NumPy all of them, of torch those made while control was active. A source whose library is
+    imported inside is afterwards where it was right after the import, or the seeding that waited for it.
 
     Raises:
         SamebitsError: a state could not be put back; `rng-state`.
@@ -223,7 +204,8 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
     """Inside, every source begins with a seed of that name; afterwards it is where it was before.
 
     So a call that draws gives the same result each time. A source that cannot be saved is not seeded, with a
-    warning, and generator objects are left alone.
+    warning, and generator objects are left alone. A source whose library is imported inside is seeded then,
+    and is afterwards where it would be if it had been imported outside.
 
     Args:
         keys: the name, as for `stream`.
@@ -235,24 +217,34 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
     """
     base = required(PROCESS.run_seed) if seed is None else check_seed(seed)
     inner = derive(base, "reseeded", *check_keys(keys))
-    present = [source for source in sources() if source.available()]
+    known = sources()
+    present = [source for source in known if source.available()]
     with _kept(present, live=False) as kept, _counting_apart("reseeded", inner):
         seed_sources(inner, [source for source in present if source.name in kept])
+        for source in known:
+            if is_to_come(source):
+                PROCESS.waiting.seed(source, inner, only_if_kept=True)
         yield
 
 
 @contextmanager
 def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
     """Put those sources, and live objects when asked to, back at the end; gives the names of the sources."""
-    found = [(source, _read(source)) for source in present]
+    found = [(source, read_state(source)) for source in present]
     states = [(source, state) for source, state in found if state is not None]
     objects = LiveStates.of_now() if live else LiveStates(())
+    known = sources()
+    absent = [source for source in known if not source.available()]
+    block = PROCESS.waiting.begin(known)
     try:
         yield {source.name for source, _ in states}
     finally:
-        failures = [_write(source, state) for source, state in states]
+        failures = [write_state(source, state) for source, state in states]
+        failures += PROCESS.waiting.end(block)
         failures += objects.restore()
-        _raise(failures)
+        for source in absent:
+            _forget(source)
+        raise_failures(failures)
 
 
 @contextmanager
@@ -274,49 +266,20 @@ def _present() -> list[RngSource]:
     return [source for source in sources() if source.available()] + registered_sources()
 
 
-def _can_be_saved(source: RngSource) -> bool:
+def _put_back(source: RngSource, state: SourceState) -> str:
+    """Set the state of a source that is there, saved when it was or before; gives what failed."""
     try:
-        source.get_state()
-    except SamebitsError as error:
-        return error.slug != UNSAVED_SLUG
+        given = Given.from_bytes(source.name, state.data) or Given(state=state)
+        return given.give(source)
+    except (SamebitsError, ValueError, LookupError, TypeError) as error:
+        return f"what {source.name} was to get does not fit {source.version()} here: {error}"
+
+
+def _forget(source: RngSource) -> bool:
+    """Have a source not exist that did not exist before; False when it cannot cease to."""
+    forget = getattr(source, "forget", None)
+    if forget is None:
+        return False
+    if source.available():
+        forget()
     return True
-
-
-def _read(source: RngSource) -> SourceState | None:
-    """The state; None, with a warning, when there is none that can be read."""
-    try:
-        return SourceState(source.name, source.version(), bytes(source.get_state()))
-    except Exception as error:
-        if isinstance(error, SamebitsError) and error.slug == UNSAVED_SLUG:
-            warnings.warn(f"samebits: {error}", stacklevel=2)
-            return None
-        message = f"the state of {source.name} ({source.version()}) cannot be read: {_one_line(error)}"
-        raise SamebitsError(message, slug="rng-state") from error
-
-
-def _write(source: RngSource, state: SourceState) -> str:
-    """Set the state.
-
-    Returns:
-        What failed; empty when nothing did.
-    """
-    try:
-        source.set_state(state.data)
-    except Exception as error:  # noqa: BLE001 - whatever a library makes of a foreign state
-        return (
-            f"the state of {source.name}, saved with {state.version}, does not fit {source.version()} here: "
-            f"{_one_line(error)}; restore it with the version that saved it"
-        )
-    return ""
-
-
-def _raise(failures: Iterable[str]) -> None:
-    """Raise one error for all failures; texts that are empty are none."""
-    text = "; ".join(failure for failure in failures if failure)
-    if text:
-        raise SamebitsError(text, slug="rng-state")
-
-
-def _one_line(error: BaseException) -> str:
-    lines = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__

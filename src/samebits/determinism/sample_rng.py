@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.held_generators import HeldGenerators, numpy_bits
 from samebits.determinism.process import PROCESS
+from samebits.determinism.rng import seed_sources
 from samebits.determinism.rng_sources import BUILT_IN
 from samebits.determinism.rng_sources.plugins import plugins
 from samebits.determinism.twister_memory import KeptNumpy
+from samebits.determinism.waiting import is_to_come
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -47,12 +49,14 @@ class SampleRng:
         self.held = HeldGenerators(roots)
         self._known = further_sources()
         self._further: tuple[RngSource, ...] = ()
+        self._to_come: tuple[RngSource, ...] = ()
         self._numpy, self._torch = numpy_seeder(), torch_seeder()
         self._python = python_seeder()
 
     def begin_batch(self) -> None:
         """Look at what may have changed since the last batch."""
         self._further = tuple(source for source in self._known if source.available())
+        self._to_come = tuple(source for source in self._known if is_to_come(source))
         self._numpy = numpy_seeder()
 
     def key(self, key: bytes, *scope: int | str) -> None:
@@ -70,6 +74,8 @@ class SampleRng:
             self.held.key(key)
         for source in self._further:
             source.seed(int.from_bytes(key[24:32], "little"))
+        if self._to_come:  # the library may be imported while the sample is loaded, or was by one before
+            seed_sources(int.from_bytes(key[24:32], "little"), self._to_come)
         active = PROCESS.current
         if active is not None and active.seed is not None:
             active.enter_scope("sample", *scope)
@@ -89,6 +95,7 @@ class SampleRng:
             stack.callback(self.held.restorer())
             for source in self._further:
                 _keep_source(stack, source)
+            stack.callback(PROCESS.waiting.end, PROCESS.waiting.begin(self._to_come))
             yield
 
 

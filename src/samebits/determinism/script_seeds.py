@@ -9,18 +9,29 @@ import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.process import acting
+from samebits.determinism.rng_positions import numpy_position, python_reader, torch_position
 from samebits.determinism.seeds import derive
-from samebits.hooks.frames import FrameRanks, Site, nearest_site
+from samebits.hooks.frames import LIBRARY, USER, FrameRanks, Site, calling_frame, site_of
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from types import FrameType
 
     from samebits.determinism.process import Active
+    from samebits.determinism.rng_positions import Position
 
 _MOST = 100
-_OWN_SEEDING = "samebits.determinism.rng"
+# Modules of samebits whose functions stand in the place of those that seed, and call them.
+_STANDING = (
+    __name__,
+    "samebits.determinism.generators",
+    "samebits.determinism.pins",
+    "samebits.determinism.setter_wrappers",
+    "samebits.hooks",
+    "samebits.recording.probes",
+)
 
 
 class ScriptSeed(NamedTuple):
@@ -29,16 +40,53 @@ class ScriptSeed(NamedTuple):
     Args:
         function: such as `torch.manual_seed`.
         given: the seed, as text.
-        site: the line.
+        site: the line of the user's code; None when there is none on the stack.
+        by: the line of the installed library that chose to seed; None when the script did.
     """
 
     function: str
     given: str
     site: Site | None
+    by: Site | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
-        return {**self._asdict(), "site": None if self.site is None else dataclasses.asdict(self.site)}
+        sites = {"site": self.site, "by": self.by}
+        found = {name: None if site is None else dataclasses.asdict(site) for name, site in sites.items()}
+        return {**self._asdict(), **found}
+
+
+class _Generator:
+    """One global generator: the seeds that it was given and that are still in force.
+
+    A seed is no longer in force once the state from before the seeding was put back, as
+    `torch.random.fork_rng` and datasets of torchvision do.
+
+    Args:
+        position: where the generator stands; None when that cannot be read.
+    """
+
+    def __init__(self, position: Callable[[], Position | None]) -> None:
+        self.position = position
+        self._calls: list[tuple[Position | None, ScriptSeed]] = []
+
+    @property
+    def calls(self) -> list[ScriptSeed]:
+        """The calls that seeded it, in order."""
+        return [call for _, call in self._calls]
+
+    def seeded(self, before: Position | None, call: ScriptSeed) -> None:
+        """It is about to be seeded, standing at `before`."""
+        if len(self._calls) < _MOST and call not in self.calls:
+            self._calls.append((before, call))
+
+    def restored(self) -> None:
+        """Its state was set: seedings since it stood there are undone."""
+        now = self.position()
+        for index, (before, _) in enumerate(self._calls):
+            if before is not None and before == now:
+                del self._calls[index:]
+                return
 
 
 class ScriptSeeds:
@@ -48,15 +96,25 @@ class ScriptSeeds:
     more. With `Control.reseed`, 42 stands for a seed that follows from the run seed and 42: equal seeds stay
     equal, other run seeds give other numbers.
 
+    What Python, torch and samebits seed for their own ends is no choice of the script: Python's `random` in a
+    forked child, the workers of a DataLoader.
+
     Args:
         active: the activation; its seed is the run seed.
     """
 
     def __init__(self, active: Active) -> None:
-        self.seen: list[ScriptSeed] = []
         self._active = active
         self._patches = Patches()
         self._imports = PostImport()
+        readers = {"python": python_reader(), "numpy": numpy_position, "torch": torch_position}
+        self._generators = {name: _Generator(read) for name, read in readers.items()}
+        self._generators["cuda"] = _Generator(lambda: None)  # reading it would wait for the device
+
+    @property
+    def seen(self) -> list[ScriptSeed]:
+        """The seeds that are in force, or were until the script set others, each once."""
+        return [call for generator in self._generators.values() for call in generator.calls]
 
     @functools.cached_property
     def _ranks(self) -> FrameRanks:
@@ -64,7 +122,8 @@ class ScriptSeeds:
 
     def install(self) -> None:
         """Begin, with libraries that are imported later as well."""
-        self._watch(random, "seed", "random.seed")
+        self._watch(random, "seed", "random.seed", "python")
+        self._watch_restoring(random, "setstate", "python")
         self._imports.install()
         self._imports.on_import("numpy.random", self._watch_numpy)
         self._imports.on_torch(self._watch_torch)
@@ -75,44 +134,86 @@ class ScriptSeeds:
         self._patches.restore()
 
     def _watch_numpy(self, module: Any) -> None:
-        self._watch(module, "seed", "numpy.random.seed")
+        self._watch(module, "seed", "numpy.random.seed", "numpy")
+        self._watch_restoring(module, "set_state", "numpy")
 
     def _watch_torch(self, torch: Any) -> None:
         for owner in (torch, torch.random):
-            self._watch(owner, "manual_seed", "torch.manual_seed")
+            self._watch(owner, "manual_seed", "torch.manual_seed", "torch")
+            self._watch_restoring(owner, "set_rng_state", "torch")
         for name in ("manual_seed", "manual_seed_all"):
             for owner in (torch.cuda, torch.cuda.random):
-                self._watch(owner, name, f"torch.cuda.{name}")
+                self._watch(owner, name, f"torch.cuda.{name}", "cuda")
 
-    def _watch(self, owner: Any, name: str, text: str) -> None:
+    def _watch(self, owner: Any, name: str, text: str, family: str) -> None:
         original = getattr(owner, name)
 
         @functools.wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
-            if args and args[0] is not None and not _is_own(sys._getframe(1)):
-                args = (self._seed_for(args[0], text, sys._getframe(1)), *args[1:])
-            elif kwargs.get("seed") is not None and not _is_own(sys._getframe(1)):
-                kwargs["seed"] = self._seed_for(kwargs["seed"], text, sys._getframe(1))
+            if args and args[0] is not None:
+                args = (self._seed_for(args[0], text, family, calling_frame()), *args[1:])
+            elif kwargs.get("seed") is not None:
+                kwargs["seed"] = self._seed_for(kwargs["seed"], text, family, calling_frame())
             return original(*args, **kwargs)
 
         self._patches.set(owner, name, seed)
 
-    def _seed_for(self, given: Any, text: str, frame: FrameType) -> Any:
+    def _watch_restoring(self, owner: Any, name: str, family: str) -> None:
+        original = getattr(owner, name)
+
+        @functools.wraps(original)
+        def restore(*args: Any, **kwargs: Any) -> Any:
+            result = original(*args, **kwargs)
+            self._generators[family].restored()
+            return result
+
+        self._patches.set(owner, name, restore)
+
+    def _seed_for(self, given: Any, text: str, family: str, frame: FrameType) -> Any:
         """The seed that the call is to use: another one when the script's are to follow from the run's."""
+        caller = _past_wrappers(frame)
+        if caller is None or _is_own(caller):
+            return given
+        site, by = self._who(caller)
+        if site is not None or by is not None:
+            generator = self._generators[family]
+            generator.seeded(generator.position(), ScriptSeed(text, repr(given)[:40], site, by))
         active = acting(self._active)
-        call = ScriptSeed(text, repr(given)[:40], nearest_site(self._ranks, frame))
-        if call not in self.seen and len(self.seen) < _MOST:
-            self.seen.append(call)
         if not active.control.reseed or active.seed is None:
             return given
         return derive(active.seed, "script", repr(given)) & (2**32 - 1)
 
+    def _who(self, frame: FrameType | None) -> tuple[Site | None, Site | None]:
+        """The line of the user's code, and that of the library which seeds; neither when Python does."""
+        library: Site | None = None
+        nearest = frame
+        while frame is not None:
+            rank = self._ranks.of(frame)
+            if rank == USER:
+                # What the script calls just to seed, such as `transformers.set_seed`, is its own choice.
+                chosen = nearest is not None and frame is nearest.f_back
+                return site_of(frame.f_code, frame.f_lineno), None if chosen else library
+            if rank == LIBRARY and library is None and not _is_standard(frame):
+                library = site_of(frame.f_code, frame.f_lineno)
+            frame = frame.f_back
+        return None, library
 
-def _is_own(frame: FrameType | None) -> bool:
-    """Whether the call is part of another one that seeds: torch's, or samebits' own."""
-    while frame is not None:
-        name = str(frame.f_globals.get("__name__", ""))
-        if not name.startswith("samebits.") or name.startswith(_OWN_SEEDING):
-            return name.startswith((_OWN_SEEDING, "torch."))
-        frame = frame.f_back  # a function that something else of samebits has put around the seeding one
-    return True
+
+def _past_wrappers(frame: FrameType | None) -> FrameType | None:
+    """That frame, or the first one below that is not of something that samebits put around the function."""
+    while frame is not None and _module(frame).startswith(_STANDING):
+        frame = frame.f_back
+    return frame
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Whether torch or samebits seeds, as a part of something else."""
+    return _module(frame).partition(".")[0] in ("samebits", "torch")
+
+
+def _is_standard(frame: FrameType) -> bool:
+    return _module(frame).partition(".")[0] in sys.stdlib_module_names
+
+
+def _module(frame: FrameType) -> str:
+    return str(frame.f_globals.get("__name__", ""))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import os
 import random
-import sys
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.torch_private import setter_places
@@ -91,7 +91,7 @@ class SetterWrappers:
         @functools.wraps(original)
         def write(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            listener.wrote(setter, sys._getframe(1))
+            listener.wrote(setter, calling_frame())
             return result
 
         return write
@@ -101,7 +101,7 @@ class SetterWrappers:
 
         @functools.wraps(original)
         def write(name: Any, *value: Any) -> Any:
-            listener.wrote_variable(os.fsdecode(name), sys._getframe(1))
+            listener.wrote_variable(os.fsdecode(name), calling_frame())
             return original(name, *value)
 
         return write
@@ -113,7 +113,7 @@ class SetterWrappers:
         def seed(*args: Any, **kwargs: Any) -> Any:
             before = listener.positions()
             result = original(*args, **kwargs)
-            listener.seeded(before, sys._getframe(1))
+            listener.seeded(before, calling_frame())
             return result
 
         return seed
@@ -124,7 +124,7 @@ class SetterWrappers:
         @functools.wraps(original)
         def restore(*args: Any, **kwargs: Any) -> Any:
             result = original(*args, **kwargs)
-            listener.restored(sys._getframe(1))
+            listener.restored(calling_frame())
             return result
 
         return restore

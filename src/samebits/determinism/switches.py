@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from samebits.determinism.control import LEFT_ALONE
 from samebits.determinism.switch_flags import FLAGS
 from samebits.determinism.switch_handles import Variable
+from samebits.determinism.switch_layout import FIXED, LAYOUT, layout_variables
 from samebits.determinism.switch_variables import VARIABLES
 from samebits.errors import SamebitsError
 
@@ -16,8 +17,14 @@ if TYPE_CHECKING:
     from samebits.determinism.control import Control
     from samebits.determinism.switch import Switch
 
-TABLE: tuple[Switch, ...] = VARIABLES + FLAGS
+TABLE: tuple[Switch, ...] = (LAYOUT, *VARIABLES, *FLAGS)
 """In the order in which switches are set and restored."""
+
+
+LOOSE_LAYOUT = (
+    "addresses cannot be fixed here, so that what follows their order (sets of objects, sorting by id) may "
+    "differ from run to run"
+)
 
 
 class Wanted(NamedTuple):
@@ -39,7 +46,8 @@ class EnvironmentPlan(NamedTuple):
 
     Args:
         variables: to be set, beside those that the user has.
-        warnings: one line for each value of the user's that is replaced, or that cannot be right.
+        warnings: one line for each value of the user's that is replaced, or that cannot be right, and one
+            when addresses cannot be fixed here.
     """
 
     variables: dict[str, str]
@@ -102,6 +110,12 @@ def check_value(switch: Switch, value: str) -> None:
         raise SamebitsError(message, slug="switch-value")
 
 
+def holds_layout(control: Control | None) -> bool:
+    """Whether the process is to be started with fixed addresses, where the system lets it."""
+    wanted = () if control is None else wanted_by(control)
+    return any(row.switch is LAYOUT and row.value == FIXED for row in wanted)
+
+
 def environment_for(control: Control, environ: Mapping[str, str]) -> EnvironmentPlan:
     """The environment variables that a fresh process needs.
 
@@ -125,6 +139,11 @@ def environment_for(control: Control, environ: Mapping[str, str]) -> Environment
             variables[handle.variable] = value
         if warning:
             warnings.append(warning)
+    if holds_layout(control):
+        variables.update(layout_variables(environ))
+        obstacle = LAYOUT.handle.missing()
+        if obstacle:
+            warnings.append(f"{LOOSE_LAYOUT} ({obstacle}); `--leave {LAYOUT.name}` leaves this line out")
     return EnvironmentPlan(variables, tuple(warnings))
 
 

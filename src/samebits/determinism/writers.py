@@ -13,7 +13,17 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType
 
 # What these modules write is control itself, not the script.
-_OWN_MODULES = ("switch_handles", "rng", "rng_sources", "live", "streams", "workers", "processes")
+_OWN_MODULES = (
+    "switch_handles",
+    "rng",
+    "rng_sources",
+    "source_states",
+    "waiting",
+    "live",
+    "streams",
+    "workers",
+    "processes",
+)
 
 
 class Writer(NamedTuple):

@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.comparison.results import RemedyTrial
 from samebits.determinism.pins import pin_named
-from samebits.diagnosis.candidates import cause_of_pins, fixed_by
+from samebits.diagnosis.candidates import cause_of_pins, fixed_by, pins_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Source
     from samebits.diagnosis.search import Pins, SearchResult
     from samebits.hooks.frames import Site
 
+PATCHED_AT_ONCE = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy"})
+"""Causes that the draw log shows so well that one pair of runs with a patch is enough."""
 _SHOWN = 6  # pins that are listed by name
 
 
@@ -100,14 +103,81 @@ def _caused(finding: Finding, causes: tuple[str, ...], pins: Pins) -> Finding:
     return _at_source(replace(finding, cause=cause, sources=sources))
 
 
+def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
+    """The findings, with one for each source where several met at one place.
+
+    Args:
+        findings: the origins.
+
+    Returns:
+        none where one of them has another cause than those that a patch is tried for at once.
+    """
+    listed: list[Finding] = []
+    for finding in findings:
+        own = [finding] if finding.cause != "unknown" else [_of_source(finding, s) for s in finding.sources]
+        if not own or any(each.cause not in PATCHED_AT_ONCE for each in own):
+            return ()
+        listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
+    return tuple(listed)
+
+
+def _of_source(finding: Finding, source: Source) -> Finding:
+    """The finding at the line of one of its sources."""
+    if source.site is None or source.site == finding.site:
+        return replace(finding, cause=source.cause, sources=(source,))
+    entered = finding.entered_site or finding.site
+    return replace(
+        finding,
+        cause=source.cause,
+        site=source.site,
+        entered_site=entered,
+        other_site=None,
+        sources=(source,),
+    )
+
+
+def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
+    """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
+    first, *others = findings
+    line = (
+        f"{confirmed.line()}, but nothing in the record or in the script's source shows how that can have "
+        "acted: the cause stays open"
+    )
+    return (replace(first, evidence=(*first.evidence, line)), *others)
+
+
+def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Finding, ...]:
+    """The findings without the causes that draws suggested and whose pins did not help.
+
+    Args:
+        findings: the origins.
+        in_vain: pins with which the runs still differed, and where they had differed before.
+    """
+    return tuple(_withdrawn(finding, frozenset(in_vain)) for finding in findings)
+
+
+def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
+    blamed = [source for source in finding.sources if source.cause == finding.cause]
+    pins = tuple(dict.fromkeys(pin for source in blamed for pin in pins_of(source)))
+    if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == "rng":
+        return finding
+    line = (
+        f"{words_of(pins)} the runs still differed there, so {blamed[0].op} is not the reason, or not alone"
+    )
+    return replace(finding, cause="unknown", evidence=(*finding.evidence, line))
+
+
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
-    """The finding whose remedy the pins have tried, with what came of it."""
+    """The finding whose remedy does what the pins did, with what came of the pins."""
     remedy = finding.remedy
-    if remedy is None or remedy.confirmed is not None or not confirmed.certain:
+    if remedy is None or remedy.trial is not None or not confirmed.certain:
         return finding
     if not set(remedy.controls) & set(confirmed.pins):
         return finding
-    return replace(finding, remedy=replace(remedy, confirmed=True, pairs=confirmed.pairs))
+    trial = RemedyTrial(
+        "pins", identical=True, pairs=confirmed.pairs, pins=confirmed.pins, steps=confirmed.steps
+    )
+    return replace(finding, remedy=replace(remedy, trial=trial))
 
 
 def failed_line(result: SearchResult) -> str:

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 # The likeliest first.
 ORDER = (
     "seed-torch", "seed-numpy", "seed-python", "hash-seed", "clock", "entropy", "listing",
-    "deterministic", "threads", "completion", "layout", "serial-threads", "workers", "fill", "process",
-    "file-times", "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning", "seed-libraries",
+    "deterministic", "threads", "completion", "layout", "serial-threads", "serial-processes", "workers",
+    "fill", "process", "file-times", "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning",
+    "seed-libraries",
 )  # fmt: skip
 _BY_CAUSE: dict[str, tuple[Pins, ...]] = {
     "unseeded-torch": (("seed-torch",),),
@@ -27,7 +28,7 @@ _BY_CAUSE: dict[str, tuple[Pins, ...]] = {
     "hash-order": (("hash-seed",),),
     "id-order": (("layout",),),
     "nondeterministic-kernel": (("deterministic",), ("threads",)),
-    "race": (("completion",), ("serial-threads",), ("threads",)),
+    "race": (("completion",), ("serial-threads",), ("serial-processes",), ("threads",)),
     "worker-order": (("workers",), ("completion",)),
     "uninitialized": (("fill",),),
     "environment": (("process",), ("listing",), ("file-times",), ("memory-load",), ("inodes",), ("ports",)),
@@ -38,14 +39,16 @@ _MOST_FINDINGS = 3
 _FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
 # What no draw shows: hashes, addresses, and facts that a script reads out of files such as /proc/meminfo.
 _UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",), _FACTS)
+_SHARED = ("serial-processes",)  # memory that other processes write
 # Where a difference came in without a known cause.
 _BY_ENTRY: dict[str, tuple[Pins, ...]] = {
+    "": (("deterministic",), ("threads",), ("eager",)),  # no op was found: compiled code has none to look at
     "kernel": (("deterministic",), ("threads",)),
     "rng": (("seed-torch",),),
     "uninitialized": (("fill",),),
     "order": (("hash-seed",), ("layout",), ("completion",), ("serial-threads",)),
     "argument": _UNSEEN,
-    "outside": _UNSEEN,
+    "outside": (*_UNSEEN, _SHARED),
     "control-flow": _UNSEEN,
     "batch": (*_UNSEEN, ("workers",), ("fill",)),
 }
@@ -56,7 +59,7 @@ _SHARED_BY_ENTRY = {_KERNEL: "kernel", "uninitialized": "uninitialized"}
 def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     """Sets of pins that the evidence suggests, the likeliest first.
 
-    Where there are several findings, the first set holds a pin for each; findings whose cause is known come
+    Where there are several findings, the first sets hold a pin for each; findings whose cause is known come
     before the others. The last sets hold a pin for each source that was seen at one finding.
 
     Args:
@@ -65,10 +68,13 @@ def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     ranked = sorted(findings, key=lambda finding: finding.cause == "unknown")
     choices = [sets for sets in map(_choices, ranked) if sets]
     together = _merged(sets[0] for sets in choices)
+    # Behind the first origin the order of a batch and what is in it may come from one generator each.
+    sources = [_merged(_of_sources(finding)) for finding in ranked if finding.cause == "unknown"]
+    all_sources = _merged([together, *sources]) if len(choices) > 1 else ()
     alone = [pins for sets in choices[:_MOST_FINDINGS] for pins in sets]
     # Two sources may meet in one place, such as an index from a sampler and one that a dataset draws.
     meeting = [_merged(_of_sources(finding)) for finding in ranked[:_MOST_FINDINGS]]
-    return tuple(dict.fromkeys(pins for pins in (together, *alone, *meeting) if pins))
+    return tuple(dict.fromkeys(pins for pins in (all_sources, together, *alone, *meeting) if pins))
 
 
 def every_pin(possible: Iterable[str], first: Iterable[Pins] = ()) -> Pins:
@@ -103,6 +109,11 @@ def fixed_by(source: Source, pins: Pins) -> bool:
     """Whether one of some pins fixes what a source gives, as far as is known."""
     known = _of_row(source.cause, source.op)
     return not known or not set(known).isdisjoint(pins)
+
+
+def pins_of(source: Source) -> Pins:
+    """The pins that fix what a source gives, by the table of remedies."""
+    return _of_row(source.cause, source.op)
 
 
 def _choices(finding: Finding) -> tuple[Pins, ...]:

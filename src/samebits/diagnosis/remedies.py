@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
-from samebits.diagnosis.patches.propose import propose
+from samebits.determinism.pins import pin_named
+from samebits.diagnosis.patches.library_seeds import MADE, asked_of, calls_of
+from samebits.diagnosis.patches.propose import propose, unspoken
 from samebits.diagnosis.patches.region import Sources
 from samebits.diagnosis.remedy_table import BY_LIBRARY, row_for
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Finding
+    from collections.abc import Sequence
+
+    from samebits.comparison.results import Comparison, Finding, Source
+    from samebits.diagnosis.patches.edits import Patch
     from samebits.diagnosis.patches.source_file import Project
 
 _WORKERS = "worker"
@@ -21,7 +26,6 @@ _UNSEEN_CALLS = {
     "hash-order": ("builtins.hash",),
     "id-order": ("builtins.id", "builtins.repr"),
 }
-_MADE = ("random.Random", "numpy.random.SeedSequence")
 _SHOWN = 4  # findings whose change is shown on the user's own line
 
 
@@ -33,17 +37,21 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
         project: the user's files, to show the change on the user's own line; None leaves it out.
     """
     source = _source(finding, project)
-    if _is_made_by_library(source, finding, project):
-        source = BY_LIBRARY
+    asked = asked_of(finding)
+    made = asked is not None and asked.library is not None and asked.op.startswith(MADE)
+    if asked is not None and asked.library is not None and made:
+        source = f"{BY_LIBRARY} {asked.library.function}"
     row = row_for(finding.cause, source, in_worker=_in_worker(finding))
     if row is None:
         return None
-    remedy = Remedy(_with_place(row.text, finding), controls=row.controls)
+    text = _with_place(row.text, finding)
+    if asked is not None:
+        text = _with_call(text, asked, project, made=made)
+    remedy = Remedy(text, controls=row.controls)
     patches = propose([finding], project, most=1).patches if project is not None else ()
     if not patches:
         return remedy
-    before, after = patches[0].first
-    return replace(remedy, before=before, after=after)
+    return _shown(remedy, patches[0])
 
 
 def with_remedies(comparison: Comparison, project: Project | None = None) -> Comparison:
@@ -55,6 +63,40 @@ def with_remedies(comparison: Comparison, project: Project | None = None) -> Com
         for number, finding in enumerate(comparison.findings)
     )
     return replace(comparison, findings=findings)
+
+
+def with_whole_set(comparison: Comparison, pins: Sequence[str], project: Project) -> Comparison:
+    """The comparison whose first remedy is all of what the pins did that made the runs identical.
+
+    Args:
+        comparison: with a remedy for each finding whose cause is known.
+        pins: the smallest set of pins with which the runs were identical.
+        project: the user's files, to show the change.
+    """
+    if not comparison.findings:
+        return comparison
+    first, *others = comparison.findings
+    own = [first, *(each for each in others if _does_some_of(each.remedy, pins))]
+    remedies = [each.remedy for each in own if each.remedy is not None]
+    rows = [row_for(pin_named(pin).causes[0], "") for pin in unspoken(own, pins)]
+    texts = [*(remedy.text for remedy in remedies), *(row.text for row in rows if row is not None)]
+    if len(dict.fromkeys(texts)) < 2:  # it is one thing
+        return comparison
+    trial = next((remedy.trial for remedy in remedies if remedy.trial is not None), None)
+    whole = Remedy("; ".join(dict.fromkeys(texts)), tuple(pins), trial=trial)
+    patches = propose(own, project, most=1, pins=pins).patches
+    whole = _shown(whole, patches[0]) if patches else whole
+    return replace(comparison, findings=(replace(first, remedy=whole), *others))
+
+
+def _does_some_of(remedy: Remedy | None, pins: Sequence[str]) -> bool:
+    return remedy is not None and not set(remedy.controls).isdisjoint(pins)
+
+
+def _shown(remedy: Remedy, patch: Patch) -> Remedy:
+    """The remedy with the lines of a patch."""
+    before, after = patch.first
+    return replace(remedy, before=before, after=after, changes=patch.changes())
 
 
 def op_advice(op: str) -> str:
@@ -74,10 +116,15 @@ def _source(finding: Finding, project: Project | None) -> str:
     return next(drawn, "") or _called(finding, project) or finding.op or ""
 
 
-def _is_made_by_library(source: str, finding: Finding, project: Project | None) -> bool:
-    """Whether a library made a new generator for what the user's line calls."""
-    names = _calls(finding, project) if source in _MADE else []
-    return bool(names) and not any(name.startswith(("random.", "numpy.random.", "?.")) for name in names)
+def _with_call(text: str, asked: Source, project: Project | None, *, made: bool) -> str:
+    """The sentence, with the parameter by which the library that the user's line calls takes a seed."""
+    call = asked.library
+    if call is None or not call.parameter:
+        return text
+    found = calls_of(Sources(project), asked) if project is not None else []
+    name = found[0][0].source(found[0][1].func) if found else call.name
+    given = f"pass `{call.parameter}=` to `{name}(...)`"
+    return f"{given}: it makes a generator of its own" if made else f"{text}; or {given}"
 
 
 def _called(finding: Finding, project: Project | None) -> str:

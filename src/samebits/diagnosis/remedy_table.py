@@ -30,6 +30,11 @@ class Row:
 
 BY_LIBRARY = "a library's generator"
 """Stands for a source that an installed library made, on behalf of the user's line."""
+OF_PACKAGES = {
+    "faker": "call `Faker.seed(0)` after the imports",
+    "optuna": "give the study a sampler with a seed: `create_study(sampler=TPESampler(seed=0))`",
+}
+"""Package -> what to do where the function that the user's line calls takes no seed itself."""
 TABLE = (
     *(
         Row(
@@ -39,6 +44,11 @@ TABLE = (
             (f"seed-{library}",),
         )
         for library in ("torch", "numpy", "python")
+    ),
+    *(
+        Row(f"unseeded-{library}", f"{BY_LIBRARY} {package}[.]", text, (f"seed-{library}",))
+        for library in ("numpy", "python")
+        for package, text in OF_PACKAGES.items()
     ),
     *(
         Row(
@@ -66,7 +76,7 @@ TABLE = (
     Row(
         "unseeded-torch",
         "",
-        "call `torch.manual_seed(0)` after the imports, before the first model or tensor is made",
+        "call `torch.manual_seed(0)` after the imports, before the first tensor is made",
         ("seed-torch",),
     ),
     Row(
@@ -130,7 +140,7 @@ TABLE = (
     Row(
         "os-entropy",
         "os.urandom",
-        "put a number in the place of `os.urandom`, from the command line if it is to vary",
+        "draw the bytes from `random`, seeded: `random.randbytes` in the place of `os.urandom`",
         ("entropy",),
     ),
     Row(
@@ -214,6 +224,13 @@ TABLE = (
         "go through the work in the order in which it was given, not in which it ended: `imap` or"
         " `map` in place of `imap_unordered`",
         ("completion",),
+    ),
+    Row(
+        "race",
+        "multiprocessing|queue",
+        "take what several producers put into one queue in an order of your own: give each producer a queue "
+        "and take from them in turn, or send a number along and sort by it",
+        ("completion", "serial-threads"),
     ),
     Row(
         "race",

@@ -113,7 +113,7 @@ class _Search:
 
     def _reduce(self, pins: Pins) -> None:
         """Take away what is not needed: halves first, then smaller and smaller parts."""
-        parts = 2
+        parts = _parts(pins)
         while len(pins) > 1:
             smaller = self._smaller(pins, min(parts, len(pins)))
             if smaller is None:
@@ -121,7 +121,8 @@ class _Search:
                     return
                 parts *= 2
             else:
-                pins, parts = smaller, max(2, parts - 1) if len(smaller) > len(pins) // 2 else 2
+                halved = len(smaller) <= len(pins) // 2
+                pins, parts = smaller, _parts(smaller) if halved else max(_parts(smaller), parts - 1)
 
     def _smaller(self, pins: Pins, parts: int) -> Pins | None:
         """One of that many parts, or all but one of them, if that is enough."""
@@ -129,4 +130,10 @@ class _Search:
         chunks = [pins[start:end] for start, end in itertools.pairwise(bounds)]
         # Of two halves each is the other's rest.
         rests = [tuple(pin for pin in pins if pin not in chunk) for chunk in chunks] if parts > 2 else []
-        return self._first_that_helps([*chunks, *rests])
+        # A single one that is enough is also in the rest that another one leaves.
+        return self._first_that_helps(rests if parts == len(pins) > 2 else [*chunks, *rests])
+
+
+def _parts(pins: Pins) -> int:
+    """Into how many parts a set is divided first."""
+    return 3 if len(pins) == 3 else 2

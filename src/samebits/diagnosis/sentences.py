@@ -55,9 +55,11 @@ def _what(finding: Finding) -> str:
         "wall-clock": f"read the clock{named}",
         "race": f"depends on which thread or process came first{named}",
         "environment": f"depends on a fact of this process or machine{named}",
-        "uninitialized": f"took memory that was read before it was written ({finding.op})",
+        "uninitialized": f"took memory that was read before it was written ({source or finding.op})",
         "nondeterministic-kernel": f"ran {finding.op}, which gave other bits for the same inputs",
     }
+    if cause == "nondeterministic-kernel" and not finding.entry:  # no op was found, so none is named
+        return "is where results of kernels that are not recorded one by one first differ"
     return words.get(cause) or _BY_ENTRY.get(finding.entry, "is where the runs part")
 
 

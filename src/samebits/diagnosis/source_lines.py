@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.syntax import Syntax
 
 _VISIBLE = ("hash-order", "id-order", "uninitialized")
+_SHARING = ("share_memory", "share_memory_", "SharedMemory", "RawArray")
+_STARTING = ("Process", "start_processes", "spawn", "fork")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -42,6 +44,8 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     sources = Sources(project)
     if finding.cause == "wall-clock":
         site = _measured(sources, finding)
+    elif finding.cause == "race" and finding.entry == "outside" and not finding.sources:
+        site = _shared_at(sources)
     elif finding.cause in _VISIBLE and finding.entered_site is None:
         site = _only_line(sources, finding)
     else:
@@ -62,6 +66,20 @@ def _only_line(sources: Sources, finding: Finding) -> Site | None:
     everywhere = all_lines(sources, [*behind, *(file.path for file in sources.project.files)])
     for lines in (behind, everywhere):
         found = _suspects(sources, finding.cause, lines)
+        if found:
+            return found.pop() if len(found) == 1 else None
+    return None
+
+
+def _shared_at(sources: Sources) -> Site | None:
+    """Where tensors are shared with other processes, else where these are started, if that is one line."""
+    for names in (_SHARING, _STARTING):
+        found = {
+            _site(syntax, node.lineno)
+            for syntax in sources.all()
+            for node in syntax.nodes
+            if isinstance(node, ast.Call) and syntax.name(node.func).rpartition(".")[2] in names
+        }
         if found:
             return found.pop() if len(found) == 1 else None
     return None

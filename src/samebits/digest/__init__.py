@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_names, make_callable
+from samebits.late import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
     from samebits.digest.plan import DigestPlan
@@ -47,4 +47,5 @@ _HOMES = {
 }
 
 __getattr__ = late_names(__name__, _HOMES)
+__dir__ = late_dir(_HOMES)
 make_callable(__name__, "digest")  # `samebits.digest` is both this package and the function of that name

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 import torch
 
 from samebits.digest import definition as d
+from samebits.digest.context import NO_CONTEXT, context_of
+from samebits.errors import SamebitsError
 
 _PLAIN_TYPES = (torch.Tensor, torch.nn.Parameter)
+_QUANTIZED_DTYPES = (torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4)
 _COMPRESSED_BY_ROW = (torch.sparse_csr, torch.sparse_bsr)
 _COMPRESSED_BY_COLUMN = (torch.sparse_csc, torch.sparse_bsc)
 
@@ -65,23 +68,32 @@ def parts_of(tensor: torch.Tensor) -> Parts | None:
         # Since torch 2.13 a DTensor also names its DeviceMesh, which is no tensor.
         tensors = [(name, value) for name, value in inner if isinstance(value, torch.Tensor)]
         names = tuple(name for name, _ in tensors)
-        return Parts(f"subclass {type(tensor).__qualname__} {names}", tuple(value for _, value in tensors))
+        text, more = context_of(tensor)
+        tag = f"subclass {type(tensor).__qualname__} {names}"
+        return Parts(tag if text == NO_CONTEXT else f"{tag} {text}", (*(v for _, v in tensors), *more))
     if tensor.is_nested:
         return Parts(f"nested {dtype_name(tensor.dtype)}", tuple(tensor.unbind()))
     if tensor.is_quantized:
         return _quantized(tensor)
+    if tensor.dtype in _QUANTIZED_DTYPES:
+        raise SamebitsError(
+            f"the contents of a plain tensor viewed as {dtype_name(tensor.dtype)} cannot be read: it has no "
+            "scale and no zero point. Digest the integers before the view, or quantize the tensor.",
+            slug="digest-unreadable",
+        )
     components = _components(tensor)
     if components is None:
         return None
     kind = str(tensor.layout).removeprefix("torch.")
+    if tensor.layout is torch.sparse_coo and not tensor.is_coalesced():
+        kind += " uncoalesced"
     return Parts(f"{kind} {dtype_name(tensor.dtype)} {tuple(tensor.shape)}", components)
 
 
 def _components(tensor: torch.Tensor) -> tuple[torch.Tensor, ...] | None:
     """The tensors that make up a sparse tensor, None for any other."""
     if tensor.layout is torch.sparse_coo:
-        whole = tensor.coalesce()
-        return whole.indices(), whole.values()
+        return tensor._indices(), tensor._values()
     if tensor.layout in _COMPRESSED_BY_ROW:
         return tensor.crow_indices(), tensor.col_indices(), tensor.values()
     if tensor.layout in _COMPRESSED_BY_COLUMN:

@@ -14,6 +14,7 @@ from samebits.digest import native, torch_backend
 from samebits.digest.bindings import open_reader
 from samebits.digest.parts import absent_digest, has_contents, parts_of, readable
 from samebits.errors import SamebitsError
+from samebits.wording import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -290,8 +291,9 @@ def _descriptor(tensor: torch.Tensor) -> array[int]:
 
 
 def _unreadable(tensor: torch.Tensor) -> SamebitsError:
+    kind = with_article(type(tensor).__name__)
     return SamebitsError(
-        f"the contents of a {type(tensor).__name__} ({tensor.layout}) cannot be read: a tensor in memory was "
-        "expected. Inside a torch.func transform, digest what the transform returns.",
+        f"the contents of {kind} ({tensor.layout}) cannot be read: a tensor in memory was expected. "
+        "Inside a torch.func transform, digest what the transform returns.",
         slug="digest-unreadable",
     )

@@ -17,6 +17,7 @@ import torch
 from samebits.digest.arrays import digest_array, dtype_of, is_array
 from samebits.digest.tensors import composite, digest_many
 from samebits.errors import SamebitsError
+from samebits.wording import with_article
 
 
 @dataclass(frozen=True, order=True)
@@ -106,8 +107,9 @@ class _Tree:
             return self._unordered("set", [(item, f"an element of {where}", None) for item in obj], where)
         if callable(getattr(obj, "state_dict", None)):
             return self.read(obj.state_dict(), f"{where}.state_dict()")
+        kind = f"{type(obj).__module__}.{type(obj).__qualname__}".removeprefix("builtins.")
         raise SamebitsError(
-            f"{where} is a {type(obj).__module__}.{type(obj).__qualname__}, whose contents are not defined. "
+            f"{where} is {with_article(kind)}, whose contents are not defined. "
             "Expected: tensors, arrays, numbers, text, bytes, None, containers of them; digest its parts.",
             slug="digest-type",
         )

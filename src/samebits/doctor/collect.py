@@ -22,6 +22,7 @@ from samebits.doctor.surroundings import (
     torch_from,
 )
 from samebits.errors import SamebitsError
+from samebits.hooks.parent_death import ended_with_parent
 from samebits.recording.launch import interpreter_options
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]
                 stdin=subprocess.DEVNULL,
                 stdout=said,
                 stderr=said,
+                preexec_fn=ended_with_parent(),
             ).returncode
         except subprocess.TimeoutExpired:
             return None, f"it took more than {_SECONDS:.0f} seconds"

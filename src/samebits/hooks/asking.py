@@ -55,7 +55,7 @@ class Asker:
             name = str(frame.f_globals.get("__name__", ""))
             if rank == USER:
                 return frame, op
-            if not _is_standard(name):
+            if not is_standard(name):
                 imported = rank <= OWN or self._is_imported(frame)
                 return None if imported else (frame, op)
             if name.partition(".")[0] not in self._handing_on:
@@ -80,7 +80,7 @@ class Asker:
         rank = OWN if frame is None else self.ranks.of(frame)
         if frame is None or rank == USER:
             return rank == USER
-        standard = _is_standard(str(frame.f_globals.get("__name__", "")))
+        standard = is_standard(str(frame.f_globals.get("__name__", "")))
         return rank == LIBRARY and not standard and not self._is_imported(frame)
 
     def is_asked(self, frame: FrameType | None) -> bool:
@@ -108,7 +108,8 @@ def caller(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-def _is_standard(module: str) -> bool:
+def is_standard(module: str) -> bool:
+    """Whether a module belongs to the standard library, by its name."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import _thread
 import os
 import sys
 import sysconfig
+from _thread import get_ident  # bound now: a pin replaces what the module has
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
+from samebits.hooks.program import PROGRAM
 from samebits.torch_private import ENGINE_FUNCTION
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
     from types import CodeType, FrameType
 
 ENGINE = -2  # torch's call into its autograd engine
@@ -34,9 +36,15 @@ class Site:
 
 
 class FrameRanks:
-    """Ranks the code of stack frames, each code object once."""
+    """Ranks the code of stack frames, each code object once.
 
-    def __init__(self) -> None:
+    Args:
+        program: places of installed packages that are the user's code, as in `Program.folders`; by default
+            those of the program that runs in this process.
+    """
+
+    def __init__(self, program: tuple[str, ...] | None = None) -> None:
+        self._program = PROGRAM.folders if program is None else program
         # Keyed by id: hashing a code object hashes its contents. `_kept` keeps the ids from being reused.
         self.known: dict[int, int] = {}
         self._kept: list[CodeType] = []
@@ -50,7 +58,7 @@ class FrameRanks:
     def learn(self, code: CodeType) -> int:
         """The rank of a code object that is not in `known`."""
         self._kept.append(code)
-        thread = _thread.get_ident()
+        thread = get_ident()
         self._learning.add(thread)
         try:
             rank = self._classify(code.co_filename)
@@ -66,7 +74,7 @@ class FrameRanks:
     @property
     def learning(self) -> bool:
         """Whether this thread is just looking at a file name: what it asks the system then is for that."""
-        return bool(self._learning) and _thread.get_ident() in self._learning
+        return bool(self._learning) and get_ident() in self._learning
 
     def of(self, frame: FrameType) -> int:
         """The rank of a frame."""
@@ -83,6 +91,8 @@ class FrameRanks:
         path = os.path.realpath(filename)
         if path.startswith(self._own):
             return OWN
+        if self._program and path.startswith(self._program):
+            return USER
         parts = path.split(os.sep)
         for place in ("site-packages", "dist-packages"):
             if place in parts:
@@ -92,6 +102,25 @@ class FrameRanks:
                 in_step = (top, below) == ("torch", "optim") and parts[-1] not in _BETWEEN_STEPS
                 return OPTIMIZER if in_step else OWN
         return LIBRARY if path.startswith(self._libraries) else USER
+
+
+def _nobody() -> Generator[None]:
+    yield
+
+
+_NOBODY = _nobody()
+
+
+def calling_frame(depth: int = 1) -> FrameType:
+    """What `sys._getframe(depth)` gives, as seen from the caller.
+
+    C code may call a function when no Python code runs (`_thread.start_new_thread(time.time, ())`,
+    `atexit.register(os.listdir, ".")`). Then it is a frame of samebits that has none below it: a generator's.
+    """
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return cast("FrameType", cast("Any", _NOBODY).gi_frame)
 
 
 def site_of(code: CodeType, line: int) -> Site:

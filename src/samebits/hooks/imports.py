@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import samebits
+from samebits.hooks.frames import USER, FrameRanks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +40,7 @@ class PostImport:
         spec = getattr(module, "__spec__", None)
         in_progress = getattr(spec, "_initializing", False)
         if module is not None and not in_progress:
-            callback(module)
+            _call(callback, module)
             return
         waiting = self._callbacks.setdefault(module_name, [])
         waiting.append(callback)
@@ -90,13 +91,25 @@ class PostImport:
         module = sys.modules.get(name)
         if module is None:
             return  # its body raised
-        with _own_package():
+        with own_package():
             for callback in self._callbacks.pop(name, ()):
-                callback(module)
+                _call(callback, module)
+
+
+def _call(callback: Callback, module: ModuleType) -> None:
+    """Call back, unless the module is the user's own and only has the name of the one that is waited for."""
+    users_own = FrameRanks().rank_of_file(str(getattr(module, "__file__", None) or "<built-in>")) == USER
+    if users_own and module.__name__.partition(".")[0] in sys.stdlib_module_names:
+        return
+    try:
+        callback(module)
+    except (AttributeError, KeyError):
+        if not users_own:  # else it is another one, or a working copy, which has what is looked for
+            raise
 
 
 @contextlib.contextmanager
-def _own_package() -> Iterator[None]:
+def own_package() -> Iterator[None]:
     """Have `import samebits.x` import from this package; see `script_file.uncover`."""
     theirs = sys.modules.get("samebits")
     sys.modules["samebits"] = samebits

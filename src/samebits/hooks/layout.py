@@ -23,6 +23,18 @@ def can_fix_layout() -> bool:
     return True
 
 
+def why_layout_cannot_be_fixed() -> str:
+    """Why `fixed_layout` has no effect here; empty when it has."""
+    if can_fix_layout():
+        return ""
+    return "personality(ADDR_NO_RANDOMIZE) is refused (containers often forbid it), or this is not Linux"
+
+
+def layout_is_fixed() -> bool:
+    """Whether this process was started without address space randomisation."""
+    return bool((_personality(_QUERY) or 0) & _ADDR_NO_RANDOMIZE)
+
+
 @contextlib.contextmanager
 def fixed_layout(*, fixed: bool = True) -> Iterator[None]:
     """Inside, children of this thread start without address space randomisation.
@@ -31,7 +43,7 @@ def fixed_layout(*, fixed: bool = True) -> Iterator[None]:
         fixed: False changes nothing.
     """
     before = _personality(_QUERY) if fixed else None
-    if before is None:
+    if before is None or before & _ADDR_NO_RANDOMIZE:
         yield
         return
     _personality(before | _ADDR_NO_RANDOMIZE)

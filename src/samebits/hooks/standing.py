@@ -7,7 +7,11 @@ and no function, and answers as the original does. Stands can stand for stands.
 
 from __future__ import annotations
 
+import copy
 import functools
+import pkgutil
+import sys
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -35,19 +39,57 @@ class Stand:
     def __repr__(self) -> str:
         return repr(self._function)
 
+    # Tables of functions are looked up with either: NumPy hands `__array_function__` the original, and
+    # `os.supports_fd` holds it.
+    def __eq__(self, other: object) -> bool:
+        return bool(self._function == getattr(other, "_function", other))
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __copy__(self) -> Any:
+        found = copy.copy(self._function)
+        return self if found is self._function else found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        found = copy.deepcopy(self._function, memo)
+        return self if found is self._function else found
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return self._function.__reduce_ex__(protocol)
+        function = self._function
+        while issubclass(type(function), Stand):
+            function = function._function
+        by_name = type(function) is FunctionType  # as pickle does by itself
+        found = function.__qualname__ if by_name else function.__reduce_ex__(protocol)
+        if not isinstance(found, str):
+            return found  # a method, by its object
+        module = sys.modules.get(str(function.__module__))
+        if module is None or vars(module).get(found) is self:
+            return found
+        # It stands there no more, for it was taken from the module at another time.
+        return pkgutil.resolve_name, (f"{function.__module__}:{found}",)
 
 
-def standing(function: Any, call: Call) -> Any:
+def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
     """What stands for a function.
 
     Args:
         function: the original.
-        call: takes the stand and the arguments. A closure finds what it needs faster than a method, which
-            would ask `__getattr__`.
+        call: takes the stand and the arguments, or as a `staticmethod` the arguments only. A closure finds
+            what it needs faster than a method, which would ask `__getattr__`.
     """
     return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
+
+
+def unseen(wrapper: Any) -> Any:
+    """Have a wrapper's frame not count for the `stacklevel` of a warning.
+
+    CPython leaves out frames of files whose name has both `importlib` and `_bootstrap` in it
+    (`is_internal_frame` in Python/_warnings.c). The line in tracebacks is the wrapper's own business: see
+    `leave_no_line`.
+    """
+    wrapper.__code__ = wrapper.__code__.replace(co_filename="<samebits, like importlib._bootstrap>")
+    return wrapper
 
 
 def leave_no_line(error: BaseException) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_names, make_callable
+from samebits.late import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
     from samebits.portable.context import portable
@@ -26,4 +26,5 @@ _HOMES = {
 }
 
 __getattr__ = late_names(__name__, _HOMES)
+__dir__ = late_dir(_HOMES)
 make_callable(__name__, "portable")  # `samebits.portable` is both this package and the function of that name

@@ -14,7 +14,7 @@ import torch
 
 import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.frames import LIBRARY, OWN, FrameRanks
+from samebits.hooks.frames import LIBRARY, OWN, FrameRanks, calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.thread_starts import start_within
 from samebits.portable.dispatch import PortableMode
@@ -142,10 +142,15 @@ def past_the_mode() -> tuple[str, ...]:
     return tuple(name for name in dir(torch) if name.startswith(("fbgemm_", "quantized_")))
 
 
+def refused_function(name: str) -> SamebitsError:
+    """The refusal of a function of `past_the_mode`."""
+    packet = getattr(torch.ops.aten, name)
+    return refuse_op(getattr(packet, packet.overloads()[0]))
+
+
 def _refused_call(name: str) -> Callable[..., Any]:
     def refuse(*args: Any, **kwargs: Any) -> Any:  # noqa: ARG001 - whatever the function takes
-        packet = getattr(torch.ops.aten, name)
-        raise refuse_op(getattr(packet, packet.overloads()[0]))
+        raise refused_function(name)
 
     return refuse
 
@@ -202,7 +207,7 @@ def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., A
 
     @functools.wraps(compiler)
     def compile(*args: Any, **kwargs: Any) -> Any:  # noqa: A001 - the name of torch
-        if ranks.of(_first_of_others(sys._getframe(1))) not in {OWN, LIBRARY}:
+        if ranks.of(_first_of_others(calling_frame())) not in {OWN, LIBRARY}:
             raise refuse_compiled(name)
         compiled = compiler(*args, **kwargs)
         _hide_from_loaded_compiler()  # by now it is

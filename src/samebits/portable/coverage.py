@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
-import sys
+import contextlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.hooks.frames import FrameRanks, Site, nearest_site
+from samebits.hooks.frames import FrameRanks, Site, calling_frame, nearest_site
+from samebits.hooks.patching import Patches
+from samebits.portable.activation import past_the_mode, refused_function
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.exact import names
 from samebits.portable.ops import families, sparse
+from samebits.portable.paths import layers_op_by_op
 from samebits.portable.plans import handlers
 from samebits.torch_private_portable import overload_name, schema_name
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 KERNEL, EXACT, INTEGER, MOVE = "kernel", "exact", "integer", "move"
 
@@ -96,7 +102,7 @@ def is_covered(model: Any, batch: Any) -> Coverage:
         complex one, is missing too.
     """
     mode = CollectingMode()
-    with _put_back(model), torch.random.fork_rng(devices=[]), mode:
+    with _put_back(model), torch.random.fork_rng(devices=[]), layers_op_by_op(), _noted_calls(mode), mode:
         backward = _run(model, batch)
     return Coverage(mode.missing, backward)
 
@@ -125,14 +131,40 @@ class CollectingMode(PortableMode):
         except SamebitsError as refusal:
             if refusal.slug not in {"portable-op", "portable-tensor"}:
                 raise
-            self._note(str(func), str(refusal))
+            self.note(str(func), str(refusal))
             return func(*args, **(kwargs or {}))
 
-    def _note(self, name: str, reason: str) -> None:
+    def note(self, name: str, reason: str) -> None:
+        """Remember a call that portable mode refuses.
+
+        Args:
+            name: of the op.
+            reason: what the refusal says.
+        """
         known = self._missing.get(name)
-        site = known.site if known else nearest_site(self._ranks, sys._getframe(1))
+        site = known.site if known else nearest_site(self._ranks, calling_frame())
         count = known.count + 1 if known else 1
         self._missing[name] = MissingOp(name, known.reason if known else reason, site, count)
+
+
+@contextlib.contextmanager
+def _noted_calls(mode: CollectingMode) -> Iterator[None]:
+    """Note the functions of torch that no dispatch mode sees and that portable mode refuses by name."""
+    patches = Patches()
+    for name in past_the_mode():
+        patches.set(torch, name, _noted(mode, name, getattr(torch, name)))
+    try:
+        yield
+    finally:
+        patches.restore()
+
+
+def _noted(mode: CollectingMode, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def call(*args: Any, **kwargs: Any) -> Any:
+        mode.note(f"aten.{name}", str(refused_function(name)))
+        return function(*args, **kwargs)
+
+    return call
 
 
 def _kernels() -> Iterable[tuple[str, str]]:

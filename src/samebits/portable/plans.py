@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.portable.exact.standing import Condition, standing_of
 from samebits.portable.foreach import for_each, single_op
 from samebits.portable.handling import bits_of, handled, has_float_number
@@ -135,7 +135,7 @@ def _torch_is_imported() -> bool:
     torch 2.8 tries every operator of tensors when `torch._dynamo`, which an optimizer imports, is imported
     (torch/_dynamo/variables/torch_function.py).
     """
-    frame: FrameType | None = sys._getframe(1)
+    frame: FrameType | None = calling_frame()
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))
         if frame.f_code.co_name == "<module>" and name.startswith("torch."):

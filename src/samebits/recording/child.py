@@ -2,28 +2,38 @@
 
 from __future__ import annotations
 
-import _thread
 import atexit
-import contextlib
 import os
 import sys
-import time
+import threading
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
+from samebits.hooks.patching import Patches
+from samebits.hooks.program import PROGRAM
 from samebits.hooks.standing import standing
 from samebits.portable.run import PortableRun
+from samebits.recording.children import (
+    ChildRecords,
+    children_folder,
+    forget,
+    has_trained,
+    remove_records,
+)
 from samebits.recording.clock import StepClock
 from samebits.recording.controlled import ControlledRun
+from samebits.recording.farewell import Farewell
+from samebits.recording.leaving import end_after_grace, leave
 from samebits.recording.overlay import Overlay
+from samebits.recording.program import program_folders
 from samebits.recording.runner import RunResult, Target, last_line, run_target
+from samebits.recording.saying import OwnLines
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-_GRACE_S = 5.0
 
 
 def target_of(arguments: list[str]) -> Target:
@@ -46,47 +56,138 @@ def main(arguments: list[str]) -> int:
     if settings.level == "op" or settings.replay:
         # Compiled code has no ops to look at. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
+    target = target_of(arguments)
+    PROGRAM.folders = program_folders(target)
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
-    controlled, portable = _begin(session, settings)
+    lines = OwnLines()
+    farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
+    run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
+    if not timed and not settings.replay:
+        run.record_children(settings)
     overlay = Overlay(settings.overlay)
     overlay.install()
-    results: list[RunResult] = []
-    closed: list[bool] = []
-    process = os.getpid()
-
-    def close() -> None:
-        if os.getpid() == process and not closed:  # not in a child that the script forked
-            closed.append(True)
-            facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
-            session.finish(_ending(results), facts)
-            if portable is not None:
-                portable.stop()
-            if controlled is not None:
-                controlled.stop()
-
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
-    atexit.register(close)
-    _close_before_exit(close, closed, results)
+    atexit.register(run.close)
+    run.close_before_exit()
     try:
-        results.append(run_target(target_of(arguments), overlay))
+        run.results.append(run_target(target, overlay))
     except SamebitsError as error:
-        results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
+        run.results.append(RunResult(exit_status=EXIT_NOT_JUDGED, failure=str(error)))
         raise
-    stopped = results[0].stopped
-    refusal = controlled.conclude(results[0]) if controlled else None
-    if refusal is not None:
-        results[0] = RunResult(EXIT_NOT_JUDGED, str(refusal))
-    if stopped:
-        close()
-        _thread.start_new_thread(_end_after_grace, (results[0].exit_status,))
-    if refusal is not None:
-        raise refusal
-    return results[0].exit_status
+    run.conclude()
+    return run.results[0].exit_status
+
+
+class _Run:
+    """The end of a run, whichever way it comes.
+
+    Args:
+        session: records it.
+        controlled: its control, if any.
+        portable: its portable mode, if it is in it.
+        lines: where samebits says things.
+        farewell: says what came of the recording.
+
+    Attributes:
+        results: how the script ended; empty before it has.
+    """
+
+    def __init__(
+        self,
+        session: RecordingSession | StepClock,
+        controlled: ControlledRun | None,
+        portable: PortableRun | None,
+        lines: OwnLines,
+        farewell: Farewell | None,
+    ) -> None:
+        self.results: list[RunResult] = []
+        self._session = session
+        self._controlled = controlled
+        self._portable = portable
+        self._lines = lines
+        self._farewell = farewell
+        self._children: ChildRecords | None = None
+        self._process = os.getpid()
+        self._exit: Callable[[int], None] = os._exit
+        self._turn = threading.RLock()  # a thread may end the run while the script ends by itself
+        self._closed = False
+        session.recorder.end_run = self.stop
+
+    def record_children(self, settings: RecordingSettings) -> None:
+        """Have the processes that the script starts recorded too."""
+        if not settings.child:
+            remove_records(children_folder(settings.record))  # of another run of that name
+        self._children = ChildRecords(replace(settings, record=os.path.abspath(settings.record)))
+        self._children.install()
+
+    def close(self) -> None:
+        """Close the record, once, and not in a process that the script forked."""
+        if os.getpid() != self._process:
+            return
+        with self._turn:
+            if self._closed:
+                return
+            self._closed = True
+            controlled, portable = self._controlled, self._portable
+            facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
+            self._session.finish(_ending(self.results), facts, single=False)
+            if self._farewell is None:  # else it says so
+                self._lines.tell(self._session.broken)
+            for active in (portable, controlled):
+                if active is not None:
+                    active.stop()
+            if self._children is not None:
+                self._children.remove()
+            session = self._session
+            if isinstance(session, RecordingSession) and session.settings.child and not has_trained(session):
+                forget(session)
+            if self._farewell is not None:
+                self._farewell.say(session.broken)
+
+    def conclude(self) -> None:
+        """Say what control has to say once the script has ended.
+
+        Raises:
+            SamebitsError: drift was to end the run.
+        """
+        refusal = self._controlled.conclude(self.results[0]) if self._controlled else None
+        if refusal is not None:
+            self.results[0] = RunResult(EXIT_NOT_JUDGED, str(refusal))
+            raise refusal
+
+    def stop(self) -> None:
+        """End the run here and now, because its limit is reached; does not return."""
+        if os.getpid() != self._process:
+            return
+        with self._turn:
+            end_after_grace(0, self._exit)  # closing may wait for what this thread holds
+            self.results[:] = [RunResult(0, stopped=True)]
+            try:
+                self.conclude()
+            except SamebitsError as error:
+                self._lines.say(f"{error}\n{pointer(error.slug)}")
+            self.close()
+            leave(self.results[0].exit_status, self._exit)
+
+    def close_before_exit(self) -> None:
+        """Have `os._exit`, by which some scripts end, close the record first."""
+        end = self._exit
+
+        def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
+            status = named.get("status", args[0] if args else None)
+            if isinstance(status, int) and os.getpid() == self._process and not self._closed:
+                end_after_grace(status, end)
+                failure = self.results[0].failure if self.results else _handled_error(status)
+                self.results[:] = [RunResult(status & 0xFF, failure)]
+                self.close()
+            end(*args, **named)
+
+        Patches().set(os, "_exit", standing(os._exit, exit_now))
 
 
 def _begin(
-    session: RecordingSession | StepClock, settings: RecordingSettings
+    session: RecordingSession | StepClock, settings: RecordingSettings, say: Callable[[str], None]
 ) -> tuple[ControlledRun | None, PortableRun | None]:
     """Put recording and control in place, in the order in which they are to be called."""
     session.start()
@@ -95,7 +196,7 @@ def _begin(
         from samebits.determinism.pins import combine
 
         control = combine(settings.pins, control, os.environ).control
-    controlled = ControlledRun(control, session.recorder) if control else None
+    controlled = ControlledRun(control, session.recorder, say) if control else None
     if controlled is not None:
         controlled.start()  # after the session: of two watchers of an import the later one is called first
     if isinstance(session, RecordingSession):
@@ -110,42 +211,10 @@ def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
     return {} if portable is None else {"portable_run": portable.facts()}
 
 
-def _close_before_exit(close: Callable[[], None], closed: list[bool], results: list[RunResult]) -> None:
-    """Have `os._exit`, by which some scripts end, close the record first.
-
-    Args:
-        close: closes it.
-        closed: not empty once it is closed, or is being closed.
-        results: how the script ended, if it did; what it does now is added.
-    """
-    process, end = os.getpid(), os._exit
-
-    def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
-        status = named.get("status", args[0] if args else None)
-        if isinstance(status, int) and os.getpid() == process and not closed:
-            # Closing may wait for what this thread holds.
-            _thread.start_new_thread(_end_after_grace, (status,))
-            failure = results[0].failure if results else _handled_error(status)
-            results[:] = [RunResult(status & 0xFF, failure)]
-            close()
-        end(*args, **named)
-
-    os._exit = standing(os._exit, exit_now)
-
-
 def _handled_error(status: int) -> str:
     """The error for which a script ends with a status other than 0; empty if there is none."""
     error = sys.exc_info()[1] or getattr(sys, "last_value", None)
     return "" if not status or error is None or isinstance(error, SystemExit) else last_line(error)
-
-
-def _end_after_grace(status: int) -> None:
-    """End a stopped script whose threads or processes do not know that it was stopped."""
-    time.sleep(_GRACE_S)
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(Exception):
-            stream.flush()
-    os._exit(status)
 
 
 def _ending(results: list[RunResult]) -> Ending:

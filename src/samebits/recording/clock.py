@@ -6,14 +6,13 @@ import functools
 import gc
 import json
 import sys
-import threading
 import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from samebits import files
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
-from samebits.recording.runner import StopRun
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +41,7 @@ class StepClock:
         self._torch: Any = None
         self.step = 0
         self.on_boundary: list[Callable[..., None]] = []
+        self.end_run: Callable[[], None] = lambda: None
 
     @property
     def recorder(self) -> StepClock:
@@ -53,12 +53,15 @@ class StepClock:
         self._imports.on_torch(self._install)
         self._imports.install()
 
-    def finish(self, ending: Ending, control: dict[str, Any] | None = None) -> None:
+    broken = ""  # nothing is written before the end
+
+    def finish(self, ending: Ending, control: dict[str, Any] | None = None, *, single: bool = True) -> None:  # noqa: ARG002 - as of a recording
         """Write what was seen.
 
         Args:
             ending: how the run ended.
             control: what is said of the control that the run was under.
+            single: of no meaning here.
         """
         self._imports.remove()
         self._remove_hook()
@@ -68,7 +71,7 @@ class StepClock:
         if facts:
             facts["cuda"] = self._torch is not None and self._torch.cuda.is_available()
         seen = {"times": times, "status": ending.status, "failure": ending.failure, "control": facts}
-        with open(self._settings.record, "w", encoding="utf-8") as file:
+        with files.open_text_to_write(self._settings.record) as file:
             json.dump(seen, file)
 
     def _install(self, torch: Any) -> None:
@@ -96,10 +99,10 @@ class StepClock:
             self._torch.cuda.synchronize()
         times.append(time.perf_counter())
         limit = self._settings.max_steps
-        if limit is None or len(times) < limit or threading.current_thread() is not threading.main_thread():
+        if limit is None or len(times) < limit:
             return
         if times is self._steps or (not self._steps and not self._has_optimizer()):
-            raise StopRun
+            self.end_run()
 
     @staticmethod
     def _has_optimizer() -> bool:

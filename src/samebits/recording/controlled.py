@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.activation import Activation
+from samebits.determinism.switch_layout import FIXED, LAYOUT
+from samebits.determinism.threads_beside import ThreadsBeside
 from samebits.determinism.throwing import explain
 from samebits.errors import SamebitsError
-from samebits.recording.runner import StopRun
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from samebits.determinism.control import Control
+    from samebits.determinism.script_seeds import ScriptSeed
     from samebits.hooks.frames import Site
     from samebits.recording.clock import StepClock
     from samebits.recording.recorder import Recorder
@@ -24,22 +30,30 @@ class ControlledRun:
     Args:
         control: what is asked for.
         recorder: its step boundaries are where drift is looked for.
+        say: shows the user a line.
     """
 
-    def __init__(self, control: Control, recorder: Recorder | StepClock) -> None:
+    def __init__(self, control: Control, recorder: Recorder | StepClock, say: Callable[[str], None]) -> None:
         self._refusal: SamebitsError | None = None
         self._control = control
+        self._say = say
         self._recorder = recorder
         self._drifts: list[str] = []
+        self._process = os.getpid()
         self._activation = Activation(control, fresh_process=True, warn=self._warn)
+        self._threads = ThreadsBeside()
 
     def start(self) -> None:
         """Take control, and look for drift first at every boundary."""
         self._activation.start()
         self._recorder.on_boundary.insert(0, self._check)
+        layout = [row for row in self._activation.report.switches if row.name == LAYOUT.name]
+        if layout and layout[0].now == FIXED:
+            self._threads.install()
 
     def stop(self) -> None:
         """Give control back."""
+        self._threads.remove()
         self._activation.stop()
 
     def facts(self) -> dict[str, Any]:
@@ -49,6 +63,8 @@ class ControlledRun:
         asked = {**self._control.to_dict(), "run_seed": report.seed}
         seeds = [seed.to_dict() for seed in self._activation.script_seeds]
         more = {"warnings": list(report.warnings), "drifts": self._drifts, "script_seeds": seeds}
+        first = self._threads.first
+        more["threads_beside"] = None if first is None else dataclasses.asdict(first)
         return {**asked, "results": rows, **more}
 
     def conclude(self, result: RunResult) -> SamebitsError | None:
@@ -58,36 +74,55 @@ class ControlledRun:
             why drift ended the run, if it did.
         """
         self._tell_of_seeds()
+        self._tell_of_threads()
         error = getattr(sys, "last_value", None) if result.failure else None
         text = None if error is None else explain(error)
         if text:
-            _say(text)
+            self._say(text)
         return self._refusal
 
     def _tell_of_seeds(self) -> None:
         """A seed that the script sets is not the one that was asked for, which is easily overlooked."""
-        seeds = [seed for seed in self._activation.script_seeds if seed.site is not None]
         control = self._control
-        if not seeds or control.seed is None or control.reseed or control.sources is not None:
+        if control.seed is None or control.reseed or control.sources is not None:
             return
-        first, more = seeds[0], f" and {len(seeds) - 1} more such calls" if len(seeds) > 1 else ""
-        place = "" if first.site is None else f"{first.site.file}:{first.site.line}"
-        _say(
-            f"the script seeds itself: {first.function}({first.given}) at {place}{more}. What is drawn after "
-            f"that does not depend on --seed {self._control.seed}; with --reseed it does"
-        )
+        if os.getpid() != self._process:
+            return  # a forked child that ends like the script: the script tells
+        seeds = self._activation.script_seeds
+        for who, calls in (
+            ("the script seeds itself", [seed for seed in seeds if seed.by is None]),
+            ("a library seeds for the script", [seed for seed in seeds if seed.by is not None]),
+        ):
+            if calls:
+                self._say(
+                    f"{who}: {_seeding(calls)}. What a generator draws after such a call does not depend on "
+                    f"--seed {control.seed}; with --reseed it does"
+                )
 
-    @staticmethod
-    def _warn(message: str, _: Site | None) -> None:
-        _say(message)
+    def _tell_of_threads(self) -> None:
+        """What fixed addresses cannot hold."""
+        site = self._threads.first
+        if site is not None and os.getpid() == self._process:
+            self._say(
+                f"threads run beside the script, the first started at {site.file}:{site.line}: what is "
+                "allocated from then on may have other addresses in each run, so that the order of sets of "
+                "objects, or of sorting by id, is not held"
+            )
+
+    def _warn(self, message: str, _: Site | None) -> None:
+        self._say(message)
 
     def _check(self, *_: object) -> None:
         try:
             self._drifts += [drift.text() for drift in self._activation.check(self._recorder.step)]
         except SamebitsError as error:
             self._refusal = error
-            raise StopRun from None
+            self._recorder.end_run()
 
 
-def _say(text: str) -> None:
-    print(f"samebits: {text}", file=sys.stderr, flush=True)
+def _seeding(calls: list[ScriptSeed]) -> str:
+    """The first of those calls, and how many more there are."""
+    first, others = calls[0], len(calls) - 1
+    places = [f"{site.file}:{site.line}" for site in (first.by, first.site) if site is not None]
+    more = f" and {others} more such call{'s' if others > 1 else ''}" if others else ""
+    return f"{first.function}({first.given}) at {', called from '.join(places)}{more}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -87,6 +87,24 @@ class Event:
     tensors: tuple[TensorInfo, ...]
     digests: tuple[bytes, ...]
     links: tuple[Link, ...]
+
+
+class Drawn(NamedTuple):
+    """A value that was taken from outside torch, as it is recorded.
+
+    Args:
+        op: what gave it, such as `time.time`.
+        site: number of the site of the line that took it.
+        text: the value in short, or empty.
+        digest: 16 bytes, of the value.
+        library: the function of a library that the line called for it (`LibraryCall.to_text`), or empty.
+    """
+
+    op: str
+    site: int | None
+    text: str
+    digest: bytes
+    library: str = ""
 
 
 @dataclass(frozen=True, slots=True)

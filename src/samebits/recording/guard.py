@@ -24,18 +24,6 @@ def lost_state(notes: Iterable[str]) -> str:
     return next((note for note in notes if note.startswith(starts)), "")
 
 
-UNRECORDED = "the script started processes by torch.multiprocessing"
-
-
-def unrecorded(notes: Iterable[str]) -> str:
-    """The note of a record that says that the script trained in processes of its own; empty if there is none.
-
-    Args:
-        notes: of a `RunInfo`.
-    """
-    return next((note for note in notes if note.startswith(UNRECORDED)), "")
-
-
 def _begin(kind: str) -> str:
     return f"recording of {kind} failed"
 
@@ -63,7 +51,7 @@ class Failures:
 class Guard:
     """A context in which a probe records something: its ops are samebits' own, its errors are noted.
 
-    `StopRun`, interrupts and errors that samebits raises on purpose pass.
+    Interrupts and errors that samebits raises on purpose pass.
 
     Args:
         inside: the context that makes ops samebits' own.

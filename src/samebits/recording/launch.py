@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import signal
 import subprocess
 import sys
-import threading
-import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NoReturn
 
 import samebits
 from samebits.errors import SamebitsError
+from samebits.hooks.descendants import descendants, end
+from samebits.hooks.parent_death import ended_with_parent
 from samebits.recording.script_file import check_target
-from samebits.recording.settings import ENVIRONMENT_NAME
+from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
+from samebits.recording.store import fold
+from samebits.recording.supervision import Supervision
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from types import FrameType
 
     from samebits.recording.runner import Target
 
@@ -42,12 +45,10 @@ from samebits.recording.runner import enter
 enter(main)
 """
 
-_FORWARDED = (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 _OPTIONS_WITH_VALUE = frozenset("WX")
 # A prompt afterwards (-i) and skipping a file's first line (-x) were meant for this program, not the script.
 _OPTIONS_DROPPED = frozenset("ix")
 _LONG_OPTION_WITH_VALUE = "--check-hash-based-pycs"
-_SAME_KEYPRESS_SECONDS = 0.5
 _GRACE_S = 5.0  # for a run that is ended at its limit, to close its record
 
 
@@ -64,6 +65,7 @@ class Launch:
         stdin: descriptor of its standard input; None for this program's own.
         limit_s: seconds after which it is ended, first by SIGTERM; None for no limit.
         folder: its working folder; None for this program's own.
+        grace_s: see `Supervision`.
     """
 
     target: Target
@@ -73,6 +75,25 @@ class Launch:
     stdin: int | None = None
     limit_s: float | None = None
     folder: str | None = None
+    grace_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A program to be started: see `Launch` for what is not said here.
+
+    Args:
+        words: the program and its arguments.
+        environment: all of its variables.
+    """
+
+    words: list[str]
+    environment: Mapping[str, str]
+    output: str = "inherit"
+    stdin: int | None = None
+    limit_s: float | None = None
+    folder: str | None = None
+    grace_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,41 +104,127 @@ class Outcome:
         status: as the shell would show it: 128 + N after signal N.
         signal: the signal that ended it.
         timed_out: whether it was ended at its limit.
+        told: the signal that told this process to end meanwhile (see `deliver`); None when there was none.
     """
 
     status: int
     signal: int | None
     timed_out: bool = False
+    told: int | None = None
 
 
 def launch(request: Launch) -> Outcome:
-    """Run a target in a fresh interpreter with this one's options, and wait for it.
-
-    While it runs, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on to it. Ctrl-C reaches it from the
-    terminal; a second one kills it.
+    """Run a target in a fresh interpreter with this one's options, and wait for it: see `run_command`.
 
     Raises:
-        SamebitsError: the script cannot be run (see `check_target`), or this process knows no interpreter
-            (`no-interpreter`).
+        SamebitsError: the script cannot be run (see `check_target`), this process knows no interpreter
+            (`no-interpreter`), or the interpreter cannot be started (`child-start`).
     """
+    words, environment = _prepared(request)
+    outcome = run_command(
+        Command(
+            words, environment, request.output, request.stdin, request.limit_s, request.folder,
+            request.grace_s,
+        )
+    )  # fmt: skip
+    _make_single(request)
+    return outcome
+
+
+def run_command(command: Command) -> Outcome:
+    """Run a program and wait for it.
+
+    What becomes of signals meanwhile: see `Supervision`. On Linux it is killed when this process ends.
+
+    Raises:
+        SamebitsError: it cannot be started; `child-start`.
+    """
+    with Supervision(command.grace_s) as signals:
+        try:
+            child = subprocess.Popen(
+                command.words,
+                env=command.environment,
+                cwd=command.folder,
+                stdin=command.stdin,
+                stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(command.output),
+                stderr=subprocess.DEVNULL if command.output == "nothing" else None,
+                close_fds=False,  # for what the shell opened (`3<file`); Python's own are not inherited
+                preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
+            )
+        except OSError as error:
+            raise _not_started(command.words[0], error) from None
+        try:
+            signals.begin(child)
+            status, timed_out = _wait(child, command.limit_s)
+        except BaseException:
+            child.kill()
+            raise
+        signals.finish()
+    shown, number = (status, None) if status >= 0 else (128 - status, -status)
+    return Outcome(shown, number, timed_out, signals.told)
+
+
+def replace_process(request: Launch) -> NoReturn:
+    """Run a target in the place of this program, in the same process, as `exec` in a shell does.
+
+    So its number, its parent, its signals, its limits and its jobs are those of bare Python.
+
+    Raises:
+        SamebitsError: as `launch`.
+    """
+    command, environment = _prepared(request)
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    try:
+        os.execve(command[0], command, environment)  # noqa: S606 - there is no shell to be had
+    except OSError as error:
+        raise _not_started(command[0], error) from None
+
+
+def deliver(outcome: Outcome) -> None:
+    """Let a signal that came while a child ran, and told this process to end, do so now.
+
+    Raises:
+        KeyboardInterrupt: where the handler of the signal raises it.
+    """
+    if outcome.told is not None:
+        signal.raise_signal(outcome.told)
+
+
+def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:
+    """The command line of the child and its environment."""
     if request.folder is None:  # else the child looks from there
         check_target(request.target.script)
     environment = {**os.environ, **request.environment, ENVIRONMENT_NAME: request.settings_json}
     if request.folder is not None:
         environment["PWD"] = request.folder  # as a shell that changes its folder does
-    with _PassSignalsOn() as signals:
-        child = subprocess.Popen(
-            child_command(request.target),
-            env=environment,
-            cwd=request.folder,
-            stdin=request.stdin,
-            stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
-            stderr=subprocess.DEVNULL if request.output == "nothing" else None,
-            close_fds=False,  # for what the shell opened (`3<file`); Python's own are not inherited anyway
-        )
-        signals.begin(child)
-        status, timed_out = _wait(child, request.limit_s)
-    return Outcome(status, None, timed_out) if status >= 0 else Outcome(128 - status, -status, timed_out)
+    return child_command(request.target), environment
+
+
+def _not_started(program: str, error: OSError) -> SamebitsError:
+    reason = f"{error.strerror} (errno {error.errno})"
+    message = f"{program} could not be started: {reason}; {_advice(error)}"
+    return SamebitsError(message, slug="child-start")
+
+
+def _advice(error: OSError) -> str:
+    """What to do about an interpreter that cannot be started."""
+    if error.errno in (errno.EAGAIN, errno.ENOMEM):
+        return "expected room for one more process: see the limits of this shell (ulimit -a) and free memory"
+    if error.errno == errno.E2BIG:
+        return "expected shorter arguments, or fewer environment variables"
+    return "expected sys.executable to be a Python interpreter that this user may execute on this machine"
+
+
+def _make_single(request: Launch) -> None:
+    """Bring the log of the run into its record; not in the child, whose threads may still be running."""
+    try:
+        record = RecordingSettings.from_json(request.settings_json).record
+    except ValueError:  # it does not record
+        return
+    with contextlib.suppress(SamebitsError):  # no room: readers bring it into a copy
+        fold(os.path.join(request.folder or "", record))
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float | None) -> tuple[int, bool]:
@@ -125,12 +232,16 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float | None) -> tuple[int, b
     try:
         return child.wait(limit_s), False
     except subprocess.TimeoutExpired:
+        below = descendants(child.pid)
         child.terminate()
     try:
-        return child.wait(_GRACE_S), True
+        status = child.wait(_GRACE_S)
     except subprocess.TimeoutExpired:
+        below += descendants(child.pid)
         child.kill()
-    return child.wait(), True
+        status = child.wait()
+    end(below, _GRACE_S)
+    return status, True
 
 
 def child_command(target: Target) -> list[str]:
@@ -180,67 +291,3 @@ def _short_options(letters: str) -> tuple[str, bool, bool]:
             return kept + letters[index:], index == len(letters) - 1, False
         kept += "" if letter in _OPTIONS_DROPPED else letter
     return kept, False, False
-
-
-class _PassSignalsOn:
-    """While the child runs, signals to this process are meant for it."""
-
-    def __init__(self) -> None:
-        self._child: subprocess.Popen[bytes] | None = None
-        self._early: list[int] = []
-        self._first_interrupt = 0.0
-        self._saved: dict[int, Any] = {}
-
-    def __enter__(self) -> _PassSignalsOn:  # noqa: PYI034 - Self needs Python 3.11
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGINT, *_FORWARDED):
-                # Ignored signals (nohup, a background job) stay ignored; the child inherits that, as bare
-                # Python does. Handlers are not inherited, so the child starts with the defaults.
-                if signal.getsignal(number) not in (signal.SIG_IGN, None):
-                    self._saved[number] = signal.signal(number, self._receive)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for number, handler in self._saved.items():
-            signal.signal(number, handler)
-
-    def begin(self, child: subprocess.Popen[bytes]) -> None:
-        """Pass on to this child what came and what will come."""
-        self._child = child
-        for number in self._early:
-            child.send_signal(number)
-
-    def _receive(self, number: int, _frame: FrameType | None) -> None:
-        if number == signal.SIGINT:
-            self._interrupt()
-        else:
-            self._pass_on(number)
-
-    def _interrupt(self) -> None:
-        now = time.monotonic()
-        if not self._first_interrupt:
-            self._first_interrupt = now
-            if not _in_foreground():  # else the terminal has sent it to the child too
-                self._pass_on(signal.SIGINT)
-        elif now - self._first_interrupt > _SAME_KEYPRESS_SECONDS and self._child is not None:
-            self._child.kill()
-
-    def _pass_on(self, number: int) -> None:
-        if self._child is None:
-            self._early.append(number)
-        else:
-            self._child.send_signal(number)
-
-
-def _in_foreground() -> bool:
-    """Whether this process belongs to the group that a terminal sends Ctrl-C to."""
-    try:
-        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
-    except OSError:
-        return False
-    try:
-        return os.tcgetpgrp(terminal) == os.getpgrp()
-    except OSError:
-        return False
-    finally:
-        os.close(terminal)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from itertools import islice
+from collections import deque
 from typing import TYPE_CHECKING
 
 from samebits.recording.events import END, several_threads
-from samebits.recording.runner import StopRun
 from samebits.recording.store import RecordReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from samebits.recording.events import Event, TensorInfo
     from samebits.recording.recorder import Recorder
+
+
+_AHEAD_BYTES = 64 << 20
 
 
 class StepLimit:
@@ -38,6 +38,9 @@ class StepLimit:
 class ReferenceLimit:
     """Stops the run at the first boundary whose state differs from another record's.
 
+    The other record is read ahead, many steps at a time, and let go of: the script may close descriptors that
+    it did not open.
+
     Args:
         recorder: whose run is followed.
         path: the other record.
@@ -51,7 +54,10 @@ class ReferenceLimit:
         self._turn = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
         self._in_order = True
-        self._expected: Iterator[Event] = iter(self._reader.events(kinds=("step",)))
+        self._ahead: deque[Event] = deque()
+        self._last_read = -1  # number of the last event that was read ahead
+        self._last_step: int | None = None
+        self._read_ahead()
 
     def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
         """Called at each boundary."""
@@ -59,13 +65,34 @@ class ReferenceLimit:
             return
         with self._turn:
             self._threads.add(threading.current_thread().name)
-            expected = next(islice(self._expected, 1), None)
+            expected = self._next()
             if expected is not None and expected.op != END and not self._differs(expected, infos, digests):
                 return
             # Where several threads make steps, which of them is next says nothing.
             self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
+            self._reader.let_go()
         if self._in_order:
             stop(self._recorder)
+
+    def _next(self) -> Event | None:
+        if not self._ahead:
+            self._read_ahead()
+        return self._ahead.popleft() if self._ahead else None
+
+    def _read_ahead(self) -> None:
+        """Read the steps that come next, as many as fit into some memory."""
+        room = _AHEAD_BYTES
+        for event in self._reader.events(("step",), self._last_step):
+            if event.seq <= self._last_read:
+                continue
+            if room < 0:
+                break
+            self._ahead.append(event)
+            room -= 60 * len(event.digests) + 200
+        if self._ahead:
+            self._last_read = self._ahead[-1].seq
+            self._last_step = self._ahead[-1].step
+        self._reader.let_go()
 
     def _differs(self, expected: Event, infos: tuple[TensorInfo, ...], digests: bytes) -> bool:
         if b"".join(expected.digests) == digests and expected.tensors == infos:
@@ -77,7 +104,6 @@ class ReferenceLimit:
 
 
 def stop(recorder: Recorder) -> None:
-    """End the run here: record nothing more, and unwind the script if this is its main thread."""
-    recorder.stop(early=True)
-    if threading.current_thread() is threading.main_thread():
-        raise StopRun
+    """End the run here: record nothing more, and end the process without going back to the script."""
+    recorder.stop()
+    recorder.end_run()

@@ -1,10 +1,12 @@
-"""A live line on stderr while a script runs."""
+"""What the user sees of a run on a terminal while the script runs."""
 
 from __future__ import annotations
 
-import sys
+import os
 import time
 from typing import TYPE_CHECKING
+
+from samebits.recording.status_row import StatusRow, can_show
 
 if TYPE_CHECKING:
     from samebits.recording.events import TensorInfo
@@ -14,36 +16,35 @@ _INTERVAL_S = 0.2
 
 
 class Progress:
-    """Shows steps, seconds and digests per second, at most five times a second.
+    """Shows the step and the seconds in the last row of the terminal, at most five times a second.
 
     Args:
         recorder: whose run is shown.
+        phase: which run it is, in words; may be empty.
     """
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, phase: str = "") -> None:
         self._recorder = recorder
+        self._phase = phase
+        self._row = StatusRow() if can_show(os.environ) else None
         self._start = self._shown = time.monotonic()
-        self._visible = False
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
         """Called at each boundary."""
         now = time.monotonic()
-        if now - self._shown < _INTERVAL_S:
+        if self._row is None or now - self._shown < _INTERVAL_S:
             return
         self._shown = now
-        seconds = now - self._start
-        rate = self._recorder.n_values / seconds
-        self._write(f"\r\x1b[Ksamebits: step {self._recorder.step} · {seconds:.0f} s · {rate:,.0f} digests/s")
-        self._visible = True
+        parts = [self._phase] if self._phase else []
+        parts += [f"step {self._recorder.step}", f"{now - self._start:.0f} s"]
+        self._row.show(f"samebits: {status_text(parts)}")
 
     def clear(self) -> None:
-        """Take the line away."""
-        if self._visible:
-            self._write("\r\x1b[K")
-            self._visible = False
+        """Give the row back."""
+        if self._row is not None:
+            self._row.clear()
 
-    def _write(self, text: str) -> None:
-        stream = sys.__stderr__
-        if stream is not None:
-            stream.write(text)
-            stream.flush()
+
+def status_text(parts: list[str]) -> str:
+    """The parts of a line of status."""
+    return " · ".join(parts)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType
 
+    from samebits.recording.events import Drawn
     from samebits.recording.probes.substitution import Substituter
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.store import RecordWriter
@@ -59,6 +60,9 @@ class Recorder:
     Args:
         writer: where rows go.
         settings: how the run is recorded.
+
+    Attributes:
+        end_run: ends the process where it is, without going back to the script.
     """
 
     torch_seeds = False  # the global generators are the script's to seed
@@ -66,12 +70,11 @@ class Recorder:
     def __init__(self, writer: RecordWriter, settings: RecordingSettings) -> None:
         self.writer = writer
         self.settings = settings
-        self.sites = SiteFinder(writer.site)
+        self.sites = SiteFinder(writer.site, settings.moved)
         self.step = 0
         self.active = False
         self.n_values = 0
         self.unreadable = 0
-        self.stopped = False
         self.has_optimizer = False
         self.has_backward = False
         self.compile_asked = False
@@ -80,6 +83,7 @@ class Recorder:
         self.before_batch: list[Callable[[Any, FrameType], None]] = []
         self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
         self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
+        self.end_run: Callable[[], None] = lambda: None
         self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
         self.observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
         self.addresses: Callable[[Sequence[Any]], bytes]
@@ -97,13 +101,8 @@ class Recorder:
         self.active = True
         at_fork(in_child=self._forked)
 
-    def stop(self, *, early: bool = False) -> None:
-        """Record nothing from now on.
-
-        Args:
-            early: the script has not come to its end.
-        """
-        self.stopped |= early
+    def stop(self) -> None:
+        """Record nothing from now on."""
         self.active = False
 
     def _forked(self) -> None:
@@ -224,25 +223,21 @@ class Recorder:
         )  # fmt: skip
         return seq
 
-    def draw(
-        self, op: str, site: int | None, text: str, digest: bytes, step: int, *, thread: str | None = None
-    ) -> None:
+    def draw(self, drawn: Drawn, step: int, *, thread: str | None = None) -> None:
         """Record a value that was taken from outside torch.
 
         Args:
-            op: what gave it, such as `time.time`.
-            site: whose line took it.
-            text: the value in short, or empty.
-            digest: 16 bytes, of the value.
+            drawn: the value, and who took it.
             step: the step in which it was taken.
             thread: by default the name of the running thread.
         """
-        texts = self.writer.text
+        texts, empty = self.writer.text, self._empty
         where = self.thread() if thread is None else texts(thread)
         layout = self.writer.layout((DRAWN,))
         self.writer.add(
-            (self.next_seq(), _KIND_CODE["draw"], step, texts(op), site, None, self._empty, where,
-             texts(text) if text else self._empty, layout, digest, b"")
+            (self.next_seq(), _KIND_CODE["draw"], step, texts(drawn.op), drawn.site, None,
+             texts(drawn.library) if drawn.library else empty, where,
+             texts(drawn.text) if drawn.text else empty, layout, drawn.digest, b"")
         )  # fmt: skip
 
     def boundary(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:

@@ -33,7 +33,7 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
-from samebits.errors import EXIT_NOT_JUDGED, SamebitsError
+from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 from samebits.recording.script_file import (
     check_target,
     find_importer,
@@ -52,13 +52,6 @@ if TYPE_CHECKING:
     from samebits.recording.overlay import Overlay
 
 _INTERRUPTED = 130
-
-
-class StopRun(BaseException):
-    """Raised by a probe, in the thread that runs the script, to end the run early.
-
-    Not an `Exception`, so that the script's own handlers let it through while its `finally` blocks run.
-    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +77,7 @@ class RunResult:
     Args:
         exit_status: as the shell would see it; 130 when interrupted.
         failure: what was not caught, on one line as at the end of a traceback; empty if nothing.
-        stopped: a probe ended it by `StopRun`, whatever the script made of it while it unwound.
+        stopped: it was ended at a limit, in the middle of the script (see `leaving`).
     """
 
     exit_status: int
@@ -140,7 +133,7 @@ def enter(main: Callable[[list[str]], int]) -> None:
     try:
         status = main(sys.argv[2:])
     except SamebitsError as error:
-        _say(f"samebits: {error}\nsee docs/messages.md#{error.slug}")
+        _say(f"samebits: {error}\n{pointer(error.slug)}")
         raise SystemExit(EXIT_NOT_JUDGED) from None
     if status != _INTERRUPTED or type(getattr(sys, "last_value", None)) is not KeyboardInterrupt:
         raise SystemExit(status)
@@ -249,26 +242,13 @@ def _from_script_on(trace: TracebackType | None) -> TracebackType | None:
 
 
 def _concluded(error: BaseException | None) -> RunResult:
-    if error is None or isinstance(error, StopRun):
-        return RunResult(0, stopped=error is not None)
-    stopped = _unwound_by_stop(error)
+    if error is None:
+        return RunResult(0)
     if isinstance(error, SystemExit):
         status, text = _exit_status(error)
-        return RunResult(status, f"SystemExit: {_first_line(text)}" if text else "", stopped)
+        return RunResult(status, f"SystemExit: {_first_line(text)}" if text else "")
     failure = last_line(error)
-    status = _show(error)
-    return RunResult(status, failure, stopped)
-
-
-def _unwound_by_stop(error: BaseException) -> bool:
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        if isinstance(link, StopRun):
-            return True
-        link = link.__cause__ or link.__context__
-    return False
+    return RunResult(_show(error), failure)
 
 
 def _refuse_nothing_to_run(target: Target, error: BaseException | None) -> None:
@@ -291,7 +271,10 @@ def _exit_status(error: SystemExit) -> tuple[int, str]:
     if isinstance(code, int):
         fits = -(2**63) <= code < 2**63  # else CPython takes -1
         return (code & 0xFF if fits else 0xFF), ""
-    text = str(code)
+    try:
+        text = str(code)
+    except Exception:  # noqa: BLE001 - the user's __str__, of which CPython says nothing
+        text = ""
     _say(text)
     return 1, text
 

@@ -27,7 +27,7 @@ def check_target(script: str | None) -> None:
     """Refuse a script that cannot be run, before anything is started for it. Modules are found by running.
 
     Raises:
-        SamebitsError: `script-missing`, `script-unreadable` or `script-no-main`.
+        SamebitsError: `script-missing`, `script-unreadable`, `script-no-main` or `script-notebook`.
     """
     if script is None:
         return
@@ -42,6 +42,11 @@ def check_target(script: str | None) -> None:
             raise SamebitsError(message, slug="script-no-main")
     elif not os.access(path, os.R_OK):
         raise _cannot_open(script, PermissionError(13, "Permission denied"))
+    elif script.endswith(".ipynb"):
+        message = (
+            f"{script} is a notebook, expected a script: `jupyter nbconvert --to script {script}` makes one"
+        )
+        raise SamebitsError(message, slug="script-notebook")
 
 
 def read_script(path: str) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -12,10 +13,12 @@ from samebits import environment
 from samebits.determinism.process import PROCESS
 from samebits.environment.ranks import KEY as RANKS
 from samebits.hooks.imports import PostImport
+from samebits.masking import Masker
 from samebits.recording.events import RunInfo
 from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
 from samebits.recording.probes.draws import DrawProbe
+from samebits.recording.probes.earlier_files import EarlierFiles
 from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
@@ -25,9 +28,10 @@ from samebits.recording.values import ValueLog
 from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from samebits.recording.events import TensorInfo
     from samebits.recording.probes.assembly import ProbeSet
 
 
@@ -64,14 +68,18 @@ class RecordingSession:
         self.settings = settings
         self._facts = environment.collect_at_start()
         info = RunInfo(command, settings.level, "running", environment=self._environment(self._facts))
-        wait = math.inf if "layout" in settings.pins else FLUSH_SECONDS
-        self.writer = RecordWriter(settings.record, info, overwrite=settings.overwrite, flush_seconds=wait)
+        wait = math.inf if _has_fixed_addresses(settings) else FLUSH_SECONDS
+        masker = Masker(command, os.environ, no_arguments=settings.no_arguments)
+        self.writer = RecordWriter(
+            settings.record, info, overwrite=settings.overwrite, masker=masker, flush_seconds=wait
+        )
         self.recorder = Recorder(self.writer, settings)
-        self.progress = Progress(self.recorder)
+        self.progress = Progress(self.recorder, settings.phase)
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
-        self._installed: list[ProbeSet | DrawProbe] = []
+        self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
+        self._installed: list[ProbeSet | DrawProbe | EarlierFiles] = []
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
@@ -81,7 +89,8 @@ class RecordingSession:
         if settings.max_steps is not None:
             recorder.on_boundary.append(StepLimit(recorder, settings.max_steps))
         if settings.reference:
-            recorder.on_boundary.append(ReferenceLimit(recorder, settings.reference, settings.excused))
+            limit = ReferenceLimit(recorder, settings.reference, settings.excused)
+            recorder.on_boundary.append(limit if self._earlier is None else _unless(self._earlier, limit))
         if settings.progress:
             recorder.on_boundary.append(self.progress)
         recorder.start()
@@ -97,15 +106,21 @@ class RecordingSession:
 
     def watch_draws(self) -> None:
         """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        if self._earlier is not None:  # before the draws, which look at who calls
+            self._installed.append(self._earlier)
+            self._earlier.install()
         self._installed.append(self._draws)
         self._draws.install(self._imports)
 
-    def finish(self, ending: Ending | None = None, control: dict[str, Any] | None = None) -> None:
+    def finish(
+        self, ending: Ending | None = None, control: dict[str, Any] | None = None, *, single: bool = True
+    ) -> None:
         """Record the last state, take the probes away and close the record.
 
         Args:
             ending: how the run ended; by default it finished.
             control: what the record keeps of the control that the run was under.
+            single: leave a single file; else whoever started this process does that (`store.fold`).
         """
         ending = ending or Ending("finished")
         if self._noise is not None:
@@ -126,9 +141,8 @@ class RecordingSession:
             while self._installed:  # last first: some replace the same function
                 self._installed.pop().remove()
         torch = sys.modules.get("torch")
-        early = recorder.stopped and ending.status == "finished"  # in a thread other than the main one
         self.writer.update(
-            status="stopped" if early else ending.status,
+            status=ending.status,
             exit_status=ending.exit_status,
             failure=ending.failure,
             steps=recorder.step,
@@ -138,7 +152,12 @@ class RecordingSession:
             notes=self._notes(),
             replay=self._probes.replay_facts() if self._probes is not None else {},
         )
-        self.writer.close()
+        self.writer.close(single=single)
+
+    @property
+    def broken(self) -> str:
+        """Why recording ended before the run did; empty if it did not."""
+        return self.writer.broken
 
     def _steps(self) -> int:
         return self.recorder.step
@@ -180,6 +199,25 @@ class RecordingSession:
         if self._probes is not None:
             notes += self._probes.notes()
         return (*notes, *self.recorder.failures.notes())
+
+
+def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
+    """The limit, unless the run reads what an earlier one wrote: then the next run is compared with it."""
+
+    def call(infos: tuple[TensorInfo, ...], digests: bytes) -> None:
+        if not earlier.any:
+            limit(infos, digests)
+
+    return call
+
+
+def _has_fixed_addresses(settings: RecordingSettings) -> bool:
+    """Whether the run is to allocate the same each time: then nothing may be done by the clock."""
+    if settings.control is None:
+        return "layout" in settings.pins
+    from samebits.determinism.switches import holds_layout
+
+    return "layout" in settings.pins or holds_layout(settings.control)
 
 
 def pinned_words(pins: Sequence[str]) -> str:

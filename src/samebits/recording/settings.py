@@ -13,6 +13,21 @@ ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """When an earlier run of the same script was going on.
+
+    Args:
+        notes: file that gets what is read of what that run wrote.
+        since: when it began, in nanoseconds of the system's clock.
+        until: when it had ended.
+    """
+
+    notes: str
+    since: int
+    until: int
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
 class RecordingSettings:
     """How one run is recorded.
 
@@ -26,9 +41,11 @@ class RecordingSettings:
         keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
         keep_from_step: from which step on.
         substitution: whose tensors are kept, or replaced by those that another run kept, if any.
-        progress: show a live line on stderr.
+        progress: show the step and the seconds in the last row of the terminal.
+        phase: which run it is, in words, for that row.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
         overwrite: replace an existing record.
+        no_arguments: keep none of the script's arguments in the record.
         control: what seeds and switches the run is to have; None controls nothing.
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
         values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
@@ -40,7 +57,14 @@ class RecordingSettings:
         ranks: which process of a distributed run it is; None for a run of one process.
         state_log: file that gets, for each optimizer step, what a step-level record does not hold: the state
             before the step, hyperparameters, schedules, variables (see `state_log.StateLog`); empty for none.
+        earlier: an earlier run whose files are looked out for; a run that reads one does not stop at a
+            difference from `reference`.
+        moved: the folder in which the script runs, and the user's own of which it is a copy.
+        count_reads: until the script trains, each value that it reads is a step: for further runs of a script
+            that never did. Else it has no steps by which a part of it could be asked for.
         kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
+        child: whether it is a process that the recorded script started; its record is kept if it trains.
+        farewell: what the user calls the record in the line that the run prints at its end; empty for none.
     """
 
     record: str
@@ -53,8 +77,10 @@ class RecordingSettings:
     keep_from_step: int = 0
     substitution: Substitution | None = None
     progress: bool = False
+    phase: str = ""
     scheduling_noise: int = 0
     overwrite: bool = False
+    no_arguments: bool = False
     control: Control | None = None
     values: str = ""
     replay: int = 0
@@ -63,6 +89,11 @@ class RecordingSettings:
     ranks: RankFacts | None = None
     state_log: str = ""
     kill_after: int | None = None
+    earlier: EarlierRun | None = None
+    moved: tuple[str, str] | None = None
+    child: bool = False
+    farewell: str = ""
+    count_reads: bool = False
 
     def to_json(self) -> str:
         """Text form, for the environment of a child process."""
@@ -79,6 +110,9 @@ class RecordingSettings:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])
         fields["overlay"] = tuple((path, text) for path, text in fields["overlay"])
         fields["ranks"] = RankFacts.from_dict(fields.get("ranks"))
+        fields["moved"] = None if fields["moved"] is None else tuple(fields["moved"])
+        if fields["earlier"] is not None:
+            fields["earlier"] = EarlierRun(**fields["earlier"])
         if fields["control"] is not None:
             fields["control"] = Control.from_dict(fields["control"])
         return cls(**fields)

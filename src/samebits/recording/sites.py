@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from samebits.hooks.frames import ENGINE, LIBRARY, OPTIMIZER, OWN, USER, FrameRanks, Site, site_of
@@ -16,9 +17,11 @@ class SiteFinder:
 
     Args:
         intern: stores a site and gives its id.
+        moved: a folder and what it is called in sites: the user's own, of which it is a copy.
     """
 
-    def __init__(self, intern: Callable[[Site], int]) -> None:
+    def __init__(self, intern: Callable[[Site], int], moved: tuple[str, str] | None = None) -> None:
+        self._moved = moved
         self._intern = intern
         self._ranks = FrameRanks()
         self._ids: dict[tuple[int, int], int] = {}
@@ -58,11 +61,16 @@ class SiteFinder:
         """Whether a frame belongs to torch or samebits."""
         return self._ranks.of(frame) <= OWN
 
+    def _named(self, site: Site) -> Site:
+        if self._moved is None or not site.file.startswith(self._moved[0] + os.sep):
+            return site
+        return Site(self._moved[1] + site.file[len(self._moved[0]) :], site.line, site.function)
+
     def _site(self, code: CodeType, line: int) -> int:
         key = (id(code), line)
         found = self._ids.get(key)
         if found is None:
-            site = site_of(code, line)
+            site = self._named(site_of(code, line))
             found = self._ids[key] = self._intern(site)
             self._by_id[found] = site
         return found

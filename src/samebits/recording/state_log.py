@@ -20,7 +20,9 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import Any, TextIO
+from typing import Any
+
+from samebits.recording.store.appending import AppendedFile, emptied
 
 
 class StateLog:
@@ -32,19 +34,16 @@ class StateLog:
 
     def __init__(self, path: str) -> None:
         self._turn = threading.Lock()
-        self._file: TextIO | None = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by `close`
+        self._file: AppendedFile | None = emptied(path)
 
     def write(self, kind: str, **fields: Any) -> None:
         """Append a line."""
         line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
         with self._turn:
             if self._file is not None:
-                self._file.write(line + "\n")
-                self._file.flush()
+                self._file.append(f"{line}\n".encode())
 
     def close(self) -> None:
         """Write no more."""
         with self._turn:
-            if self._file is not None:
-                self._file.close()
             self._file = None

@@ -20,6 +20,7 @@ from samebits.hooks.frames import USER, FrameRanks
 from samebits.hooks.patching import Patches
 from samebits.recording.loggers import LOGGERS, numbers_of
 from samebits.recording.recorder import is_tensor
+from samebits.recording.store.appending import emptied
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,9 @@ class ValueLog:
         self._held: list[_Held] = []
         self._saved: set[str] = set()
         self._started = time.time()
-        self._file = open(path, "w", encoding="utf-8")  # noqa: SIM115 - closed by `remove`
+        self._pid = os.getpid()
+        self._broken = False
+        self._file = emptied(path)
 
     def install(self, imports: PostImport) -> None:
         """Begin to log."""
@@ -82,8 +85,7 @@ class ValueLog:
             torch = sys.modules.get("torch")
             threads = getattr(torch, "get_num_threads", lambda: None)()
             last = {"files": self._source_files(), "saved": sorted(self._saved), "threads": threads}
-            self._file.write(json.dumps(last) + "\n")
-            self._file.close()
+            self._write(json.dumps(last) + "\n")
 
     def _observe(
         self, _seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
@@ -104,10 +106,22 @@ class ValueLog:
                 self._flush()
 
     def _flush(self) -> None:
+        lines = []
         for held in self._held:
             value = held.tensor.item() if is_tensor(held.tensor) else held.tensor
-            self._file.write(json.dumps([*held.row, value]) + "\n")
+            lines.append(json.dumps([*held.row, value]) + "\n")
         self._held = []
+        if lines:
+            self._write("".join(lines))
+
+    def _write(self, text: str) -> None:
+        if self._broken or os.getpid() != self._pid:
+            return
+        try:
+            self._file.append(text.encode())
+        except OSError as error:  # not the script's
+            self._broken = True
+            self._recorder.failures.add("values", error)
 
     def _watch_saves(self, torch: Any) -> None:
         if not hasattr(torch, "save"):

@@ -9,11 +9,14 @@ from samebits.cost.results import AGAIN, OFF, ON
 from samebits.cost.variants import WATCHED
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from samebits.cost.results import Cost, CostReport
     from samebits.report.style import Style
 
-_NAME, _FIGURES = 30, 36
-_MOST_BAR = 40
+_LEAST_NAME, _MOST_NAME, _MOST_BAR = 12, 30, 40
+_GAP = "  "
+_HEAD = ("", "ms/step", "cost", "spread")
 
 
 def render_cost(report: CostReport, style: Style) -> str:
@@ -25,8 +28,18 @@ def render_cost(report: CostReport, style: Style) -> str:
     """
     measured = [cost for cost in report.costs if not cost.failure]
     longest = max((abs(cost.ratio - 1) for cost in measured), default=0.0) or 1.0
-    lines = [style.paint(f"{'':{_NAME}}{'ms/step':>9}{'cost':>9}{'spread':>18}", "dim")]
-    lines += [_row(cost, report.noise, longest, style) for cost in report.costs]
+    cells = [_cells(cost) for cost in report.costs]
+    widths = [max(map(len, column)) for column in zip(_HEAD, *cells, strict=True)]
+    widths[0] = min(widths[0], max(_LEAST_NAME, style.width - sum(widths[1:]) - len(_GAP) * len(widths[1:])))
+    room = min(_MOST_BAR, style.width - sum(widths) - len(_GAP) * len(widths))
+    lines = [style.paint(_aligned(_HEAD, widths), "dim")]
+    for cost, row in zip(report.costs, cells, strict=True):
+        end = (
+            _failure(cost, style, widths[0])
+            if cost.failure
+            else _bar(cost, report.noise, longest, room, style)
+        )
+        lines.append(f"{_aligned(row, widths)}{_GAP}{end}".rstrip())
     lines += ["", *style.wrap(_how(report))]
     lines += _left_out(report, style)
     return "\n".join(lines)
@@ -50,20 +63,39 @@ def render_cost_json(report: CostReport) -> str:
     return json.dumps(fields, indent=2)
 
 
-def _row(cost: Cost, noise: float, longest: float, style: Style) -> str:
-    name = f"{cost.variant.name[: _NAME - 1]:{_NAME}}"
+def _cells(cost: Cost) -> tuple[str, str, str, str]:
+    """Name and figures; no figures where there are none."""
+    name = cost.variant.name[:_MOST_NAME]
     if cost.failure:
-        return (name + style.paint(f"not measured: {cost.failure}", "yellow"))[: style.width + 9]
-    milliseconds = f"{1e3 * sorted(cost.seconds)[len(cost.seconds) // 2]:9.2f}"
+        return name, "", "", ""
+    milliseconds = f"{1e3 * sorted(cost.seconds)[len(cost.seconds) // 2]:.2f}"
     if cost.variant.name == OFF:
-        return name + milliseconds
+        return name, milliseconds, "", ""
     low, high = cost.spread
-    figures = f"{_percent(cost.ratio):>9}{f'{_percent(low)} to {_percent(high)}':>18}"
-    room = min(_MOST_BAR, style.width - _NAME - _FIGURES - 2)
-    bar = "#" * round(room * abs(cost.ratio - 1) / longest)
+    return name, milliseconds, _percent(cost.ratio), f"{_percent(low)} to {_percent(high)}"
+
+
+def _aligned(cells: Sequence[str], widths: Sequence[int]) -> str:
+    """The name to the left, figures to the right."""
+    name, *figures = (
+        f"{cell[:width]:{'<' if index == 0 else '>'}{width}}"
+        for index, (cell, width) in enumerate(zip(cells, widths, strict=True))
+    )
+    return _GAP.join((name, *figures))
+
+
+def _failure(cost: Cost, style: Style, name_width: int) -> str:
+    room = max(20, style.width - name_width - len(_GAP))
+    return style.paint(f"not measured: {cost.failure}"[:room], "yellow")
+
+
+def _bar(cost: Cost, noise: float, longest: float, room: int, style: Style) -> str:
+    if cost.variant.name == OFF:
+        return ""
+    low, high = cost.spread
     clear = low - 1 > noise or 1 - high > noise
     colour = ("red" if cost.ratio > 1 else "green") if clear else "dim"
-    return f"{name}{milliseconds}{figures}  {style.paint(bar, colour)}".rstrip()
+    return style.paint("#" * round(room * abs(cost.ratio - 1) / longest), colour)
 
 
 def _percent(ratio: float) -> str:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Finding, Remedy
+    from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.verification.fix_results import Fix
@@ -27,10 +27,13 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
         {
             "schema": SCHEMA,
             "verdict": comparison.verdict,
+            "state": comparison.state,
             "steps": comparison.steps,
             "reason": comparison.reason,
             "findings": [_finding(finding) for finding in _findings(comparison)],
+            "reported": [_finding(finding) for finding in comparison.reported],
             "notes": list(comparison.notes),
+            "internal_error": _last_line(comparison.failure),
             "final_digest": list(comparison.final_digest),
             "replay": _replay(comparison),
             **more,
@@ -38,16 +41,24 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
     )
 
 
-def render_error(message: str) -> str:
-    """The object for what could not be judged because of an error."""
+def render_error(message: str, failure: str = "") -> str:
+    """The object for what could not be judged because of an error.
+
+    Args:
+        message: what went wrong.
+        failure: the traceback, where the error is one of samebits itself.
+    """
     return _text(
         {
             "schema": SCHEMA,
             "verdict": "not_judged",
+            "state": "not_judged",
             "steps": 0,
             "reason": message,
             "findings": [],
+            "reported": [],
             "notes": [],
+            "internal_error": _last_line(failure),
             "final_digest": ["", ""],
             "replay": None,
         }
@@ -71,6 +82,11 @@ def _replay(comparison: Comparison) -> dict[str, Any] | None:
         "unrepeated": len(summary.unrepeated),
         "skipped": [{"reason": item.reason, "op": item.op, "calls": item.calls} for item in summary.skipped],
     }
+
+
+def _last_line(traceback: str) -> str | None:
+    lines = traceback.strip().splitlines()
+    return lines[-1] if lines else None
 
 
 def _text(fields: dict[str, Any]) -> str:
@@ -107,6 +123,21 @@ def _remedy(remedy: Remedy) -> dict[str, Any]:
         "controls": list(remedy.controls),
         "before": remedy.before or None,
         "after": remedy.after or None,
+        "changes": [
+            {"file": c.file, "line": c.line, "before": list(c.before), "after": list(c.after)}
+            for c in remedy.changes
+        ],
+        "trial": None if remedy.trial is None else _trial(remedy.trial),
+    }
+
+
+def _trial(trial: RemedyTrial) -> dict[str, Any]:
+    return {
+        "of": trial.of,
+        "identical": trial.identical,
+        "pairs": trial.pairs,
+        "pins": list(trial.pins),
+        "steps": trial.steps,
     }
 
 

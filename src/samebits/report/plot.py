@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import io
 import math
 from typing import TYPE_CHECKING, Any
 
+from samebits import files
 from samebits.report.sparkline import wants_log
 
 if TYPE_CHECKING:
@@ -13,7 +15,7 @@ if TYPE_CHECKING:
 
     from samebits.spread.results import Measured, Spread
 
-NO_MATPLOTLIB = "matplotlib is not installed: no plot (`pip install samebits[spread]`)"
+NO_MATPLOTLIB = "matplotlib is not installed: no plot (`pip install matplotlib`)"
 # Blue and vermillion of Okabe and Ito's palette: told apart by all common kinds of colour vision, and by
 # their lightness in print.
 _COLOURS = ("#0072B2", "#D55E00")
@@ -67,8 +69,10 @@ def draw(spread: Spread, stem: Path) -> tuple[str, ...]:
         _draw_curves(curves, spread)
         _draw_finals(finals, spread)
         paths = tuple(f"{stem}{suffix}" for suffix in (".png", ".svg"))
-        figure.savefig(paths[0])
-        figure.savefig(paths[1], metadata={"Date": None})
+        for path, metadata in zip(paths, ({}, {"Date": None}), strict=True):
+            image = io.BytesIO()
+            figure.savefig(image, format=path[-3:], metadata=metadata)
+            files.write_whole(path, image.getvalue(), mode=files.SHARED)
     return paths
 
 

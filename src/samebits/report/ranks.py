@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.results import some, words
 from samebits.report import json as json_report
-from samebits.report.source import place, source_line
-from samebits.report.style import Style, printable
+from samebits.report.source import Sources, place, source_line
+from samebits.report.style import Style, printable, row
 
 if TYPE_CHECKING:
     from samebits.comparison.ranks import RankComparison
     from samebits.comparison.results import Comparison, Finding
+    from samebits.verification.rank_records import LaunchComparison
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 
@@ -61,6 +62,26 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
     return "\n".join(lines)
 
 
+def launch_rows(result: LaunchComparison, style: Style, folder: str) -> str:
+    """The final digest of each rank where they are identical, and where the records are.
+
+    Args:
+        result: two launches, compared rank by rank.
+        style: colour and width.
+        folder: paths are shown relative to it.
+    """
+    lines: list[str] = []
+    if result.comparison.verdict == "identical":
+        for number, (rank, found) in enumerate(sorted(result.ranks.items())):
+            label = "" if number else "final digest"
+            lines += row(label, f"rank {rank}: {found.comparison.final_digest[0]}", style)
+    records = (run.record for found in result.ranks.values() for run in found.compared)
+    for number, where in enumerate(dict.fromkeys(map(os.path.dirname, records))):
+        inside = os.path.relpath(where, folder)
+        lines += row("" if number else "records", where if inside.startswith("..") else inside, style)
+    return "\n".join(["", *lines])
+
+
 def headline(comparison: Comparison, style: Style, text: str | None) -> list[str]:
     """The verdict in one sentence."""
     word = comparison.verdict.replace("_", " ")
@@ -82,7 +103,7 @@ def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> lis
         lines += style.wrap(printable(finding.evidence[0]), hanging=2)
     if finding.site is not None:
         lines.append(f"  {place(finding.site, folder)}")
-        text = source_line(finding.site)
+        text = source_line(finding.site, Sources(folder))
         if text:
             lines.append(f"    > {text}")
     for text in finding.evidence[1:]:

@@ -8,6 +8,7 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from samebits.printable import shortened
 from samebits.recording.events import END
 from samebits.report.style import Style, number, printable
 
@@ -182,7 +183,7 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
     ]
     lines: list[str] = []
     for name, text in rows:
-        wrapped = style.wrap(printable(text), indent=12)
+        wrapped = style.wrap(printable(shortened(text)), indent=12)
         label = style.paint(f"{name[:11]:12}", "dim")
         lines += [label + wrapped[0][12:], *wrapped[1:]]
     return lines
@@ -249,7 +250,7 @@ def _event_line(event: Event, width: int) -> str:
     text = (f"{tensors} +{more}" if more > 0 else tensors) or event.arguments
     op = event.op.removeprefix("aten::").removesuffix(".default")
     line = f"{event.seq:6} {event.step:5} {event.kind[:5]:5} {op[:24]:24} {site[-18:]:18} {text}"
-    return printable(line)[:width].rstrip()
+    return printable(line[: 4 * width])[:width].rstrip()
 
 
 def _size(n_bytes: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from samebits.report.source import place, source_line
+from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def render(result: ResumeCheck, style: Style, folder: str, *, verbose: bool = Fa
     lines = style.wrap(f"{word}: {printable(_headline(result))}", hanging=2)
     lines[0] = style.paint(word, "bold", _COLOURS[result.verdict]) + lines[0][len(word) :]
     if result.kills:
-        lines += ["", *_table(result.kills, style)]
+        lines += ["", *_table(result, style)]
     shown: list[Kill] = []
     for kill in result.kills:
         if kill.difference is None:
@@ -59,14 +59,16 @@ def _headline(result: ResumeCheck) -> str:
     return result.reason
 
 
-def _table(kills: tuple[Kill, ...], style: Style) -> list[str]:
+def _table(result: ResumeCheck, style: Style) -> list[str]:
     head = f"  {'killed after':>12}  {'goes on at':>10}  {'identical':>9}  result"
     lines = [style.paint(head, "dim")]
-    for kill in kills:
+    told = {_headline(result)}  # what the headline says, or a row above, is not said again
+    for kill in result.kills:
         start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
         same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
         left = f"  {f'{kill.after} step' + ('' if kill.after == 1 else 's'):>12}  {start:>10}  {same:>9}  "
-        word, more = kill.verdict.replace("_", " "), _result(kill)
+        word, more = kill.verdict.replace("_", " "), "" if kill.reason in told else _result(kill)
+        told |= {kill.reason} if kill.verdict == "not_judged" else set()
         wrapped = style.wrap(word + more, indent=len(left))
         first = left + style.paint(word, _COLOURS[kill.verdict]) + wrapped[0][len(left) + len(word) :]
         lines += [first, *wrapped[1:]]
@@ -98,13 +100,13 @@ def _different(kill: Kill, style: Style, folder: str) -> list[str]:
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     if found.site is not None:
         lines.append("  " + style.paint(place(found.site, folder), "dim"))
-        text = source_line(found.site)
+        text = source_line(found.site, Sources(folder, own=True))
         if text:
             room = style.width - 6
             lines.append(
                 "    > " + style.paint(text if len(text) <= room else text[: room - 3] + "...", "bold")
             )
-    lines += ["", *_row("what differs", found.text, style)]
+    lines += [""] + (_row("what differs", found.text, style) if found.text != _KIND_WORDS[found.kind] else [])
     if not kill.omissions:
         lines += _row(
             "not restored",
@@ -137,20 +139,29 @@ def _row(label: str, text: str, style: Style) -> list[str]:
 
 
 def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
-    notes = [*result.notes]
-    for kill in result.kills:
-        if kill.difference is None:
-            lines_of = [
-                *kill.notes,
-                *(f"not restored, but it made no difference: {o.text}" for o in kill.omissions),
-            ]
-            notes += [f"killed after {kill.after} steps: {line}" for line in lines_of]
+    notes = [*result.notes, *_notes_on_kills(result.kills)]
     lines = [""] if notes else []
     for note in notes if verbose else notes[:_MOST_NOTES]:
         lines += style.wrap(f"note: {printable(note)}", hanging=6)
     if not verbose and len(notes) > _MOST_NOTES:
         lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
     return lines
+
+
+def _notes_on_kills(kills: tuple[Kill, ...]) -> list[str]:
+    """What else to know of kills without a difference; once where it holds for several."""
+    after: dict[str, list[int]] = {}
+    for kill in kills:
+        if kill.difference is None:
+            harmless = (f"not restored, but it made no difference: {o.text}" for o in kill.omissions)
+            for line in (*kill.notes, *harmless):
+                after.setdefault(line, []).append(kill.after)
+    return [f"killed after {_numbers(steps)} steps: {line}" for line, steps in after.items()]
+
+
+def _numbers(values: list[int]) -> str:
+    *first, last = map(str, values)
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _runs(result: ResumeCheck, style: Style, folder: str) -> list[str]:

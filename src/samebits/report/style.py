@@ -5,6 +5,12 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
+from samebits.printable import printable, shortened
+
+__all__ = ["LABEL", "Style", "number", "printable", "row"]
+
+LABEL = 16  # columns before the text of a row
+_LONGEST = 20_000  # characters of a paragraph: a record may hold texts of megabytes
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33"}
 
 
@@ -31,7 +37,7 @@ class Style:
         """Lines of at most `width` columns; paths and names are never broken."""
         first, rest = " " * indent, " " * (indent if hanging is None else hanging)
         return textwrap.wrap(
-            text,
+            shortened(text, _LONGEST),
             self.width,
             initial_indent=first,
             subsequent_indent=rest,
@@ -40,9 +46,11 @@ class Style:
         ) or [first.rstrip()]
 
 
-def printable(text: str) -> str:
-    """Text without control characters: a hostile record cannot move the cursor of the reader."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text.expandtabs(4))
+def row(label: str, text: str, style: Style) -> list[str]:
+    """A label and the text that it is about, in columns."""
+    hanging = LABEL + 2 if text.startswith("- ") else LABEL
+    wrapped = style.wrap(printable(text), indent=LABEL, hanging=hanging)
+    return [style.paint(f"  {label:{LABEL - 2}}", "dim") + wrapped[0][LABEL:], *wrapped[1:]]
 
 
 def number(value: int) -> str:

@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.comparison.replayed import KIND as REPLAY
 from samebits.diagnosis.sentences import why
 from samebits.recording.substitution import NOT_PLACED
 from samebits.report.fix import fix_lines
+from samebits.report.remedy import remedy_lines
 from samebits.report.replay import skipped_lines, summary_text
-from samebits.report.source import place, source_line
-from samebits.report.style import Style, number, printable
+from samebits.report.source import Sources, place, source_line
+from samebits.report.style import Style, number, printable, row
+from samebits.report.verdict_text import count, reported_lines, verdict_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
-    from samebits.comparison.results import Comparison, Finding, Remedy
+    from samebits.comparison.results import Comparison, Finding
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.verification.results import Verification
 
-_LABEL = 16  # columns before the text of a row
 _MOST_FINDINGS = 4
 _MOST_NAMES = 4
 _MOST_NOTES = 4
-_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_NOTE_LINES = 2
 _OPS = ("op", REPLAY)
 _KIND_WORDS = {
     "batch": "a batch of the DataLoader",
@@ -50,66 +52,113 @@ def render(result: Verification, style: Style, folder: str, *, verbose: bool = F
         folder: paths are shown relative to it.
         verbose: also what went in, and all evidence.
     """
-    comparison = result.comparison
-    lines = [*_verdict(result, style)]
-    if comparison.findings:
-        lines += ["", *_first(comparison.findings[0], len(result.compared), style, folder, verbose=verbose)]
-        same, other = _divided(comparison.findings)
-        lines += _others("also different for the same reason", same, style, folder)
-        lines += _others("also different on its own", other, style, folder)
-    lines += fix_lines(result.fix, style, folder) if result.fix is not None else []
-    lines += _replayed(comparison, style, folder, verbose=verbose)
-    lines += _notes(comparison, style, folder, verbose=verbose)
-    lines += _runs(result, style, folder)
-    lines += _each_run(result, folder) if verbose else []
+    return joined(blocks(result, style, folder, verbose=verbose))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of a report that belong together.
+
+    Args:
+        lines: the lines.
+        glued: no empty line goes before them where they follow their block.
+    """
+
+    lines: tuple[str, ...]
+    glued: bool = False
+
+
+def joined(blocks: Sequence[Block], told: Collection[Block] = ()) -> str:
+    """Blocks as one text.
+
+    Args:
+        blocks: of a report.
+        told: what the reader has seen already; it is left out.
+    """
+    lines: list[str] = []
+    glue = not told
+    for block in blocks:
+        if block in told or not block.lines:
+            glue = False
+            continue
+        lines += block.lines if glue and (block.glued or not lines) else ("", *block.lines)
+        glue = True
     return "\n".join(lines)
 
 
-def _verdict(result: Verification, style: Style) -> list[str]:
+def first_answer(result: Verification, style: Style, folder: str) -> list[Block]:
+    """The verdict, and the origin with what is likely of its cause: what is known before anything is proven.
+
+    Args:
+        result: what was found so far; without operations, there is the verdict only.
+        style: colour and width.
+        folder: paths are shown relative to it.
+    """
+    known = blocks(result, style, folder, likely=True)
+    return known[:3] if result.comparison.findings and result.localised else known[:1]
+
+
+def blocks(
+    result: Verification, style: Style, folder: str, *, verbose: bool = False, likely: bool = False
+) -> list[Block]:
+    """The report in blocks: the verdict, the first origin, its cause, what to do, and all that follows.
+
+    Args:
+        result: what was found.
+        style: colour and width.
+        folder: paths are shown relative to it.
+        verbose: also what went in, and all evidence.
+        likely: say of a cause that no run has shown it.
+    """
     comparison = result.comparison
-    word = comparison.verdict.replace("_", " ")
-    text = {"identical": _identical, "different": _different, "not_judged": _not_judged}[comparison.verdict](
-        result
-    )
-    lines = style.wrap(f"{word}: {printable(text)}", hanging=2)
-    lines[0] = style.paint(word, "bold", _COLOURS[comparison.verdict]) + lines[0][len(word) :]
-    return lines
+    sources = Sources(folder, own=bool(result.seconds))
+    found = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
+    if comparison.findings and not _is_listed(comparison):
+        first, other = comparison.findings[0], len(result.compared)
+        found += _first(first, other, style, sources, verbose=verbose, likely=likely or result.quick)
+        for title, findings in _divided(comparison.findings):
+            found.append(_block(_others(title, findings, style, folder)))
+    more = [
+        fix_lines(result.fix, style, folder) if result.fix is not None else [],
+        _replayed(comparison, style, sources, verbose=verbose),
+        _notes(comparison, style, folder, verbose=verbose),
+        _runs(result, style, folder),
+        _each_run(result, folder) if verbose else [],
+    ]
+    return [*found, *map(_block, more)]
 
 
-def _identical(result: Verification) -> str:
-    comparison = result.comparison
-    parts = [_count(len(result.compared), "run"), _count(comparison.steps, "step")]
-    if result.n_values:
-        parts.append(f"{number(result.n_values)} values compared bit for bit")
-    found = comparison.replayed
-    if found is not None and found.findings:
-        verb = "does" if len(found.findings) == 1 else "do"
-        parts.append(f"but {_count(len(found.findings), 'operation')} {verb} not repeat")
-    return ", ".join(parts)
-
-
-def _different(result: Verification) -> str:
-    which = f"run {len(result.compared)} against run 1: " if len(result.compared) > 2 else ""
-    return which + (result.comparison.reason or "the two runs gave other bits")
-
-
-def _not_judged(result: Verification) -> str:
-    return result.comparison.reason or "no reason was given"
+def _block(lines: list[str]) -> Block:
+    return Block(tuple(lines[1:] if lines and not lines[0] else lines))
 
 
 def _first(
+    finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
+) -> list[Block]:
+    """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
+    everything = verbose or finding.cause == "unknown" or finding.kind == REPLAY
+    reasons = _why(finding, everything=everything, likely=likely)
+    remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
+    return [
+        Block(tuple(_origin(finding, other, style, sources, everything=everything))),
+        Block(tuple(_rows_of(reasons, style, sources)), glued=True),
+        Block(tuple(remedy), glued=True),
+    ]
+
+
+def _origin(
     finding: Finding,
     other: int,
     style: Style,
-    folder: str,
-    title: str = "first difference",
+    sources: Sources,
     *,
-    verbose: bool,
+    everything: bool,
 ) -> list[str]:
-    """The first origin; `other` is the number of the run that differs from run 1."""
+    """Where it is, and what came out."""
+    title = "does not repeat" if finding.kind == REPLAY else "first difference"
     lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
-    lines += _quoted("", finding.site, style, folder)
+    lines += _quoted("", finding.site, style, sources)
     shown = [finding.site]
     for label, site in (
         ("entered at", finding.entered_site),
@@ -117,13 +166,14 @@ def _first(
         (f"in run {other} at", finding.other_site),
     ):
         if site is not None and site not in shown:
-            lines += _quoted(label, site, style, folder)
+            lines += _quoted(label, site, style, sources)
             shown.append(site)
-    lines.append("")
-    rows = _rows(finding, other, everything=verbose or finding.cause == "unknown" or finding.kind == REPLAY)
-    for label, text in rows:
-        lines += _row(label, text.replace(folder + os.sep, ""), style)
-    return lines
+    return [*lines, "", *_rows_of(_outcome(finding, other, everything=everything), style, sources)]
+
+
+def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> list[str]:
+    shown = [(label, text.replace(sources.folder + os.sep, "")) for label, text in rows if text]
+    return [line for label, text in shown for line in row(label, text, style)]
 
 
 def _headline(finding: Finding) -> str:
@@ -137,15 +187,15 @@ def _headline(finding: Finding) -> str:
     return printable(", ".join(parts))
 
 
-def _quoted(label: str, site: Site | None, style: Style, folder: str) -> list[str]:
+def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> list[str]:
     """Where, and the line itself."""
     if site is None:
         return (
             [f"  {style.paint('outside any line of Python that could be found', 'dim')}"] if not label else []
         )
-    text = source_line(site)
+    text = source_line(site, sources)
     prefix = f"{label} " if label else ""
-    lines = ["  " + style.paint(prefix + place(site, folder), "dim")]
+    lines = ["  " + style.paint(prefix + place(site, sources.folder), "dim")]
     if text:
         room = style.width - 6
         shown = text if len(text) <= room else text[: room - 3] + "..."
@@ -153,7 +203,7 @@ def _quoted(label: str, site: Site | None, style: Style, folder: str) -> list[st
     return lines
 
 
-def _rows(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
+def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
     out = "first draw" if finding.kind == "rng" else "what came out"
     rows = [("what went in", _inputs(finding))] if everything else []
     rows.append((out, _outputs(finding)))
@@ -161,22 +211,17 @@ def _rows(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, 
         rows.append(("", _values(finding.difference, other)))
     if finding.other_op and finding.other_op != finding.op:
         rows.append((f"in run {other}", f"{finding.other_op} instead"))
-    cause = finding.cause if finding.cause != "unknown" else "not known yet"
-    rows.append(("cause", cause))
-    rows.append(("why", why(finding)))
-    rows += [("", f"- {line}") for line in finding.evidence if everything]
-    if finding.remedy is not None:
-        rows += _remedy_rows(finding.remedy)
-    return [(label, text) for label, text in rows if text]
+    return rows
 
 
-def _remedy_rows(remedy: Remedy) -> list[tuple[str, str]]:
-    """What to change, and the user's line before and after."""
-    pairs = f"{_count(remedy.pairs, 'pair')} of runs" if remedy.pairs else "runs"
-    state = {True: f" (tried: {pairs} identical)", False: " (tried: still different)", None: ""}
-    rows = [("remedy", remedy.text + state[remedy.confirmed])]
-    rows += [("before", remedy.before)] if remedy.before else []
-    return rows + ([("after" if remedy.before else "new line", remedy.after)] if remedy.after else [])
+def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str, str]]:
+    """The cause, and what speaks for it."""
+    likely = likely and not finding.confirmed_by
+    if finding.cause == "unknown":
+        cause = ("cause", "not known yet")
+    else:
+        cause = ("likely cause", f"{finding.cause} (not proven yet)") if likely else ("cause", finding.cause)
+    return [cause, ("why", why(finding)), *(("", f"- {line}") for line in finding.evidence if everything)]
 
 
 def _inputs(finding: Finding) -> str:
@@ -209,7 +254,7 @@ def _named_outputs(finding: Finding) -> str:
 
 
 def _amount(difference: Difference) -> str:
-    text = f"{number(difference.elements)} of {_count(difference.total, 'element')} differ"
+    text = f"{number(difference.elements)} of {count(difference.total, 'element')} differ"
     if difference.max_abs is not None and math.isnan(difference.max_abs):
         text += ", some of them NaN in one run"
     elif difference.max_abs is not None:
@@ -226,11 +271,23 @@ def _values(difference: Difference, other: int) -> str:
     return f"{where}{first} in run 1, {second} in run {other}"
 
 
-def _divided(findings: tuple[Finding, ...]) -> tuple[list[Finding], list[Finding]]:
-    """The findings after the first: those that the pins have shown to be of its cause, and the others."""
+def _is_listed(comparison: Comparison) -> bool:
+    """Whether all that is known of the first difference stands among the reported values already."""
+    first = comparison.findings[0]
+    return bool(comparison.reported) and first.kind == "read" and first.cause == "unknown" and not first.entry
+
+
+def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
+    """The findings after the first, by what is known of their causes."""
     first, *others = findings
-    same = [each for each in others if first.confirmed_by and each.cause == first.cause]
-    return same, [each for each in others if each not in same]
+    alike = [each for each in others if each.cause == first.cause != "unknown"]
+    rest = [each for each in others if each not in alike]
+    apart = [each for each in rest if "unknown" not in (each.cause, first.cause)]
+    return [
+        (f"also different {'for the same reason' if first.confirmed_by else 'by the same cause'}", alike),
+        ("also different on its own", apart),
+        ("also different", [each for each in rest if each not in apart]),
+    ]
 
 
 def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) -> list[str]:
@@ -246,21 +303,21 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
     return lines
 
 
-def _replayed(comparison: Comparison, style: Style, folder: str, *, verbose: bool) -> list[str]:
+def _replayed(comparison: Comparison, style: Style, sources: Sources, *, verbose: bool) -> list[str]:
     """The operations that did not repeat, whatever the verdict, and how many were looked at."""
     if comparison.replayed is None:
         return []
     lines: list[str] = []
     findings = comparison.replayed.findings
     for finding in findings[:_MOST_FINDINGS]:
-        lines += ["", *_first(finding, 0, style, folder, title="does not repeat", verbose=verbose)]
+        lines += ["", joined(_first(finding, 0, style, sources, verbose=verbose, likely=False))]
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
     summary = comparison.replayed.summary
     texts = [summary_text(summary), *(f"- {line}" for line in skipped_lines(summary))]
     lines.append("")
     for label, text in zip(["replay", *[""] * len(texts)], texts, strict=False):
-        lines += _row(label, text, style)
+        lines += row(label, text, style)
     return lines
 
 
@@ -271,10 +328,22 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
     notes = list(comparison.notes) if verbose else _gathered(comparison.notes)
     for note in notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
-        lines += style.wrap(f"note: {text}", hanging=6)
+        shown = style.wrap(f"note: {text}", hanging=6)
+        lines += shown if verbose else _cut(shown, style)
     if not verbose and len(notes) > _MOST_NOTES:
         lines.append(f"and {len(notes) - _MOST_NOTES} more notes (--verbose)")
     return lines
+
+
+def _cut(lines: list[str], style: Style) -> list[str]:
+    """A note of two lines at most; a longer one ends where its list does not fit any more."""
+    if len(lines) <= _NOTE_LINES:
+        return lines
+    kept, more = lines[:_NOTE_LINES], " ... (--verbose)"
+    words = kept[-1]
+    while len(words) + len(more) > style.width and " " in words.strip():
+        words = words.rpartition(" ")[0]
+    return [*kept[:-1], words + more]
 
 
 def _gathered(notes: Sequence[str]) -> list[str]:
@@ -296,19 +365,22 @@ def _runs(result: Verification, style: Style, folder: str) -> list[str]:
     lines = [""]
     for label, text in rows:
         if text:
-            lines += _row(label, text, style)
+            lines += row(label, text, style)
     return lines if len(lines) > 1 else []
 
 
 def _each_run(result: Verification, folder: str) -> list[str]:
     rows = [
-        f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}" for run in result.runs
+        f"  {_shown(run.record, folder)}  {run.seconds:.1f} s, status {run.status}"
+        + ("" if run.kept else ", record not kept (--keep)")
+        for run in result.runs
     ]
     return ["", *rows]
 
 
 def _run_counts(result: Verification) -> str:
     words = {
+        "prepare": "that wrote files which the others read",
         "compare": "to compare",
         "localise": "to find the operation",
         "excuse": "without memory that nothing read",
@@ -339,13 +411,3 @@ def _next(result: Verification, folder: str) -> str:
 def _shown(path: str, folder: str) -> str:
     inside = os.path.relpath(path, folder)
     return printable(path if inside.startswith("..") else inside)
-
-
-def _row(label: str, text: str, style: Style) -> list[str]:
-    hanging = _LABEL + 2 if text.startswith("- ") else _LABEL
-    wrapped = style.wrap(printable(text), indent=_LABEL, hanging=hanging)
-    return [style.paint(f"  {label:{_LABEL - 2}}", "dim") + wrapped[0][_LABEL:], *wrapped[1:]]
-
-
-def _count(value: int, noun: str) -> str:
-    return f"{number(value)} {noun}" + ("" if value == 1 else "s")

@@ -18,7 +18,7 @@ from samebits.resuming.log import read_lines
 from samebits.resuming.results import Kill, ResumeCheck
 from samebits.resuming.runs import RunMaker
 from samebits.resuming.trained import count_steps, is_optimizer_step, optimizer_steps, update
-from samebits.verification.fitness import script_name
+from samebits.verification.fitness import before_record, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,12 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
             break
         if kills[-1].verdict == "not_judged" and kills[-1].is_unrepeatable:
             break
-    kills = _settled(maker, whole, kills)
+    try:
+        kills = kills if interrupted else _settled(maker, whole, kills)
+    except KeyboardInterrupt:
+        interrupted = True
+    if interrupted and any(kill.difference is not None for kill in kills):
+        notes.append("interrupted before it was seen whether the script itself repeats")
     verdict, reason = conclude(kills)
     if interrupted and not kills:
         reason = "interrupted before a run was resumed"
@@ -158,7 +163,7 @@ def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
     run, name = maker.runs[0], script_name(request.target)
     info = run.info
     if info is None:
-        return 0, f"{name} ended with exit status {run.status} before its record was begun"
+        return 0, before_record(name, run.status)
     if info.status in ("failed", "running") or run.status != 0:
         how = f": {info.failure}" if info.failure else ""
         return info.steps, f"the whole run of {name} failed{how} (exit status {run.status})"

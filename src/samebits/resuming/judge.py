@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 from samebits.recording.store import RecordReader
 from samebits.resuming.align import find_start
 from samebits.resuming.compare import compare_from
-from samebits.resuming.folder import newest_first
 from samebits.resuming.log import before_step, read_lines
 from samebits.resuming.omissions import boundary, hidden, idle_generators, omissions
 from samebits.resuming.place_in_data import Loaded, generator_name, wrong_batch
 from samebits.resuming.placeholders import NothingFoundError
 from samebits.resuming.results import FirstDifference, Kill, Omission
 from samebits.resuming.trained import optimizer_steps
+from samebits.verification.working_folder import newest_first
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record

@@ -31,6 +31,7 @@ class ResumeRequest:
         progress: let the runs show a live line.
         control: seeds and switches of every run; None leaves the script as it is.
         environment: variables that every run has beside the user's own.
+        no_arguments: keep none of the script's arguments in the records.
         budget: seconds after which no further kill is begun; None for no end.
         most_bytes: the largest working folder that is copied.
     """
@@ -47,5 +48,6 @@ class ResumeRequest:
     progress: bool = False
     control: Control | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
+    no_arguments: bool = False
     budget: float | None = None
     most_bytes: int = 2 << 30

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
-from samebits.resuming.folder import WorkingFolder
 from samebits.resuming.leftovers import ended_leftovers
 from samebits.resuming.placeholders import fill_in
 from samebits.verification.naming import SUFFIX
 from samebits.verification.place import check_place
 from samebits.verification.runs import Script, run_script
 from samebits.verification.stdin import StandardInput
+from samebits.verification.working_folder import WorkingFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,6 +105,7 @@ class RunMaker:
         settings = replace(
             settings, record=str(self.record(name)), overwrite=True, state_log=str(self.log(name)),
             max_steps=request.steps, progress=request.progress, control=request.control,
+            no_arguments=request.no_arguments,
         )  # fmt: skip
         limit = None if not self._runs else max(_LEAST_LIMIT_S, _LIMIT_RUNS * self._runs[0].seconds)
         script = Script(

@@ -6,26 +6,27 @@ import contextlib
 import os
 import signal
 import subprocess
-import threading
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from samebits.determinism.switches import holds_layout
+from samebits.files import open_to_write
+from samebits.hooks.layout import fixed_layout
+from samebits.hooks.parent_death import ended_with_parent
 from samebits.recording.launch import child_command
 from samebits.recording.settings import ENVIRONMENT_NAME
+from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.spread.request import environment_for, settings_for, target_for
 from samebits.spread.store import file_digest
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
     from pathlib import Path
-    from types import FrameType
 
     from samebits.spread.request import SpreadRequest
 
 _POLL_S = 0.02
-_GRACE_S = 5.0
-_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,7 @@ class SeedRunner:
 
     def run(
         self, seeds: Sequence[int], *, go_on: Callable[[], bool], tell: Callable[[list[int], int], None]
-    ) -> Iterator[Ended]:
+    ) -> Generator[Ended, None, None]:
         """Each run as it ends. When the caller stops listening, those in progress are ended.
 
         Args:
@@ -82,10 +83,10 @@ class SeedRunner:
             tell: told now and then which seeds run and how many have not begun.
 
         Raises:
-            KeyboardInterrupt: Ctrl-C, SIGTERM or SIGHUP; those in progress were ended.
+            KeyboardInterrupt: the user ended it, and those in progress were ended.
         """
         waiting = list(seeds)
-        with _interrupted_by_signals(), self._ended_at_exit():
+        with self._ended_at_exit():
             while waiting or self._children:
                 while waiting and len(self._children) < self._request.jobs and go_on():
                     self._children.append(self._start(waiting.pop(0)))
@@ -113,7 +114,8 @@ class SeedRunner:
         digest = "" if script is None else file_digest(script)
         settings = settings_for(seed, self._request, files)
         environment = {**os.environ, **environment_for(self._request), ENVIRONMENT_NAME: settings.to_json()}
-        with open(f"{files}.out", "wb") as output, open(f"{files}.err", "wb") as errors:
+        fixed = fixed_layout(fixed=holds_layout(self._request.control))
+        with fixed, open_to_write(f"{files}.out") as output, open_to_write(f"{files}.err") as errors:
             process = subprocess.Popen(
                 child_command(target_for(seed, self._request)),
                 env=environment,
@@ -121,6 +123,7 @@ class SeedRunner:
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,  # Ctrl-C comes here only, and a run is ended with all its processes
+                preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
             )
         return _Child(seed, process, files, time.monotonic(), digest)
 
@@ -130,7 +133,7 @@ class SeedRunner:
             yield
         finally:
             self._end(signal.SIGTERM)
-            deadline = time.monotonic() + _GRACE_S
+            deadline = time.monotonic() + CHILD_GRACE_S
             while any(child.process.poll() is None for child in self._children):
                 if time.monotonic() > deadline:
                     self._end(signal.SIGKILL)
@@ -142,21 +145,3 @@ class SeedRunner:
             if child.process.poll() is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(child.process.pid, number)
-
-
-@contextlib.contextmanager
-def _interrupted_by_signals() -> Iterator[None]:
-    """SIGTERM and SIGHUP end this process as Ctrl-C does, so that no run goes on without it."""
-    saved: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        ending = [number for number in _ENDING if signal.getsignal(number) == signal.SIG_DFL]
-        saved = {number: signal.signal(number, _interrupt) for number in ending}
-    try:
-        yield
-    finally:
-        for name, handler in saved.items():
-            signal.signal(name, handler)
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 LEVEL = 0.95
-NO_SCIPY = "scipy is not installed: no interval and no test (`pip install samebits[spread]`)"
+NO_SCIPY = "scipy is not installed: no interval and no test (`pip install scipy`)"
 # With 5 pairs the smallest p of a sign-flip test is 2/32, with 3 and 3 values of an exchange 2/20: above 0.05
 # whatever the values are.
 LEAST_PAIRS = 6

@@ -115,8 +115,11 @@ class _Ongoing:
         """Run these; keep each as it finishes."""
         place = Path(tempfile.mkdtemp(prefix="running-", dir=self._folder))
         try:
-            for ended in SeedRunner(self._request, place).run(seeds, go_on=self._go_on, tell=self._tell):
-                self._keep(ended)
+            runner = SeedRunner(self._request, place)
+            # Closed at once where this is interrupted, so that no run goes on.
+            with contextlib.closing(runner.run(seeds, go_on=self._go_on, tell=self._tell)) as runs:
+                for ended in runs:
+                    self._keep(ended)
         finally:
             shutil.rmtree(place, ignore_errors=True)
 

@@ -8,18 +8,21 @@ import json
 import os
 import sys
 from importlib import metadata
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import samebits
+from samebits import files
 from samebits.environment import numeric_variables
 from samebits.errors import SamebitsError
+from samebits.masking import Masker
 from samebits.spread.request import environment_for
 from samebits.spread.results import Configuration, Seeding, SeedRun
 from samebits.spread.series import Series
 from samebits.verification.naming import target_name
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from samebits.spread.request import SpreadRequest
 
 _FORMAT = 1
@@ -69,7 +72,10 @@ def write_index(folder: Path, request: SpreadRequest) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    _write(folder / _INDEX, {"format": _FORMAT, "command": command_of(request), "threads": request.threads})
+    _write(
+        folder / _INDEX,
+        {"format": _FORMAT, "command": list(Masker(command_of(request)).command), "threads": request.threads},
+    )
 
 
 def command_of(request: SpreadRequest) -> list[str]:
@@ -132,7 +138,8 @@ def changed_files(run: SeedRun) -> tuple[str, ...]:
 def file_digest(path: str) -> str:
     """SHA-256 of a file, empty if it cannot be read."""
     try:
-        return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+        with files.open_to_read(path) as file:
+            return hashlib.sha256(file.read()).hexdigest()
     except OSError:
         return ""
 
@@ -165,6 +172,4 @@ def _run(fields: dict[str, Any]) -> SeedRun:
 
 
 def _write(path: Path, fields: dict[str, Any]) -> None:
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps(fields), encoding="utf-8")
-    partial.replace(path)
+    files.write_whole(path, json.dumps(fields).encode())

@@ -8,6 +8,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits import files
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ def write_diff(fix: Fix, folder: Path) -> Fix:
         return fix
     path = folder / DIFF_NAME
     try:
-        path.write_bytes(fix.diff)
+        files.write_whole(path, fix.diff)
     except OSError as error:
         message = f"cannot write {path}: {error.strerror}; give another --keep"
         raise SamebitsError(message, slug="record-unwritable") from None
@@ -66,7 +67,7 @@ def _check(file: PatchedFile, root: str) -> None:
         message = f"{path} is not in the project {root}: not changed; apply the diff by hand"
         raise SamebitsError(message, slug="fix-outside-project")
     try:
-        with open(path, "rb") as now:
+        with files.open_to_read(path) as now:
             data = now.read()
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -87,12 +88,12 @@ def _replace(path: str, data: bytes) -> None:
     path = os.path.realpath(path)
     temporary = os.path.join(os.path.dirname(path), f".samebits-{os.getpid()}-{os.path.basename(path)}")
     try:
-        with open(temporary, "xb") as file:
+        with os.fdopen(files.create(temporary), "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         shutil.copymode(path, temporary)
-        os.replace(temporary, path)
+        files.put_in_place(temporary, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.remove(temporary)

@@ -15,7 +15,9 @@ _LEAST, _USUAL = 2, 3
 _MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
 
 
-def pairs_needed(causes: Collection[str], same: int = 0, different: int = 1) -> tuple[int, int]:
+def pairs_needed(
+    causes: Collection[str], same: int = 0, different: int = 1, *, weak: bool = False
+) -> tuple[int, int]:
     """How many pairs are needed to say that a difference is gone, and how many are made if there is time.
 
     Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
@@ -25,7 +27,13 @@ def pairs_needed(causes: Collection[str], same: int = 0, different: int = 1) -> 
         causes: what the difference may come from.
         same: how many pairs were identical although nothing was changed.
         different: how many were not.
+        weak: nothing in the record shows that what is pinned was at work: then the pairs have to be so many
+            that, of pairs of one kind, just these would be the identical ones once in twenty times at most.
     """
+    if weak and not same:
+        enough = (n for n in range(_USUAL, MOST_PAIRS) if math.comb(different + n, n) * _LIKELIHOOD >= 1)
+        needed = next(enough, MOST_PAIRS)
+        return needed, needed
     if not same:
         return (1, 1) if causes and set(causes) <= _MANY_VALUES else (_LEAST, _USUAL)
     needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))

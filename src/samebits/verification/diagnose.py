@@ -8,13 +8,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.determinism.pins import PINS, why_not, without_implied
-from samebits.diagnosis.attribution import Confirmation, attributed, failed_line
+from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_pin, likely_pins
+from samebits.diagnosis.mechanisms import traces, unable
 from samebits.diagnosis.search import search
 from samebits.verification.chance import pairs_needed
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison
+    from collections.abc import Mapping
+
+    from samebits.comparison.results import Comparison, Source
+    from samebits.diagnosis.mechanisms import Trace
     from samebits.diagnosis.search import Outcome, Pins, SearchResult
     from samebits.verification.interventions import Interventions
 
@@ -27,11 +31,15 @@ class Terms:
         pinned: names of the pins that every run has already.
         same: how many of the compared runs were identical to the first before one differed.
         soon: moment of `time.monotonic` from which on only what is needed is run.
+        sources: draws that differed before the runs parted.
+        words: what the user's source names (`words_of`).
     """
 
     pinned: Pins = ()
     same: int = 0
     soon: float = math.inf
+    sources: tuple[Source, ...] = ()
+    words: frozenset[str] = frozenset()
 
 
 class Diagnosis:
@@ -48,6 +56,7 @@ class Diagnosis:
 
     def __init__(self, interventions: Interventions, terms: Terms) -> None:
         self._interventions = interventions
+        self._terms = terms
         self._soon = terms.soon
         self._same = terms.same
         self._possible = tuple(pin.name for pin in PINS if pin.name not in terms.pinned and not why_not(pin))
@@ -62,12 +71,16 @@ class Diagnosis:
             comparison: with its findings.
             all_pins: try those too that nothing suggests.
         """
-        likely = [pins for pins in likely_pins(comparison.findings) if set(pins) <= set(self._possible)]
+        found = traces(comparison.findings, self._terms.sources, self._terms.words)
+        likely = self._able(likely_pins(comparison.findings), found)
         every = every_pin(self._possible, likely) if all_pins else ()
         causes = {finding.cause for finding in comparison.findings}
         result = search(likely, every, self._test, without_implied)
         while result.pins is not None:
-            repeated, enough = self._repeated(result.pins, causes)
+            weak = any((found or {}).get(pin) == "source" for pin in result.pins)
+            repeated, enough = self._repeated(result.pins, causes, weak=weak)
+            if repeated.certain and unable(result.pins, found):
+                return replace(comparison, findings=unexplained(comparison.findings, repeated))
             if repeated.certain:
                 return self._shown(comparison, result, repeated, enough=enough)
             # They were identical by chance: more pairs are needed from now on, and other pins.
@@ -75,8 +88,21 @@ class Diagnosis:
             self._same += repeated.identical
             result = search(likely, every, self._test, without_implied)
         self.out_of_time |= not result.minimal
-        line = failed_line(result) if all_pins else ""
-        return replace(comparison, notes=(line, *comparison.notes)) if line else comparison
+        if not all_pins:
+            return comparison
+        line = failed_line(result)
+        findings = withdrawn(comparison.findings, self._in_vain())
+        return replace(comparison, findings=findings, notes=(*([line] if line else []), *comparison.notes))
+
+    def _able(self, sets: tuple[Pins, ...], found: Mapping[str, Trace] | None) -> list[Pins]:
+        """Sets of pins that are possible, without those of which nothing shows that they can have acted."""
+        kept = (tuple(pin for pin in pins if found is None or pin in found) for pins in sets)
+        return [pins for pins in dict.fromkeys(kept) if pins and set(pins) <= set(self._possible)]
+
+    def _in_vain(self) -> frozenset[str]:
+        """Pins that left the runs different where they had been different without them."""
+        differed = (pins for pins, outcome in self._tried.items() if outcome == "different")
+        return frozenset(pin for pins in differed for pin in pins if not self._interventions.moved(pins))
 
     def _shown(
         self, comparison: Comparison, result: SearchResult, repeated: Confirmation, *, enough: bool
@@ -96,11 +122,12 @@ class Diagnosis:
             known = self._tried[frozenset(pins)] = self._interventions.test(pins)
         return known
 
-    def _repeated(self, pins: Pins, causes: set[str]) -> tuple[Confirmation, bool]:
+    def _repeated(self, pins: Pins, causes: set[str], *, weak: bool) -> tuple[Confirmation, bool]:
         """More pairs with these pins, as many as are needed or there is time for; whether they are enough."""
         causes = causes if len(pins) == 1 else {*causes, "unknown"}
         differed = 1 + sum(outcome == "different" for outcome in self._tried.values())
-        least, most = pairs_needed(causes, self._same, differed)
+        # Beside the pair that was compared another one with nothing pinned differed: at op level, or again.
+        least, most = pairs_needed(causes, self._same, differed + weak, weak=weak)
         done, steps = 1, self._interventions.max_steps
         while done < most and (done < least or time.monotonic() < self._soon):
             outcome = self._interventions.repeat(pins)

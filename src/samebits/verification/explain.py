@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import time
+import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.results import LATE
+from samebits.diagnosis.attribution import PATCHED_AT_ONCE, by_source
+from samebits.diagnosis.mechanisms import words_of
 from samebits.errors import SamebitsError
 from samebits.verification.diagnose import Diagnosis, Terms
+from samebits.verification.fix import Aim
 from samebits.verification.further import Search, all_origins
-from samebits.verification.interventions import Extent, Interventions, least_steps, time_limit
+from samebits.verification.interventions import Extent, Interventions, least_steps, parting_of, time_limit
 from samebits.verification.kept import with_kept_values
 from samebits.verification.localise import Localisation, localise, origins_of, with_origins
 from samebits.verification.series import BudgetSpent
+from samebits.verification.user_files import read_program
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison, Origins
+    from collections.abc import Callable
+
+    from samebits.comparison.results import Comparison, Origins, Source
     from samebits.diagnosis.attribution import Confirmation
+    from samebits.verification.fix_results import Fix
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 
@@ -29,6 +37,14 @@ INTERRUPTED = "interrupted: this is what is known so far"
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
+
+
+class TryPatch(Protocol):
+    """**Protocol:** runs a patch for some findings before anything is pinned."""
+
+    def __call__(self, aim: Aim, max_steps: int | None) -> Fix | None:
+        """The patch if runs with it were identical."""
+        ...
 
 
 class Without(Protocol):
@@ -49,6 +65,7 @@ class Explanation:
         excused: names of state tensors that are left out.
         seen_again: False where further runs with nothing changed did not differ.
         interrupted: whether Ctrl-C ended the search.
+        fix: a patch with which runs were identical, where one was tried before anything was pinned.
     """
 
     comparison: Comparison
@@ -56,6 +73,12 @@ class Explanation:
     excused: tuple[str, ...] = ()
     seen_again: bool = True
     interrupted: bool = False
+    fix: Fix | None = None
+
+
+def with_failure(comparison: Comparison) -> Comparison:
+    """The comparison with the error of samebits that is being handled."""
+    return replace(comparison, failure=comparison.failure or traceback.format_exc())
 
 
 class Explainer:
@@ -66,16 +89,30 @@ class Explainer:
         tools: compare them.
         role: which of the compared runs differed from the first.
         without: judges again without memory that nothing read.
+        try_patch: runs a patch.
+        tell: told what is known before anything is proven.
     """
 
-    def __init__(self, series: Series, tools: Tools, role: int, without: Without) -> None:
+    def __init__(
+        self,
+        series: Series,
+        tools: Tools,
+        role: int,
+        without: Without,
+        try_patch: TryPatch,
+        tell: Callable[[Comparison], None],
+    ) -> None:
         self._series = series
         self._tools = tools
         self._role = role
         self._without = without
+        self._try_patch = try_patch
+        self._tell = tell
+        self._fix: Fix | None = None
         self._diagnosis: Diagnosis | None = None
         self._seen_again = True
         self._excused: tuple[str, ...] = ()
+        self._drawn: tuple[Source, ...] = ()
         self._started = time.monotonic()
 
     def explain(self, comparison: Comparison, pair: Pair) -> Explanation:
@@ -98,10 +135,14 @@ class Explainer:
             ended = f"the search for the cause ended early: {error}"
         except KeyboardInterrupt:
             ended, interrupted = INTERRUPTED, True
+        except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands, and what is known so far
+            self._comparison = with_failure(self._comparison)
         if ended:
             self._comparison = replace(self._comparison, notes=(ended, *self._comparison.notes))
         confirmed = self._diagnosis.confirmed if self._diagnosis else None
-        return Explanation(self._comparison, confirmed, self._excused, self._seen_again, interrupted)
+        return Explanation(
+            self._comparison, confirmed, self._excused, self._seen_again, interrupted, self._fix
+        )
 
     def _over(self) -> str:
         return (
@@ -121,12 +162,45 @@ class Explainer:
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
         self._name_draws(pair)
+        self._tell(self._comparison)
+        if self._series.request.quick:
+            return
+        search, searched = Search(found, self._role, self._excused), self._is_hidden(found)
+        if searched:  # one run tells what any number of pins would only suggest
+            self._find_all(search)
+        if self._is_patched(found, pair):
+            return
         diagnosis = self._diagnosis = self._begin_diagnosis(pair, again=found.pair is not None)
         self._settle(diagnosis, all_pins=False)
-        if diagnosis.confirmed is None or self._unmeasured(found):
-            self._find_all(Search(found, self._role, self._excused))
+        if not searched and (diagnosis.confirmed is None or self._unmeasured(found)):
+            self._find_all(search)
         if diagnosis.confirmed is None:
             self._settle(diagnosis, all_pins=True)
+
+    def _is_hidden(self, found: Localisation) -> bool:
+        """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
+        findings = self._comparison.findings
+        wanted = self._series.request.interventions and found.pair is not None
+        first_is_one = bool(findings) and findings[0].cause in PATCHED_AT_ONCE
+        return wanted and first_is_one and not self._unseeded() <= {finding.cause for finding in findings}
+
+    def _unseeded(self) -> set[str]:
+        return {source.cause for source in self._drawn} & PATCHED_AT_ONCE
+
+    def _is_patched(self, found: Localisation, pair: Pair) -> bool:
+        """Whether runs are identical with the change that the draw log suggests: no pin is needed then."""
+        wanted = self._series.request.interventions and found.pair is not None
+        findings = by_source(self._comparison.findings) if wanted and self._role == 1 else ()
+        if not findings or self._unmeasured(found):
+            return False
+        comparison = replace(self._comparison, findings=findings)
+        pins = tuple(f"seed-{cause.removeprefix('unseeded-')}" for cause in sorted(self._unseeded()))
+        self._fix = self._try_patch(Aim(comparison, pins, self._excused), self._last_step(pair))
+        if self._fix is not None:
+            line = f"with the change below, {self._fix.shown()}"
+            shown = tuple(replace(each, confirmed_by=line) for each in findings)
+            self._comparison = replace(comparison, findings=shown)
+        return self._fix is not None
 
     def _settle(self, diagnosis: Diagnosis, *, all_pins: bool) -> None:
         if self._series.request.interventions and self._seen_again:
@@ -147,14 +221,14 @@ class Explainer:
 
     def _name_draws(self, pair: Pair) -> None:
         """Where the first origin names no source, the draws that differ before the runs part may be it."""
-        findings = self._comparison.findings
-        if not findings or findings[0].sources or findings[0].cause != "unknown":
-            return
         with (
             self._tools.open_record(pair.first.record) as a,
             self._tools.open_record(pair.second.record) as b,
         ):
-            sources = self._tools.draws_before(a, b, self._excused)
+            self._drawn = sources = self._tools.draws_before(a, b, self._excused)
+        findings = self._comparison.findings
+        if not findings or findings[0].sources or findings[0].cause != "unknown":
+            return
         first = replace(findings[0], sources=sources)
         self._comparison = replace(self._comparison, findings=(first, *findings[1:]))
 
@@ -178,16 +252,22 @@ class Explainer:
         notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
         self._comparison = replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
+    def _last_step(self, pair: Pair) -> int | None:
+        """After how many steps runs with a change are ended; None where they go to their ends."""
+        first_step, long = self._comparison.first_step, pair.first.seconds > _SHORT_S
+        bounded = long and first_step is not None and not self._comparison.several_threads
+        return first_step + _SPARE_STEPS if bounded and first_step is not None else None
+
     def _begin_diagnosis(self, pair: Pair, *, again: bool) -> Diagnosis:
         """What tries pins; `again`: the difference was seen again with operations recorded."""
-        first_step, seconds = self._comparison.first_step, pair.first.seconds
-        bounded = seconds > _SHORT_S and first_step is not None and not self._comparison.several_threads
+        seconds = pair.first.seconds
         extent = Extent(
             self._role,
-            max_steps=first_step + _SPARE_STEPS if bounded and first_step is not None else None,
+            max_steps=self._last_step(pair),
             excused=self._excused,
             limit_s=time_limit(seconds),
             least_steps=least_steps(self._comparison),
+            parting=parting_of(self._comparison),
         )
         interventions = Interventions(self._series, self._tools, extent)
         same, request = self._role - 1, self._series.request
@@ -197,4 +277,5 @@ class Explainer:
             notes = () if self._seen_again else (_NOT_AGAIN,)
             self._comparison = replace(self._comparison, notes=(*notes, *self._comparison.notes))
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
-        return Diagnosis(interventions, Terms(self._series.request.pins, same, soon))
+        words = words_of(read_program(request.target, self._comparison.findings))
+        return Diagnosis(interventions, Terms(request.pins, same, soon, self._drawn, words))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.recording.children import children_folder
 from samebits.recording.events import RunInfo
+from samebits.recording.farewell import why_incomplete
 from samebits.verification.naming import target_name
-from samebits.verification.place import why_incomplete
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 _OP_HINT = (
     "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
 )
+_NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
 _COMPARED_KINDS = {"step", "loss", "grad", "read", "save"}
 
 
@@ -27,10 +31,10 @@ def nothing_to_compare(run: ScriptRun, target: Target) -> str:
     """Why a second run would be of no use; empty if it would."""
     name = script_name(target)
     if run.info is None:
-        return f"{name} ended with exit status {run.status} before its record was begun"
+        return before_record(name, run.status)
     if run.info.status == "running":
         return f"run 1 of {name} did not end: {_ending(run)}{_hint(run)}"
-    if run.info.torch:
+    if run.info.torch or children_folder(run.record).is_dir():
         return ""
     if run.info.status == "failed":
         return f"{name} failed before it imported torch: {run.info.failure} (exit status {run.status})"
@@ -76,6 +80,33 @@ def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
     return ""
 
 
+def before_record(name: str, status: int) -> str:
+    """Why a run left no record, as far as its end tells.
+
+    Args:
+        name: of the script.
+        status: as the shell would show it.
+    """
+    end = f"{name} ended {ended_words(status)} before its record was begun"
+    if status == 128 + signal.SIGKILL:
+        return f"{end}; a process that is killed without a word is mostly out of memory, see `ulimit -a` too"
+    if status in _NOT_LOADED:
+        return f"{end}: the interpreter could not be loaded; see what `{sys.executable} -c pass` prints"
+    return f"{end}; what it printed on stderr says why (it was run by {sys.executable})"
+
+
+def ended_words(status: int) -> str:
+    """How a process ended.
+
+    Args:
+        status: as the shell would show it: 128 + N after signal N.
+    """
+    try:
+        return f"by {signal.Signals(status - 128).name}"
+    except ValueError:
+        return f"with exit status {status}"
+
+
 def script_name(target: Target) -> str:
     """What to call the script in a message."""
     return target.script if target.script is not None else f"module {target.module or target_name(target)}"
@@ -90,7 +121,7 @@ def _ending(run: ScriptRun) -> str:
     """What went wrong in a run; empty if nothing."""
     info = run.info
     if info is None:
-        return f"exit status {run.status}, no record"
+        return f"it ended {ended_words(run.status)} and left no record"
     if run.timed_out:
         return f"it did not end in {run.seconds:.0f} s"
     where = f"at step {info.steps}" if info.steps else "before its first step"

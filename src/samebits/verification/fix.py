@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits import files
 from samebits.comparison.results import Comparison
 from samebits.diagnosis.patches.edits import Patch, PatchedFile, changed_line
 from samebits.diagnosis.patches.propose import propose
@@ -32,7 +33,38 @@ if TYPE_CHECKING:
     Pairs = tuple[tuple[str, str], ...]
 
 MOST_ROUNDS = 4
+LITTLE = 2  # rounds and patches where pins have shown the cause, and no patch was asked for
 _MOST_TRIED = 6
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done to find a patch.
+
+    Args:
+        rounds: how often a patch is extended by what helps against the origin that shows with it.
+        patches: how many are tried in all.
+        max_steps: after how many steps the runs are ended; None lets them go to their ends.
+    """
+
+    rounds: int = MOST_ROUNDS
+    patches: int = _MOST_TRIED
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a patch is looked for.
+
+    Args:
+        comparison: the difference, with its origins.
+        pins: names of the pins that made the runs identical.
+        excused: names of state tensors that are left out.
+    """
+
+    comparison: Comparison
+    pins: tuple[str, ...] = ()
+    excused: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -44,24 +76,24 @@ class _Trial:
     comparison: Comparison | None = None
 
 
-def find_fix(series: Series, tools: Tools, comparison: Comparison, excused: tuple[str, ...] = ()) -> Fix:
+def find_fix(series: Series, tools: Tools, aim: Aim, effort: Effort = Effort()) -> Fix:
     """Look for a patch with which the runs are identical.
 
     Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
-    and the new origin is patched as well, at most `MOST_ROUNDS` times.
+    and the new origin is patched as well.
 
     Args:
         series: makes the runs.
         tools: compare them.
-        comparison: the difference, with its origins.
-        excused: names of state tensors that are left out.
+        aim: the difference that is to go.
+        effort: how much is done for it.
 
     Raises:
         SamebitsError: the patched files cannot be written (`record-unwritable`), or a record cannot be read.
     """
-    project = read_project(series.request.target, comparison.findings)
+    project = read_project(series.source, aim.comparison.findings)
     with series.limited():
-        return _Search(series, tools, project, _Terms(series, comparison, excused)).search(comparison)
+        return _Search(series, tools, project, _Terms(series, aim, effort)).search()
 
 
 class _Terms:
@@ -69,13 +101,14 @@ class _Terms:
 
     Args:
         series: the runs that were compared.
-        comparison: what was said of them.
-        excused: names of state tensors that are left out.
+        aim: the difference that is to go.
+        effort: how much is done for it.
     """
 
-    def __init__(self, series: Series, comparison: Comparison, excused: tuple[str, ...]) -> None:
-        self.excused = excused
-        self.least_steps = least_steps(comparison)
+    def __init__(self, series: Series, aim: Aim, effort: Effort) -> None:
+        self.aim = aim
+        self.effort = effort
+        self.least_steps = least_steps(aim.comparison)
         self.limit_s = time_limit(series.first_seconds) if series.runs else None
         made = [run.purpose for run in series.runs]
         self._same = sum(max(0, made.count(purpose) - 2) for purpose in ("compare", "again"))
@@ -98,10 +131,10 @@ class _Search:
         self._why: list[str] = []
         self._untried: Fix | None = None
 
-    def search(self, comparison: Comparison) -> Fix:
+    def search(self) -> Fix:
         best: Fix | None = None
         try:
-            for best in self._better(comparison.findings):  # noqa: B007 - the last one counts
+            for best in self._better(self._terms.aim.comparison.findings):  # noqa: B007 - the last one counts
                 pass
         except BudgetSpent:
             best = best or self._untried
@@ -112,7 +145,7 @@ class _Search:
     def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
         """Patches, each with what the one before it left."""
         project, needed = self._original, 1
-        for _ in range(MOST_ROUNDS):
+        for _ in range(self._terms.effort.rounds):
             needed = max(needed, self._terms.pairs(findings))
             step = self._round(project, findings, needed)
             if step is None:
@@ -127,11 +160,11 @@ class _Search:
         self, project: Project, findings: Sequence[Finding], needed: int
     ) -> tuple[Project, _Trial] | None:
         """The first patch that helps: with it nothing differs, or the first origin is another one."""
-        proposal = propose(findings, project)
+        proposal = propose(findings, project, pins=self._terms.aim.pins)
         self._refusals += proposal.refusals
         failed: tuple[Project, _Trial] | None = None
         for patch in proposal.patches:
-            if self._tried >= _MOST_TRIED:
+            if self._tried >= self._terms.effort.patches:
                 break
             patched = project.replaced(tuple(file.after for file in patch.files))
             if self._untried is None:
@@ -155,14 +188,22 @@ class _Search:
             second = series.run(self._plan(number, needed, first.record))
             found = self._judged(Pair(first, second))
             if found.verdict == "different":
-                return self._located(project, _Trial(number - 1, "", found))
+                trial = _Trial(number - 1, "", found)
+                # Where the next origin is not patched as well, it need not be looked for.
+                located = self._terms.effort.rounds > 1
+                return self._located(project, trial) if located else replace(trial, words=_words(found))
             if found.verdict != "identical":
                 return _Trial(number - 1, found.reason or "the runs with it could not be judged")
         return _Trial(needed, "")
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
         words = f"trying a patch, run {number + 1} of {needed + 1}"
-        settings = RecordingSettings(record="", reference=reference, excused=self._terms.excused)
+        settings = RecordingSettings(
+            record="",
+            reference=reference,
+            excused=self._terms.aim.excused,
+            max_steps=self._terms.effort.max_steps,
+        )
         return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s)
 
     def _patched_series(self, project: Project) -> Series:
@@ -173,7 +214,7 @@ class _Search:
         reason = fitness.failure(runs, target)
         if reason or pair.first.info is None or pair.second.info is None:
             return Comparison("not_judged", f"with it {reason}", 0)
-        comparison, _ = judged(pair, self._tools, target, self._terms.excused)
+        comparison, _ = judged(pair, self._tools, target, self._terms.aim.excused)
         if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
             reason = f"with it the script ends after {comparison.steps} steps, before the difference"
             return replace(comparison, verdict="not_judged", reason=reason)
@@ -183,7 +224,9 @@ class _Search:
         """The trial with the origins of what still differs."""
         if trial.comparison is None:
             return trial
-        found = localise(self._patched_series(project), self._tools, trial.comparison, 1, self._terms.excused)
+        found = localise(
+            self._patched_series(project), self._tools, trial.comparison, 1, self._terms.aim.excused
+        )
         comparison = with_origins(trial.comparison, found)
         return replace(trial, comparison=comparison, words=_words(comparison))
 
@@ -195,7 +238,7 @@ class _Search:
             path = folder / f"{number}-{os.path.basename(file.after.path)}"
             try:
                 folder.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(file.after.data)
+                files.write_whole(path, file.after.data)
             except OSError as error:
                 message = f"cannot write {path}: {error.strerror}; give another --keep"
                 raise SamebitsError(message, slug="record-unwritable") from None
@@ -211,7 +254,10 @@ class _Search:
         first = changed_line(files[0].before, files[0].after)
         patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
         confirmed = not trial.words
-        return Fix(patch, self._original.root, trial.pairs, confirmed, still=trial.words, tried=self._tried)
+        steps = self._terms.effort.max_steps
+        return Fix(
+            patch, self._original.root, trial.pairs, confirmed, trial.words, tried=self._tried, steps=steps
+        )
 
 
 def _how_failed(run: ScriptRun) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import Remedy
+from samebits.comparison.results import Remedy, RemedyTrial
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, LineChange
     from samebits.diagnosis.patches.edits import Patch
 
 
@@ -26,6 +26,7 @@ class Fix:
         tried: how many patches were tried.
         diff_file: where the diff was written.
         applied: whether the files were changed.
+        steps: after how many steps the runs with it were ended; None where they went to their ends.
     """
 
     patch: Patch | None
@@ -37,6 +38,7 @@ class Fix:
     tried: int = 0
     diff_file: str = ""
     applied: bool = False
+    steps: int | None = None
 
     @property
     def diff(self) -> bytes:
@@ -51,17 +53,37 @@ class Fix:
             return f"confirmed by {self.pairs} pair" + ("" if self.pairs == 1 else "s")
         return f"not confirmed: {self.still or 'it was not tried'}"
 
+    def shown(self) -> str:
+        """What runs with it showed where they were identical."""
+        pairs = (
+            "1 of 1 pair of runs was"
+            if self.pairs == 1
+            else f"{self.pairs} of {self.pairs} pairs of runs were"
+        )
+        return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
+
     def remedy(self, finding: Finding) -> Remedy:
-        """The finding's remedy with what was learnt here."""
+        """The finding's remedy with what was learnt here: the whole patch, and what runs with it showed."""
         known = finding.remedy or Remedy("")
-        if self.patch is None or (known.confirmed and not self.confirmed):
-            return known  # what the pins have shown of it stays
+        if self.patch is None or (known.trial is not None and self.confirmed is None):
+            return known
+        if known.trial is not None and not self.confirmed:  # what the pins have shown stays, the lines do not
+            return replace(known, before="", after="", changes=())
         shown = (known.before, known.after)
         before, after = shown if known.after and known.after in self._added() else self.patch.first
         text = known.text or self.patch.why[0]
-        return Remedy(text, self.confirmed, known.controls, before, after, self.pairs)
+        trial = None
+        if self.confirmed is not None:
+            trial = RemedyTrial("change", self.confirmed, self.pairs, steps=self.steps)
+        return Remedy(text, known.controls, before, after, self._changes(), trial)
+
+    def speaks_for(self, finding: Finding) -> bool:
+        """Whether it is the remedy of this finding too: with it, nothing differed any more."""
+        return bool(self.confirmed) and finding.remedy is not None
+
+    def _changes(self) -> tuple[LineChange, ...]:
+        return () if self.patch is None else self.patch.changes()
 
     def _added(self) -> set[str]:
         """The lines that the patch adds, without indentation."""
-        lines = self.diff.decode(errors="replace").splitlines()
-        return {line[1:].strip() for line in lines if line.startswith("+")}
+        return {line.strip() for change in self._changes() for line in change.after}

@@ -32,6 +32,7 @@ class Extent:
         excused: names of state tensors that are left out.
         limit_s: seconds after which a run is ended: a pin may make a script wait for ever.
         least_steps: so many steps the runs have to make, to say anything of the difference.
+        parting: where the runs differ first with nothing pinned (`parting_of`).
     """
 
     role: int
@@ -39,6 +40,7 @@ class Extent:
     excused: tuple[str, ...] = ()
     limit_s: float | None = None
     least_steps: int = 0
+    parting: object = None
 
 
 class Interventions:
@@ -56,6 +58,7 @@ class Interventions:
         self._extent = extent
         self._first: dict[frozenset[str], ScriptRun] = {}
         self._made = 0
+        self._moved: dict[frozenset[str], bool] = {}
 
     @property
     def max_steps(self) -> int | None:
@@ -65,17 +68,21 @@ class Interventions:
     def test(self, pins: Pins) -> Outcome:
         """Run a pair with these pins."""
         try:
-            self._first[frozenset(pins)] = self._run(pins, "1 of 2")
-            return self._against_first(pins, "2 of 2")
+            self._first[frozenset(pins)] = self._run(pins)
+            return self._against_first(pins)
         except BudgetSpent:
             return "no time"
 
     def repeat(self, pins: Pins) -> Outcome:
         """Compare one more run with the first one that had these pins, of which a pair was identical."""
         try:
-            return self._against_first(pins, "once more")
+            return self._against_first(pins)
         except BudgetSpent:
             return "no time"
+
+    def moved(self, pins: frozenset[str]) -> bool:
+        """Whether runs with these pins differed elsewhere first than runs with nothing pinned."""
+        return self._moved.get(pins, False)
 
     def differs_again(self) -> tuple[int, bool]:
         """How many pairs with nothing pinned were identical before one differed, and whether one did.
@@ -93,37 +100,46 @@ class Interventions:
                 return number, outcome == "different"
         return MOST_PLAIN, False
 
-    def _against_first(self, pins: Pins, words: str) -> Outcome:
+    def _against_first(self, pins: Pins) -> Outcome:
         first = self._first[frozenset(pins)]
         target = self._series.request.target
         if fitness.failure((first, first), target):
             return "failed"
-        second = self._run(pins, words, reference=first.record)
+        second = self._run(pins, reference=first.record)
         if fitness.failure((first, second), target):
             return "failed"
         compared, _ = judged(Pair(first, second), self._tools, target, self._extent.excused)
         if compared.verdict == "different":
+            self._moved[frozenset(pins)] = parting_of(compared) != self._extent.parting
             return "different"
         reached = compared.verdict == "identical" and compared.steps >= self._extent.least_steps
         return "identical" if reached else "failed"
 
-    def _run(self, pins: Pins, words: str, reference: str = "") -> ScriptRun:
+    def _run(self, pins: Pins, reference: str = "") -> ScriptRun:
         self._made += 1
         settings = RecordingSettings(
             record="", reference=reference, max_steps=self._extent.max_steps, excused=self._extent.excused
         )
         listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
+        words = f"pinning {listed}" if pins else "looking whether the difference comes back"
         return self._series.run(
             Plan(
                 f"{'pinned' if pins else 'plain'}-{self._made:02}",
-                f"with {listed or 'nothing'} pinned, {words}",
+                words,
                 settings,
                 "intervene" if pins else "again",
                 self._extent.role if reference else 0,
                 self._extent.limit_s,
                 pins,
+                more=0 if reference else 1,
             )
         )
+
+
+def parting_of(comparison: Comparison) -> object:
+    """Where runs differ first: the step, and what differs there."""
+    first = next(iter(comparison.step_findings), None)
+    return comparison.first_step, first and (first.kind, first.op, first.site, first.names)
 
 
 def least_steps(comparison: Comparison) -> int:

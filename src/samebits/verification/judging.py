@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.verification import fitness
+from samebits.verification.child_records import children_of, with_children
 from samebits.verification.tools import Counted
 
 if TYPE_CHECKING:
@@ -34,8 +35,13 @@ def judged(pair: Pair, tools: Tools, target: Target, excused: Collection[str] = 
         a = Counted(stack.enter_context(tools.open_record(pair.first.record)))
         b = stack.enter_context(tools.open_record(pair.second.record))
         comparison = tools.judge(a, b, excused=excused)
+    records = pair.first.record, pair.second.record
+    kinds = a.kinds | ({"step"} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)
-    doubt = fitness.doubt(runs, a.kinds, target) if comparison.verdict == "identical" else ""
-    if doubt:
-        comparison = replace(comparison, verdict="not_judged", reason=doubt)
-    return comparison, a.n_values
+    equal = "identical" in (comparison.verdict, comparison.state)
+    doubt = fitness.doubt(runs, kinds, target) if equal else ""
+    if doubt and comparison.verdict != "identical":
+        comparison = replace(comparison, state="not_judged")
+    elif doubt:
+        comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
+    return with_children(comparison, records, tools, excused)[0], a.n_values

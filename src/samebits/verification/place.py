@@ -8,6 +8,7 @@ import tempfile
 from importlib.machinery import PathFinder
 from typing import TYPE_CHECKING
 
+from samebits import files
 from samebits.errors import SamebitsError
 from samebits.recording.script_file import check_target as check_script
 from samebits.verification.naming import DEFAULT_FOLDER
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.recording.runner import Target
-
-
-_LITTLE_BYTES = 1 << 20
 
 
 def check_target(target: Target) -> None:
@@ -39,6 +37,8 @@ def check_target(target: Target) -> None:
 def check_place(record: Path) -> None:
     """Refuse a place where no record can be written; missing folders are made.
 
+    For what a user named see `refuse_missing` too.
+
     Raises:
         SamebitsError: `record-unwritable`.
     """
@@ -47,15 +47,49 @@ def check_place(record: Path) -> None:
         with tempfile.TemporaryFile(dir=record.parent):
             pass
         for folder in record.parents:
-            if folder.name == DEFAULT_FOLDER.name and not (folder / ".gitignore").exists():
-                (folder / ".gitignore").write_text("*\n")  # records are not meant for a repository
+            if folder.name == DEFAULT_FOLDER.name and not folder.is_symlink():
+                _keep_out_of_git(folder)
     except OSError as error:
         message = f"cannot write {record}: {error.strerror}; give another place for records"
         raise SamebitsError(message, slug="record-unwritable") from None
 
 
-def why_incomplete(record: Path) -> str:
-    """Why the writer of a record gave up, as far as it can be seen from outside."""
-    disk = os.statvfs(record.parent)
-    free = disk.f_bavail * disk.f_frsize
-    return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
+def refuse_missing(folder: Path, wanted: Path | None = None) -> None:
+    """Refuse a place whose folder is not there: only the last part of what a user named is made.
+
+    Args:
+        folder: the one that is to hold what was named.
+        wanted: what was named, for the message.
+
+    Raises:
+        SamebitsError: `record-unwritable`.
+    """
+    if not folder.is_dir():
+        found = "is no folder" if os.path.lexists(folder) else "does not exist"
+        what = f"cannot write {wanted}: " if wanted is not None else ""
+        message = f"{what}the folder {folder} {found}; make it first, or give another place for records"
+        raise SamebitsError(message, slug="record-unwritable")
+
+
+def check_named(record: Path) -> None:
+    """Refuse the path of a record that a user named, where no regular file can be written.
+
+    Raises:
+        SamebitsError: its folder is not there, or it is a device, a link, a FIFO, …; `record-unwritable`.
+    """
+    refuse_missing(record.parent, record)
+    try:
+        files.refuse_irregular(record)
+    except OSError as error:
+        message = f"cannot write {record}: {error.strerror}; give another --record"
+        raise SamebitsError(message, slug="record-unwritable") from None
+
+
+def _keep_out_of_git(folder: Path) -> None:
+    """Records are not meant for a repository; what has the name already stays as it is."""
+    try:
+        descriptor = files.create(folder / ".gitignore", mode=files.SHARED)
+    except FileExistsError:
+        return
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(b"*\n")

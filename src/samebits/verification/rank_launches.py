@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.recording.launch import Command, deliver, run_command
+from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.naming import FOLDER_SUFFIX
 from samebits.verification.place import check_place, check_target
 from samebits.verification.rank_records import LaunchComparison, verify_launches
@@ -132,14 +133,16 @@ def _launch(request: LaunchRequest, place: Path) -> int:
     launcher = [sys.executable, "-m", _LAUNCHER, "--standalone", f"--nproc-per-node={request.ranks}"]
     command = [*launcher, "--no-python", sys.executable, "-m", "samebits", "run", *words, *what]
     inherited = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
-    done = subprocess.run(
-        [*command, *target.arguments],
-        env={**inherited, **request.environment},
-        stdout={"stderr": 2, "nothing": subprocess.DEVNULL}.get(request.output),
-        stderr=subprocess.DEVNULL if request.output == "nothing" else None,
-        check=False,
+    outcome = run_command(
+        Command(
+            [*command, *target.arguments],
+            {**inherited, **request.environment},
+            request.output,
+            grace_s=CHILD_GRACE_S,
+        )
     )
-    return done.returncode
+    deliver(outcome)
+    return outcome.status
 
 
 def _check_folder(folder: Path) -> None:

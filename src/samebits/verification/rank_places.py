@@ -13,9 +13,10 @@ import re
 import shutil
 from typing import TYPE_CHECKING, Any
 
+from samebits import files
 from samebits.errors import SamebitsError
 from samebits.verification.naming import FOLDER_SUFFIX, SUFFIX
-from samebits.verification.place import check_place
+from samebits.verification.place import check_place, refuse_missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,6 +61,7 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
         SamebitsError: it holds records of another launch and `force` is False, or is something else;
             `record-exists`. It cannot be written; `record-unwritable`.
     """
+    refuse_missing(folder.parent)
     check_place(folder.parent / "x")
     record = folder / record_name(facts.rank)
     for _ in range(_MOST_TRIES):
@@ -86,7 +88,7 @@ def record_name(rank: int) -> str:
 def read_label(folder: Path) -> dict[str, Any]:
     """What the label of a folder of records says; empty when it has none that can be read."""
     try:
-        with (folder / LABEL).open("rb") as file:
+        with files.open_to_read(folder / LABEL) as file:
             found = json.loads(file.read(_MOST_LABEL))
     except (OSError, ValueError, RecursionError):
         return {}
@@ -112,7 +114,7 @@ def _appear(folder: Path, facts: RankFacts) -> None:
     try:
         shutil.rmtree(temporary, ignore_errors=True)
         temporary.mkdir()
-        (temporary / LABEL).write_text(_label(facts), encoding="utf-8")
+        files.write_whole(temporary / LABEL, _label(facts).encode())
         with contextlib.suppress(FileExistsError, NotADirectoryError):
             _rename(temporary, folder)
     except OSError as error:
@@ -139,9 +141,7 @@ def _replace_label(folder: Path, facts: RankFacts) -> None:
         for record in folder.glob(f"rank-*{SUFFIX}"):
             if not _is_of(folder, facts):
                 record.unlink(missing_ok=True)
-        temporary = folder / f".{facts.launch}-{facts.rank}.tmp"
-        temporary.write_text(_label(facts), encoding="utf-8")
-        temporary.replace(folder / LABEL)
+        files.write_whole(folder / LABEL, _label(facts).encode())
     except OSError as error:
         raise _unwritable(folder, str(error.strerror)) from None
 

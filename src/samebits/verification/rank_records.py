@@ -126,13 +126,23 @@ def combined(results: Mapping[int, Verification], unfit: str | None) -> LaunchCo
         comparison = different[rank]
         told = _told(comparison.notes, unfit)
         reason = f"rank {rank}: {comparison.reason}"
-        whole = replace(comparison, reason=reason, notes=told, final_digest=(final[0], final[1]))
+        state = _state(results)
+        whole = replace(comparison, reason=reason, notes=told, final_digest=(final[0], final[1]), state=state)
         return LaunchComparison(results, whole, rank)
     doubts = {r: v.comparison.reason for r, v in results.items() if v.comparison.verdict == "not_judged"}
     doubt = unfit or next((f"rank {rank}: {text}" for rank, text in doubts.items()), None)
     notes = tuple(dict.fromkeys(note for v in results.values() for note in v.comparison.notes))
     verdict: Verdict = "not_judged" if doubt else "identical"
-    return LaunchComparison(results, Comparison(verdict, doubt, steps, (), notes, (final[0], final[1])))
+    comparison = Comparison(verdict, doubt, steps, (), notes, (final[0], final[1]), state=verdict)
+    return LaunchComparison(results, comparison)
+
+
+def _state(results: Mapping[int, Verification]) -> Verdict:
+    """The verdict over the state of all ranks, of which some differ."""
+    states = {found.comparison.state for found in results.values()}
+    if "different" in states:
+        return "different"
+    return "identical" if states == {"identical"} else "not_judged"
 
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:

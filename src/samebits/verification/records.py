@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.compare import compare
 from samebits.recording.store import RecordReader
+from samebits.verification.child_records import with_children
 from samebits.verification.results import ScriptRun, Verification
-from samebits.verification.tools import Counted
+from samebits.verification.tools import Counted, Tools
 
 if TYPE_CHECKING:
     from samebits.recording.events import RunInfo
@@ -26,7 +27,7 @@ def verify_records(first: str, second: str) -> Verification:
     with RecordReader(first) as a, RecordReader(second) as b:
         runs = (_run(first, a.info), _run(second, b.info))
         counted = Counted(a)
-        comparison = compare(counted, b)
+        comparison = with_children(compare(counted, b), (first, second), Tools())[0]
         command = a.info.command
     return Verification(comparison, command, runs, 0.0, counted.n_values)
 

@@ -32,8 +32,15 @@ class VerifyRequest:
         replay: how often each operation is executed again in one more run; 0 for no such run.
         environment: variables that every run has beside the user's own.
         pins: names of the pins that every run has (docs/pins.md).
+        quick: end with the first answer: the verdict, the origin, and what the evidence says of the cause.
         interventions: on a difference, run with one thing or another pinned, to see what takes it away.
         fix: on a difference, look for a patch and try it.
+        no_arguments: keep none of the script's arguments in the records.
+        state_only: values that are only read out do not count; where nothing else differs, nothing is
+            explained.
+        keep_records: leave the records of all runs, not only of those that the report is about.
+        fresh: run each time in a copy of the working folder.
+        share: paths in that folder that become links to the originals.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 
@@ -51,6 +58,12 @@ class VerifyRequest:
     replay: int = 0
     environment: Mapping[str, str] = field(default_factory=dict)
     pins: tuple[str, ...] = ()
+    quick: bool = False
     interventions: bool = True
     fix: bool = False
+    state_only: bool = False
+    keep_records: bool = True
+    fresh: bool = False
+    share: tuple[str, ...] = ()
     budget: float | None = None
+    no_arguments: bool = False

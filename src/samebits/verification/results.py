@@ -16,15 +16,17 @@ class ScriptRun:
     """One run of the script that samebits made.
 
     Args:
-        purpose: `compare`, `excuse` (again, without memory that nothing read), `localise`, `capture` (values
-            kept, or put in place, at the origins), `again` (as the compared ones, to see the difference once
-            more), `intervene` (something pinned), `fix` (with a patch that is tried) or `replay`.
+        purpose: `prepare` (it left files that the compared runs read), `compare`, `excuse` (again, without
+            memory that nothing read), `localise`, `capture` (values kept, or put in place, at the origins),
+            `again` (as the compared ones, to see the difference once more), `intervene` (something pinned),
+            `fix` (with a patch that is tried) or `replay`.
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.
         perturbation: what `--stress` changed, in words.
         info: what the record says of the run; None when it left no record.
         timed_out: whether it was ended at its limit of time.
+        kept: whether its record is still there.
     """
 
     purpose: str
@@ -34,6 +36,7 @@ class ScriptRun:
     perturbation: tuple[str, ...] = ()
     info: RunInfo | None = None
     timed_out: bool = False
+    kept: bool = True
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,8 @@ class Verification:
         n_values: how many tensors of the first run were compared with another's.
         fix: the patch that was looked for, where it was asked for.
         interrupted: whether Ctrl-C ended what came after the verdict.
+        localised: whether the operation was looked for.
+        quick: whether nothing was to be proven of the cause.
     """
 
     comparison: Comparison
@@ -57,6 +62,8 @@ class Verification:
     n_values: int = 0
     fix: Fix | None = None
     interrupted: bool = False
+    localised: bool = False
+    quick: bool = False
 
     @property
     def compared(self) -> tuple[ScriptRun, ...]:

@@ -9,10 +9,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.determinism.switches import holds_layout
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import fixed_layout
-from samebits.recording.launch import Launch, launch
-from samebits.recording.store import RecordReader, finalize
+from samebits.recording.farewell import read_info
+from samebits.recording.launch import Launch, deliver, launch
+from samebits.recording.store import finalize
+from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.perturbation import NONE, Perturbation
 from samebits.verification.results import ScriptRun
 
@@ -63,18 +66,20 @@ def run_script(
         perturbation: what `--stress` changes in this run.
 
     Raises:
-        KeyboardInterrupt: the run was ended by Ctrl-C; its record is kept.
+        KeyboardInterrupt: this program was told to end, by Ctrl-C or another signal; the record is kept.
     """
     started = time.monotonic()
     variables = {**script.environment, **perturbation.environment}
-    fixed = fixed_layout(fixed=perturbation.fixed_layout)
+    fixed = fixed_layout(fixed=perturbation.fixed_layout or holds_layout(settings.control))
     with fixed, script.stdin.for_run() if script.stdin else nullcontext() as stdin:
         request = Launch(
-            script.target, settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder
+            script.target, settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder,
+            CHILD_GRACE_S,
         )  # fmt: skip
         outcome = launch(request)
     seconds = time.monotonic() - started
     info = close_record(Path(settings.record), outcome)
+    deliver(outcome)
     if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
         raise KeyboardInterrupt
     run = ScriptRun(purpose, settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
@@ -91,35 +96,13 @@ def close_record(record: Path, outcome: Outcome) -> RunInfo | None:
     Returns:
         None when there is nothing that can be read.
     """
-    info = _read_info(record)
+    info = read_info(record)
     if info is None or info.status != "running":
         return info
     failure = info.failure or (f"killed by {_signal_name(outcome.signal)}" if outcome.signal else "")
     with suppress(SamebitsError):  # the disk is full: it stays as it is
         finalize(record, exit_status=outcome.status, failure=failure)
-    return _read_info(record)
-
-
-def steps_recorded(record: Path, info: RunInfo) -> int:
-    """How many steps of a run a comparison would count.
-
-    Args:
-        record: its path.
-        info: what the record says of the run; its number stands where the events cannot be read.
-    """
-    try:
-        with RecordReader(record) as reader:
-            return reader.n_steps()
-    except SamebitsError:
-        return info.steps
-
-
-def _read_info(record: Path) -> RunInfo | None:
-    try:
-        with RecordReader(record) as reader:
-            return reader.info
-    except SamebitsError:  # e.g. killed before the first commit
-        return None
+    return read_info(record)
 
 
 def _signal_name(number: int) -> str:

@@ -7,19 +7,28 @@ import os
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from samebits.determinism.switches import holds_layout
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import can_fix_layout
+from samebits.recording.runner import Target
+from samebits.recording.settings import EarlierRun
+from samebits.verification.child_records import focused
+from samebits.verification.earlier_files import read_notes
 from samebits.verification.naming import SUFFIX
 from samebits.verification.perturbation import NONE, stress
 from samebits.verification.place import check_place
 from samebits.verification.runs import Script, run_script
 from samebits.verification.stdin import StandardInput
+from samebits.verification.working_folder import MOST_COPIED_BYTES, WorkingFolder, in_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from samebits.recording.settings import RecordingSettings
+    from samebits.verification.earlier_files import EarlierFile
     from samebits.verification.perturbation import Perturbation
     from samebits.verification.request import VerifyRequest
     from samebits.verification.results import ScriptRun
@@ -27,6 +36,7 @@ if TYPE_CHECKING:
 
 _Number = TypeVar("_Number", int, float)
 LEAST_BUDGET_S = 180.0
+_LATEST = 4  # runs by whose length that of the next one is estimated
 BUDGET_RUNS = 20  # so many times the first run, where that is more
 
 
@@ -56,6 +66,7 @@ class Plan:
         role: which of the compared runs it repeats, from 0: `--stress` perturbs it as that one.
         limit_s: seconds after which it is ended; None for no limit of its own.
         pins: names of the pins that it has beside the request's.
+        more: how many runs are expected to follow it before the question that it belongs to is answered.
     """
 
     name: str
@@ -65,6 +76,31 @@ class Plan:
     role: int = 0
     limit_s: float | None = None
     pins: tuple[str, ...] = ()
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Phase:
+    """What is about to be run.
+
+    Args:
+        words: which run it is.
+        shows_output: whether the script's output is shown.
+        number: of the run, among all that were made.
+        seconds_left: about how long it takes until the question that it belongs to is answered; None where
+            that is not known.
+    """
+
+    words: str
+    shows_output: bool = False
+    number: int = 1
+    seconds_left: float | None = None
+
+    def text(self) -> str:
+        """For a line of status."""
+        number = "" if self.shows_output else f" · run {self.number}"
+        left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
+        return f"{self.words}{number}{left}"
 
 
 class Series:
@@ -76,23 +112,32 @@ class Series:
         run_script: runs the script.
 
     Attributes:
+        count_reads: whether the script is known never to train: then each value that it reads is a step.
+        child: the child process of the script that is looked at; empty for the script itself. Runs have its
+            record then.
         deadline: moment of `time.monotonic` at which no more runs are made; None for never.
     """
 
     def __init__(
         self,
         request: VerifyRequest,
-        announce: Callable[[str], None] | None = None,
+        announce: Callable[[Phase], None] | None = None,
         run_script: RunScript = run_script,
     ) -> None:
         self.request = request
         self.runs: list[ScriptRun] = []
         self.deadline: float | None = None
+        self.count_reads = False
         self._announce = announce or (lambda _: None)
         self._run_script = run_script
         self._script = Script(request.target, request.output, request.environment, StandardInput())
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
+        self._copy = _copy_of_folder(request) if request.fresh else None
+        self._times: list[tuple[int, int]] = []  # of the compared runs: when each began and ended
+        self.child = ""
+        self._roots: dict[str, str] = {}
+        self._notes: list[str] = []  # of each but the first, where it notes files of the one before
 
     @property
     def budget_s(self) -> float:
@@ -108,12 +153,13 @@ class Series:
 
     @contextmanager
     def limited(self) -> Iterator[None]:
-        """No run is made, and none goes on, when the budget is spent."""
-        self.deadline = time.monotonic() + self.budget_s
+        """No run is made, and none goes on, when the budget is spent. One inside another adds nothing."""
+        outer = self.deadline
+        self.deadline = _least(outer, time.monotonic() + self.budget_s)
         try:
             yield
         finally:
-            self.deadline = None
+            self.deadline = outer
 
     def overlaid(self, overlay: tuple[tuple[str, str], ...], prefix: str) -> Series:
         """The same series, with other text run in the place of some files.
@@ -126,17 +172,34 @@ class Series:
         other._overlay, other._prefix = overlay, prefix
         return other
 
+    def earlier_files(self, since: int = 0) -> tuple[EarlierFile, ...]:
+        """What the latest compared run read of files that compared runs before it had written.
+
+        Args:
+            since: number of the run, from 0, with which these begin.
+        """
+        files = read_notes(self._notes[-1]) if self._notes else ()
+        return tuple(file for file in files if file.changed >= self._times[since][0])
+
     def check_folder(self) -> None:
         """Refuse a folder that holds the records of another verification, or cannot hold any.
 
         Raises:
-            SamebitsError: `record-exists` or `record-unwritable`.
+            SamebitsError: `record-exists` or `record-unwritable`; `resume-folder-large` where a copy of the
+                working folder would be too large.
         """
         first = self.request.folder / f"run-1{SUFFIX}"
         if first.exists():
             message = f"{first} exists and is not overwritten; give another --keep, or remove it"
             raise SamebitsError(message, slug="record-exists")
         check_place(first)
+        if self._copy is not None:
+            self._copy.check()
+
+    def close(self) -> None:
+        """Take the copy of the working folder away, if there is one."""
+        if self._copy is not None:
+            self._copy.remove()
 
     def run(self, plan: Plan) -> ScriptRun:
         """Run the script once.
@@ -145,30 +208,75 @@ class Series:
             BudgetSpent: the deadline has passed, or passed while the script ran.
         """
         left = self._seconds_left()
-        self._announce(plan.words)
+        phase = self._phase(plan)
+        self._announce(phase)
         settings = replace(
             plan.settings,
             record=str(self.request.folder / f"{self._prefix}{plan.name}{SUFFIX}"),
             overlay=self._overlay,
-            max_steps=_least(plan.settings.max_steps, self.request.steps),
+            max_steps=_least(plan.settings.max_steps, None if self.count_reads else self.request.steps),
+            count_reads=self.count_reads,
             progress=self.request.progress,
+            no_arguments=self.request.no_arguments,
+            phase=phase.text(),
             control=self.request.control,
             pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
         perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
-        settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
-        if settings.pins and perturbation.fixed_layout:
+        reference = self._roots.get(settings.reference, settings.reference)
+        settings = replace(settings, reference=reference, scheduling_noise=perturbation.scheduling_noise)
+        pinned = settings.pins and perturbation.fixed_layout
+        if pinned or (holds_layout(settings.control) and can_fix_layout()):
             # Addresses follow from what is allocated, so that both runs have to do the same: neither is
             # compared with the other while it runs.
             settings = replace(settings, reference="")
+        if plan.purpose == "compare":
+            settings = replace(settings, earlier=self._earlier(settings.record))
         output = self._script.output if plan.purpose == "compare" else "nothing"
         script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
         purpose = "fix" if self._overlay else plan.purpose
+        if self._copy is not None:
+            script, settings = in_copy(self._copy, script, settings)
+        begun = time.time_ns()
         run = self._run_script(script, settings, purpose=purpose, perturbation=perturbation)
+        if plan.purpose == "compare":
+            self._times.append((begun, time.time_ns()))
         self.runs.append(run)
         if run.timed_out:
             self._seconds_left()
-        return run
+        return self.focused(run)
+
+    @property
+    def source(self) -> Target:
+        """What the user would change: the script, or the one that the child runs that is looked at."""
+        run = self.focused(self.runs[0]) if self.child and self.runs else None
+        command = run.info.command if run is not None and run.info is not None else ()
+        if command[:1] == ("-m",) and len(command) > 1:
+            return Target(None, command[1], command[2:])
+        if command and os.path.isfile(command[0]):
+            return Target(command[0], None, command[1:])
+        return self.request.target
+
+    def focused(self, run: ScriptRun) -> ScriptRun:
+        """The run as it is looked at: with the record of the child, where that is looked at."""
+        if not self.child:
+            return run
+        found = focused(run, self.child)
+        self._roots[found.record] = run.record
+        return found
+
+    def _earlier(self, record: str) -> EarlierRun | None:
+        """The compared runs before this one, whose files are looked out for."""
+        if not self._times:
+            return None
+        self._notes.append(f"{record}.earlier")
+        return EarlierRun(os.path.abspath(self._notes[-1]), self._times[0][0], self._times[-1][1])
+
+    def _phase(self, plan: Plan) -> Phase:
+        latest = self.runs[-_LATEST:]
+        each = sum(run.seconds for run in latest) / len(latest) if latest else None
+        left = None if each is None else each * (1 + plan.more)
+        return Phase(plan.words, plan.purpose == "compare", len(self.runs) + 1, left)
 
     def _seconds_left(self) -> float | None:
         if self.deadline is None:
@@ -197,9 +305,9 @@ class Series:
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
         """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
-        first = self.run(Plan(f"{name}a", f"{words}, 1 of 2", settings, purpose, 0))
+        first = self.run(Plan(f"{name}a", words, settings, purpose, 0, more=1))
         following = replace(settings, reference=first.record)
-        second = self.run(Plan(f"{name}b", f"{words}, 2 of 2", following, purpose, role))
+        second = self.run(Plan(f"{name}b", words, following, purpose, role))
         return Pair(first, second)
 
 
@@ -209,6 +317,10 @@ class Pair:
 
     first: ScriptRun
     second: ScriptRun
+
+
+def _copy_of_folder(request: VerifyRequest) -> WorkingFolder:
+    return WorkingFolder(Path.cwd(), request.folder / "folder", request.share, MOST_COPIED_BYTES)
 
 
 def _least(*limits: _Number | None) -> _Number | None:

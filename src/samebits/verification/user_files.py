@@ -6,8 +6,10 @@ import ast
 import os
 from typing import TYPE_CHECKING
 
+from samebits import files
 from samebits.diagnosis.patches.source_file import Project, SourceFile, refusal_of_path
 from samebits.hooks.frames import USER, FrameRanks
+from samebits.recording.program import program_folders
 from samebits.recording.script_file import script_path
 
 if TYPE_CHECKING:
@@ -41,6 +43,27 @@ def read_project(target: Target, findings: Iterable[Finding]) -> Project:
             files[path] = file
             waiting += _imported(file, folders)
     return Project(root, script, tuple(files.values()))
+
+
+def read_program(target: Target, findings: Iterable[Finding]) -> tuple[SourceFile, ...]:
+    """The user's files, with those of an installed package that is the program: for reading only.
+
+    Args:
+        target: what was run.
+        findings: the files of their sites are read too.
+    """
+    project = read_project(target, findings)
+    paths = [path for place in program_folders(target) for path in _python_files(place)]
+    read = (_read(path) for path in paths[:_MOST_FILES])
+    files = {file.path: file for file in read if file is not None}
+    return tuple({**files, **{file.path: file for file in project.files}}.values())
+
+
+def _python_files(place: str) -> list[str]:
+    if os.path.isfile(place):
+        return [place]
+    found = (os.path.join(folder, name) for folder, _, names in os.walk(place) for name in names)
+    return sorted(path for path in found if path.endswith(".py"))
 
 
 def project_root(path: str) -> str:
@@ -81,12 +104,11 @@ def _is_users(ranks: FrameRanks, path: str) -> bool:
 
 def _read(path: str) -> SourceFile | None:
     try:
-        if os.path.getsize(path) > _MOST_BYTES:
-            return None
-        with open(path, "rb") as file:
-            return SourceFile(path, file.read())
+        with files.open_to_read(path) as file:
+            data = file.read(_MOST_BYTES + 1)
     except OSError:
         return None
+    return SourceFile(path, data) if len(data) <= _MOST_BYTES else None
 
 
 def _imported(file: SourceFile, folders: list[str]) -> Iterator[str]:

@@ -140,14 +140,16 @@ def test_hand_written_updates_are_steps_at_the_end_of_backward(tmp_path):
     assert len({e.digests for e in steps}) == 4
 
 
-def test_reads_are_boundaries_of_scripts_that_do_not_train(tmp_path, model):
-    """Inference: each value that leaves torch is a step."""
+def test_reads_are_no_steps_and_count_where_nothing_is_trained(tmp_path, model):
+    """Inference: a comparison counts each value that leaves torch."""
     with record(tmp_path / "a.sbr") as path, torch.no_grad():
         for _ in range(3):
             model.eval()(torch.ones(1, 3)).sum().item()
     reads = events_of(path, "read")
 
-    assert [e.step for e in reads] == [0, 1, 2]
+    assert [e.step for e in reads] == [0, 0, 0]
+    with RecordReader(path) as reader:
+        assert (reader.info.steps, reader.n_steps()) == (0, 3)
 
 
 @pytest.mark.parametrize(

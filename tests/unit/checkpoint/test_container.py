@@ -281,7 +281,7 @@ def test_missing_and_unreadable(tmp_path):
     with pytest.raises(SamebitsError, match=r"there is no checkpoint") as raised:
         load(tmp_path / "none")
     assert raised.value.slug == "checkpoint-missing"
-    with pytest.raises(SamebitsError, match=r"cannot be read: Is a directory") as raised:
+    with pytest.raises(SamebitsError, match=r"cannot be read: it is a folder") as raised:
         load(tmp_path)
     assert raised.value.slug == "checkpoint-unreadable"
 

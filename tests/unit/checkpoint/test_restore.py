@@ -303,10 +303,12 @@ def test_another_optimizer_or_scheduler_is_refused(tmp_path):
     save(tmp_path / "c", **training.parts)
     parts = make_training(kind=torch.optim.SGD).parts
     before = digest(parts["model"])
-    refused(tmp_path / "c", "optimizer is of a AdamW in the checkpoint and a SGD here", **parts)
+    refused(tmp_path / "c", "optimizer is of an AdamW in the checkpoint and of an SGD here", **parts)
     assert digest(parts["model"]) == before
     parts = training.parts | {"scheduler": torch.optim.lr_scheduler.ExponentialLR(training.optimizer, 0.9)}
-    refused(tmp_path / "c", "scheduler is of a StepLR in the checkpoint and a ExponentialLR here", **parts)
+    refused(
+        tmp_path / "c", "scheduler is of a StepLR in the checkpoint and of an ExponentialLR here", **parts
+    )
 
 
 def test_parameters_in_another_order_are_refused(tmp_path):
@@ -328,7 +330,7 @@ def test_parts_that_are_missing_on_one_side(tmp_path):
     save(tmp_path / "c", **training.parts, note="x")
     refused(
         tmp_path / "c",
-        "optimizer is the state of a AdamW, and nothing was given to take it",
+        "optimizer is the state of an AdamW, and nothing was given to take it",
         model=training.model,
     )
     refused(tmp_path / "c", "the checkpoint has no ema; it has model, optimizer, scheduler, note",
@@ -348,7 +350,7 @@ def test_not_strict(tmp_path):
     model.load_state_dict({"0.weight": torch.zeros(2, 2), "0.bias": torch.zeros(2)})
     with pytest.warns(
         SamebitsWarning,
-        match=r"optimizer is the state of a SGD.*; the checkpoint has no ema|the checkpoint has no ema",
+        match=r"optimizer is the state of an SGD.*; the checkpoint has no ema|the checkpoint has no ema",
     ):
         loaded = load(tmp_path / "c", strict=False, model=model, ema=nn.Linear(1, 1))
     assert model[0].weight.sum() == 0  # other names: nothing was taken

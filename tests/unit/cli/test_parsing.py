@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from samebits.cli.control_options import control_of
 from samebits.cli.main import main
 from samebits.cli.run import RunCommand
 from samebits.cli.verify import VerifyCommand
@@ -84,10 +87,82 @@ def test_unknown_command(capsys):
 
     error = capsys.readouterr().err
     assert error.startswith(
-        "samebits: no command named 'train.py'; expected one of verify, run, compare, show"
+        "samebits: no command named 'train.py' (did you mean `samebits verify train.py`?); expected one"
     )
-    assert "`samebits verify train.py`" in error
     assert "see docs/messages.md#usage" in error
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("verfiy", "verify"), ("Run", "run"), ("portable_ops", "portable-ops"), ("shwo", "show")],
+)
+def test_a_command_that_is_misspelt(typed, meant, capsys):
+    """The one that is near is named; one that is near to nothing is not guessed."""
+    assert main([typed]) == 2
+    assert f"(did you mean {meant}?)" in capsys.readouterr().err
+    assert main(["zzz"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (["--reseed"], "--reseed needs a seed; give --seed N too"),
+        (["--keyed-samples", "--reseed"], "--reseed and --keyed-samples need a seed; give --seed N too"),
+        (["--keyed-samples", "--leave", "tf32"], "--keyed-samples needs a seed; give --seed N too"),
+        (["--deterministic", "--per-rank-seeds"], "--per-rank-seeds needs a seed; give --seed N too"),
+        (
+            ["--on-drift", "warn"],
+            "--on-drift does nothing without control; give --seed N or --deterministic too",
+        ),
+        (["--leave", "a", "--set", "a=1"], "--set and --leave do nothing without control"),
+    ],
+)
+def test_advice_on_options_of_control_leads_to_no_second_error(words, advice):
+    """What is said to be missing is all that is missing."""
+    parse = RunCommand().parse
+    with pytest.raises(SamebitsError, match=re.escape(advice)):
+        control_of(parse([*words, "x.py"]))
+
+    if "--set" not in words:  # two values for one switch are an error of their own
+        assert control_of(parse(["--seed", "3", *words, "x.py"])).seed == 3
+
+
+def test_every_message_can_be_explained(capsys):
+    """By its name, or by the link that an error ends with; the list has them all."""
+    assert main(["explain"]) == 0
+    names = [line.split()[0] for line in capsys.readouterr().out.splitlines() if line[:1].strip()]
+    assert {"usage", "record-version", "explain-missing"} <= set(names)
+    for name in names:
+        assert main(["explain", name]) == 0
+        shown = capsys.readouterr().out
+        assert shown.startswith(f"{name}\n\n")
+        assert "](" not in shown
+        assert max(map(len, shown.splitlines())) <= 100
+    assert main(["explain", "docs/messages.md#usage"]) == 0
+    assert main(["explain", "record-verison"]) == 2
+    assert "did you mean record-version?" in capsys.readouterr().err
+
+
+def test_a_notebook_is_refused_by_name(tmp_path, capsys):
+    """Before anything is run, and with what to do."""
+    notebook = tmp_path / "train.ipynb"
+    notebook.write_text('{"cells": [], "nbformat": 4}')
+
+    assert main(["verify", str(notebook)]) == 2
+
+    error = capsys.readouterr().err
+    assert "is a notebook, expected a script: `jupyter nbconvert --to script" in error
+    assert "see docs/messages.md#script-notebook" in error
+
+
+def test_public_names_only():
+    """What completion offers in an interpreter."""
+    import samebits
+
+    assert dir(samebits) == sorted(samebits.__all__)
+    for package in (samebits.data, samebits.checkpoint, samebits.portable, samebits.digest):
+        assert dir(package) == sorted(package.__all__)
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,25 @@ def test_two_causes_are_left_open():
     assert sum("gave other values" in line for line in found.evidence) == 2
 
 
+def test_what_seeds_a_generator_outranks_what_else_was_drawn_there():
+    """A run folder is named by a uuid on the same line of a library as a generator is made without a seed."""
+    draws = ("uuid.uuid4", "{}", 10), ("numpy.random.SeedSequence", "{}", 10)
+    a, b = (make(v, draws=[(op, v, line) for op, _, line in draws]) for v in (1, 2))
+    assert origin(a, b).cause == "unseeded-numpy"
+
+
+def test_unwritten_memory_is_named_and_blamed_by_no_draw_alone():
+    """Arrays that are filled later hold other things in each run as well."""
+    draws = ("numpy.empty", 8), ("time.time", 10)
+    a, b = (make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2))
+    found = origin(a, b)
+    assert found.cause == "wall-clock"
+    assert [source.cause for source in found.sources] == ["wall-clock", "uninitialized"]
+    assert "memory that nothing had written" in found.evidence[-1]
+    a, b = (make(v, draws=[("numpy.empty", v, 10)]) for v in (1, 2))
+    assert origin(a, b).cause == "unknown"
+
+
 def test_a_seeded_generator_is_not_unseeded():
     """Both runs gave it the same seed: that its state differs has another reason."""
     found = origin(*(make(v, draws=[("numpy.random.rand", v, 8)], seed=3) for v in (1, 2)))
@@ -161,6 +180,18 @@ def test_a_torch_seed_from_the_process_id():
     assert (found.kind, found.cause, found.site.line) == ("rng", "environment", 5)
 
 
+def test_a_seed_that_torch_chose_itself_owes_nothing_to_what_was_drawn_before():
+    def run(value):
+        tape = Tape()
+        draw(tape, "uuid.uuid4", value, 5)
+        tape.seed(f") -> {value}", 6, "torch.seed")
+        tape.boundary({"w": tape.randn(7)})
+        return tape.record()
+
+    found = origin(run(1), run(2))
+    assert (found.kind, found.cause, found.site.line) == ("rng", "unseeded-torch", 6)
+
+
 def test_draws_alone_are_no_difference():
     """Neither other values nor more of them."""
     extra = [("time.time", 5, 8)] * 3
@@ -173,6 +204,22 @@ def test_the_draws_that_are_named_are_there_as_values():
     """Op, line and cause of each, those that can have mattered first."""
     found = origin(make(1, draws=[("os.getpid", 1, 8)]), make(2, draws=[("os.getpid", 2, 8)]))
     assert [(s.op, s.site.line, s.cause) for s in found.sources] == [("os.getpid", 8, "environment")]
+
+
+QUEUE = "multiprocessing.Queue.get"
+
+
+def test_another_order_of_what_comes_out_of_a_queue_is_a_race():
+    first, second = [(QUEUE, item, 8) for item in "abc"], [(QUEUE, item, 8) for item in "bac"]
+    found = origin(make(1, draws=first), make(2, draws=second))
+    assert (found.cause, found.site.line) == ("race", 8)
+
+
+def test_other_things_in_a_queue_are_none():
+    """Their contents are what differs, not their order."""
+    first, second = [(QUEUE, item, 8) for item in "abc"], [(QUEUE, item, 8) for item in "axc"]
+    found = origin(make(1, draws=first), make(2, draws=second))
+    assert (found.cause, found.sources) == ("unknown", ())
 
 
 def test_draws_do_not_shift_the_alignment():

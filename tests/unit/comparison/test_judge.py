@@ -8,6 +8,7 @@ import pytest
 from event_tape import Tape
 
 from samebits.comparison.verdict import judge
+from samebits.recording.events import DRAWN, Link
 from samebits.recording.guard import Failures
 
 
@@ -162,10 +163,21 @@ def test_a_seed_is_that_of_its_library():
     for t, value in ((tape, 3), (other, 4)):
         t.seed(0)
         t.generators["numpy"] = value
+        t.add("draw", "numpy.random.rand", [(DRAWN, value, Link(0, -1))], 4)
         t.boundary({"w": t.outside(value)})
     assert result_lines(tape, other) == (
         "the state of NumPy's generator differed at step 0; it was never seeded",
     )
+
+
+def test_a_generator_that_was_never_used_is_no_evidence():
+    """Python and NumPy seed their own from the operating system in every run."""
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 3), (other, 4)):
+        t.generators |= {"numpy": value, "python": value}
+        t.boundary({"w": t.outside("w")})
+        t.boundary({"w": t.outside(value)})
+    assert result_lines(tape, other) == ()
 
 
 def result_lines(a, b):
@@ -239,7 +251,7 @@ def test_as_many_reads_with_other_values_are_different():
     a, b = train(before=reads({1: ["x", "y"]})), train(before=reads({1: ["x", "z"]}))
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
-    assert result.reason == "a value that was read or saved differs at step 1; step 0 is identical"
+    assert result.reason == "the training is identical at every step; 1 reported value differs"
     first, second = result.findings[0].events
     assert a.log[first].kind == b.log[second].kind == "read"
     assert a.log[first].digests == (a.log[first].digests[0],) != b.log[second].digests
@@ -542,3 +554,69 @@ def test_the_final_digest_is_that_of_the_last_state_that_was_held():
     digests = [judge(trained(weight), trained(weight)).final_digest for weight in ("w", "v")]
 
     assert digests[0] != digests[1]
+
+
+def saves(values):
+    def save(tape, step, parameter):
+        tape.save({"w": tape.outside(values)})
+
+    return save
+
+
+def test_values_that_are_only_read_out_leave_the_state_identical():
+    def read(values):
+        def add(tape, step, x):
+            tape.read(tape.outside(values[step]), 8)
+            tape.read(tape.outside(("same", step)), 9)
+            tape.read(tape.outside(values[step]), 10, op="tolist")
+
+        return add
+
+    a, b = train(before=read("abc")), train(before=read("axy"))
+    result = judge(a.record(), b.record())
+    assert (result.verdict, result.state) == ("different", "identical")
+    assert result.reason == "the training is identical at every step; 2 reported values differ"
+    assert [(found.site.line, found.step) for found in result.reported] == [(8, 1), (10, 1)]
+    assert result.reported[0].evidence == ("it differs in 2 steps",)
+    assert result.first_step == 1
+
+
+def test_a_state_that_differs_later_is_named_beside_the_value_that_was_read_before():
+    def read(value):
+        return lambda tape, step, x: tape.read(tape.outside(value), 8)
+
+    def change(tape, step, parameter):
+        if step == 2:
+            parameter.memory.cells[""] = "other"
+
+    a, b = train(before=read("x")), train(before=read("y"), after=change)
+    result = judge(a.record(), b.record())
+    assert (result.verdict, result.state, result.first_step) == ("different", "different", 0)
+    assert result.reason == "a value that was read differs at step 0; the state differs from step 2 on"
+    assert result.reported == ()
+
+
+def test_what_is_saved_belongs_to_the_state():
+    result = judge(train(after=saves("x")).record(), train(after=saves("y")).record())
+    assert (result.verdict, result.state) == ("different", "different")
+    assert result.reason == "a value that was saved differs at step 0"
+
+
+def test_without_any_state_the_values_that_are_read_out_decide():
+    tapes = Tape(level="step"), Tape(level="step")
+    for tape, value in zip(tapes, "xy", strict=True):
+        tape.read(tape.outside(value), 3)
+    result = judge(*[tape.record() for tape in tapes])
+    assert (result.verdict, result.state) == ("different", "different")
+
+
+@pytest.mark.parametrize("status", ["failed", "running"])
+def test_a_run_that_was_cut_short_proves_nothing_of_the_state(status):
+    a, b = train(before=reads({1: ["x"]})), train(before=reads({1: ["y"]}))
+    result = judge(a.record(), b.record(status=status))
+    assert (result.verdict, result.state, result.reported) == ("different", "not_judged", ())
+
+
+def test_another_number_of_steps_is_no_identical_state():
+    a, b = train(3, before=reads({1: ["x"]})), train(4, before=reads({1: ["y"]}))
+    assert judge(a.record(), b.record()).state == "different"

@@ -1006,7 +1006,7 @@ def test_equal_runs_have_no_origin():
 
 
 def test_the_bound_is_reported(monkeypatch):
-    monkeypatch.setattr(origin, "_MOST_POINTS", 10)
+    monkeypatch.setattr(origin, "_MOST_PAIRS", 10)
 
     def run(tape, value):
         x = tape.op("lift_fresh.default", tape.outside(value), line=1)
@@ -1098,3 +1098,51 @@ def test_compare_puts_the_origins_first():
     assert [f.site.line for f in result.findings] == [2]
     assert [f.kind for f in result.step_findings] == ["step"]
     assert NO_WRITER == -1
+
+
+def _drawn_with(kind):
+    """A chain in which each operation takes a number that its line drew, from a state that differs."""
+
+    def run(tape, value, length):
+        if kind == "moved":
+            tape.seed(1)
+        tape.generator = value
+        x = tape.op("ones.default", line=1, result=1)
+        for _ in range(length):
+            name = "normal.generator" if kind == "given" else "randn.default"
+            x = tape.op("add.Tensor", x, tape.op(name, line=3, draws=True), line=4)
+        tape.boundary({"w": x})
+
+    return run
+
+
+def _chained(entered):
+    """A chain of operations; what differs enters with the first, or with each."""
+
+    def run(tape, value, length):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=3)
+        for i in range(length):
+            more = [tape.outside((value, i))] if entered == "outside" else []
+            arguments = f"{value + i}" if entered == "argument" else ""
+            x = tape.op("add.Tensor", x, *more, line=4, arguments=arguments)
+        tape.boundary({"w": x})
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        _drawn_with("given"),
+        _drawn_with("moved"),
+        _drawn_with("never seeded"),
+        _chained("outside"),
+        _chained("argument"),
+        _chained("first"),
+    ],
+)
+@pytest.mark.parametrize("length", [2_000])
+def test_a_chain_longer_than_the_stack_is_followed_to_its_beginning(run, length):
+    found = origins(lambda tape, value: run(tape, value, length), 1, 2)
+    assert found.complete
+    assert found.findings[0].site.line == 3

@@ -326,6 +326,24 @@ def test_a_library_that_reseeds_in_the_middle_is_noticed(tmp_path):
     assert {(drift.by.file, drift.by.line) for drift in drifts} == {(path, 6)}
 
 
+@pytest.mark.parametrize("kept", ["torch", "python"])
+def test_a_library_that_seeds_for_a_while_and_puts_back_is_no_drift(tmp_path, kept):
+    """As `torchvision.datasets.FakeData` draws a sample; what it does not put back is drift."""
+    with library(tmp_path, LIBRARY) as (module, _), watching(seed=4) as control:
+        for _ in range(3):
+            assert train(control) == []
+            state, own = module.keep(), random.getstate()
+            module.setup(99)
+            torch.rand(3)
+            module.put(state)
+            if kept == "python":
+                random.setstate(own)
+            drifts = train(control)
+            assert {drift.what for drift in drifts} == {
+                "numpy generator", *([] if kept == "python" else ["python generator"])
+            }  # fmt: skip
+
+
 def test_a_loader_that_rewinds_the_default_generator_is_noticed(tmp_path):
     """The lines of `monai.data.DataLoader.__init__` (monai/data/dataloader.py:79, 1.6.1)."""
     with library(tmp_path, LIBRARY) as (module, path), watching(seed=4) as control:

@@ -112,7 +112,7 @@ def test_an_unknown_pin_is_refused_with_the_names():
 
 
 def test_an_impossible_pin_is_refused_with_the_reason(monkeypatch):
-    monkeypatch.setattr("samebits.determinism.pins.table.can_fix_layout", lambda: False)
+    monkeypatch.setattr("samebits.hooks.layout.can_fix_layout", lambda: False)
 
     assert "personality" in why_not("layout")
     with pytest.raises(SamebitsError, match="personality") as caught:

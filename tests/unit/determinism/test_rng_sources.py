@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import random
+import sys
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +147,12 @@ def accelerator(name: str, patch: Any) -> Draw:
     return lambda: [torch.rand(1, generator=generator).item() for generator in generators]
 
 
+def private_backend(patch: Any) -> Draw:
+    """A backend of another package, under a name of its own."""
+    patch.setattr(torch._C, "_get_privateuse1_backend_name", lambda: "novel")
+    return accelerator("novel", patch)
+
+
 def xla(patch: Any) -> Draw:
     """A stand-in: torch_xla is not installed. Its state is a number that each draw changes."""
     state = [0]
@@ -175,6 +182,7 @@ DRAWS = {
     "xpu": xpu,
     "mps": mps,
     **{name: functools.partial(accelerator, name) for name in ("mtia", "npu", "mlu", "hpu", "musa", "sdaa")},
+    "privateuse1": private_backend,
     "xla": xla,
     "dtensor": dtensor,
     "opencv": opencv,
@@ -220,6 +228,38 @@ def inside_reseeded(draw: Draw) -> bool:
             found.append(draw())
         draw()
     return found[0] == found[1] != found[2]
+
+
+def test_a_backend_with_a_source_of_its_own_is_not_seeded_twice(monkeypatch):
+    accelerator("npu", monkeypatch)
+    monkeypatch.setattr(torch._C, "_get_privateuse1_backend_name", lambda: "npu")
+
+    assert [state.source for state in rng.save_states() if state.source in ("npu", "privateuse1")] == ["npu"]
+
+
+def test_cupy_without_a_device_is_passed_over(monkeypatch):
+    """As on a machine where CuPy is installed and no GPU is found."""
+    cupy(monkeypatch)
+    monkeypatch.setattr(sys.modules["cupy"], "is_available", lambda: False, raising=False)
+    monkeypatch.setattr(sys.modules["cupy"].cuda.runtime, "getDeviceCount", lambda: 1 / 0)
+
+    rng.seed_all(3)
+
+
+def test_a_tracker_of_dtensor_made_meanwhile_is_made_anew(monkeypatch):
+    """It starts from the device's generator, which was put back: dropped, it starts from there again."""
+    module = torch.distributed.tensor._random
+    monkeypatch.setattr(module, "_rng_tracker", None)
+    states = rng.save_states()
+    with rng.isolated():
+        module._rng_tracker = Tracker()
+    assert module._rng_tracker is None
+
+    module._rng_tracker = Tracker()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rng.restore_states(states)
+    assert module._rng_tracker is None
 
 
 def test_every_source_has_a_draw():

@@ -16,8 +16,9 @@ from samebits.determinism.control import Control
 from samebits.determinism.drift import DriftWatch
 from samebits.determinism.switch import When
 from samebits.determinism.switch_handles import HashSeed, Variable
-from samebits.determinism.switches import TABLE, environment_for, switch_named, wanted_by
+from samebits.determinism.switches import TABLE, environment_for, holds_layout, switch_named, wanted_by
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import can_fix_layout
 
 NAMES = [switch.name for switch in TABLE]
 
@@ -60,7 +61,12 @@ OTHER = {
     "native-kernels": "triton",
     "inductor-numerics": "eager",
 }
-ONCE = {"interop-threads", "PYTHONHASHSEED", "prepare-vector-math"}  # cannot be set in a process that runs
+ONCE = {
+    "interop-threads",
+    "PYTHONHASHSEED",
+    "prepare-vector-math",
+    "address-layout",
+}  # cannot be set in a process that runs
 
 
 def present(switch):
@@ -205,12 +211,38 @@ def test_a_control_can_leave_switches_alone_or_name_all_it_wants():
 
 
 def test_a_fresh_process_gets_what_the_table_wants():
-    plan = environment_for(Control(), {"HOME": "/code"})
+    plan = environment_for(Control(), {"HOME": "/code", "PYTHONDONTWRITEBYTECODE": "1"})
     wanted = {s.name: s.value for s in TABLE if isinstance(s.handle, Variable) and s.value is not None}
 
     assert plan.variables == wanted
-    assert plan.warnings == ()
+    assert plan.warnings == (() if can_fix_layout() else plan.warnings[:1])
     assert plan.variables["PYTHONHASHSEED"] == "0"
+
+
+@pytest.mark.parametrize("possible", [True, False])
+def test_addresses_that_cannot_be_fixed_are_told_of_unless_they_are_left_alone(monkeypatch, possible):
+    refusal = "" if possible else "personality is refused"
+    monkeypatch.setattr("samebits.determinism.switch_layout.layout_is_fixed", lambda: False)
+    monkeypatch.setattr("samebits.determinism.switch_layout.why_layout_cannot_be_fixed", lambda: refusal)
+    left = Control(switches=(("address-layout", "leave"),))
+    random = Control(switches=(("address-layout", "random"),))
+    told = environment_for(Control(), {}).warnings
+
+    assert [refusal in line and "may differ" in line for line in told] == [True] * (not possible)
+    assert environment_for(left, {}).warnings == environment_for(random, {}).warnings == ()
+    assert [holds_layout(control) for control in (Control(), left, random, None)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_modules_are_not_compiled_in_the_first_run_only(monkeypatch):
+    """Else the first run would allocate other things than the next; torch is not compiled each time."""
+    for compiled, expected in ((True, "1"), (False, None)):
+        monkeypatch.setattr("samebits.determinism.switch_layout._torch_is_compiled", lambda: compiled)  # noqa: B023
+        assert environment_for(Control(), {}).variables.get("PYTHONDONTWRITEBYTECODE") == expected
 
 
 @pytest.mark.parametrize(

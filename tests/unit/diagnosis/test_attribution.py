@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from samebits.comparison.results import Finding, Remedy, Source
+from samebits.comparison.results import Finding, Remedy, RemedyTrial, Source
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
@@ -65,11 +65,13 @@ def test_a_pair_that_differed_shows_nothing():
     assert attributed([BASE], Confirmation(("hash-seed",), 2, 3)) == (BASE,)
 
 
-def test_a_remedy_is_confirmed_by_the_pin_that_does_the_same():
+def test_a_pin_does_not_confirm_the_remedy_that_does_the_same():
+    """It was another thing that was run: what was pinned is kept beside the remedy."""
     finding = known("hash-order", remedy=Remedy("sort it", controls=("hash-seed",)))
-    confirmed = remedied(finding, Confirmation(("hash-seed",), 3, 3)).remedy
-    assert confirmed is not None
-    assert (confirmed.confirmed, confirmed.pairs) == (True, 3)
+    remedy = remedied(finding, Confirmation(("hash-seed",), 3, 3, steps=7)).remedy
+    assert remedy is not None
+    assert (remedy.confirmed, remedy.pairs) == (None, 0)
+    assert remedy.trial == RemedyTrial("pins", identical=True, pairs=3, pins=("hash-seed",), steps=7)
     assert remedied(finding, Confirmation(("clock",), 3, 3)) == finding
 
 

@@ -59,6 +59,14 @@ def test_several_findings_are_pinned_together_first():
     assert ("clock",) in sets
 
 
+def test_behind_the_first_origin_all_sources_of_another_are_pinned_with_it():
+    """The order of the batches is drawn from one generator, and what is in them from another."""
+    order = Source("random.shuffle", None, "unseeded-python")
+    contents = Source("numpy.random.rand", None, "unseeded-numpy")
+    findings = [finding("unseeded-torch", "rng"), finding("unknown", "outside", order, contents)]
+    assert likely_pins(findings)[0] == ("seed-torch", "seed-python", "seed-numpy")
+
+
 def test_findings_whose_cause_is_known_come_first():
     sets = likely_pins([finding("unknown", "order"), finding("race", "order")])
     assert sets.index(("serial-threads",)) < sets.index(("layout",))

@@ -8,9 +8,10 @@ from dataclasses import replace
 import pytest
 from patch_support import finding, project, site_of
 
-from samebits.comparison.results import Comparison, Remedy
+from samebits.comparison.results import Comparison, Remedy, Source
 from samebits.diagnosis.remedies import op_advice, remedy_for, with_remedies
 from samebits.diagnosis.remedy_table import TABLE
+from samebits.recording.library_calls import LibraryCall
 
 CAUSES = (
     "unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock", "hash-order",
@@ -83,9 +84,9 @@ def test_the_change_is_shown_on_the_users_own_line():
 def test_a_remedy_that_is_there_stays():
     from dataclasses import replace
 
-    known = replace(finding("race", None), remedy=Remedy("known", confirmed=True))
+    known = replace(finding("race", None), remedy=Remedy("known", before="x"))
     found = with_remedies(Comparison("different", None, 1, (known, finding("race", None))))
-    assert found.findings[0].remedy == Remedy("known", confirmed=True)
+    assert found.findings[0].remedy == Remedy("known", before="x")
     assert found.findings[1].remedy is not None
 
 
@@ -113,15 +114,78 @@ def test_what_the_line_calls_refines_the_remedy(cause, line, word):
     assert word in remedy.text
 
 
-@pytest.mark.parametrize("line", ["t = A.Compose([A.Flip()])", "t = A.Compose(steps)"])
-def test_a_generator_that_a_library_made_is_seeded_where_it_was_asked_for(line):
-    """A seed at the head of the script would not reach it."""
-    files = project(main=f"import albumentations as A\n{line}  # <-\n")
-    found = finding("unseeded-python", site_of(files), "random.Random")
-    remedy = remedy_for(found, files)
+SEEDS = "numpy.random.SeedSequence"
+SEEDED_CALLS = {
+    "method": ("env.reset()", SEEDS, ("gym.core.Env.reset", "seed"), "env.reset(seed=0)"),
+    "argument": ("f(x, n=3)", "random.Random", ("lib.f", "random_state"), "f(x, n=3, random_state=0)"),
+    "none": ("f(x, seed=None)", "random.Random", ("lib.f", "seed"), "f(x, seed=0)"),
+    "generator": (
+        "f(x)", SEEDS, ("lib.f", "rng"), "f(x, rng=numpy.random.default_rng(0))",
+    ),
+    "pipeline": (
+        "A.Compose([A.Flip()])", "random.Random", ("albumentations.Flip", ""),
+        "A.Compose([A.Flip()], seed=0)",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", SEEDED_CALLS)
+def test_a_generator_that_a_library_made_is_seeded_where_it_was_asked_for(case):
+    """A seed at the head of the script would not reach it: the library's own parameter does."""
+    line, op, library, after = SEEDED_CALLS[case]
+    files = project(main=f"import lib\ny = {line}  # <-\n")
+    remedy = remedy_for(drawn(site_of(files), op, library), files)
     assert remedy is not None
-    assert remedy.text.startswith("what is called here makes a generator of its own")
-    assert (remedy.controls, remedy.after) == (("seed-python",), "")
+    name, parameter = line.partition("(")[0], library[1] or "seed"
+    assert remedy.text == f"pass `{parameter}=` to `{name}(...)`: it makes a generator of its own"
+    assert remedy.after == f"y = {after}  # <-"
+
+
+def test_an_object_is_given_its_seed_where_it_is_made():
+    """The line that drew only asked it for something."""
+    files = project(main="m = KMeans(5)\ny = m.fit(x)  # <-\n")
+    remedy = remedy_for(drawn(site_of(files), SEEDS, ("sk.KMeans", "random_state")), files)
+    assert remedy is not None
+    assert (remedy.before, remedy.after) == ("m = KMeans(5)", "m = KMeans(5, random_state=0)")
+
+
+def test_a_call_that_runs_often_draws_its_seeds():
+    """The same number each time would give the same episode each time."""
+    files = project(main="import numpy as np\nfor i in range(9):\n    x = env.reset()  # <-\n")
+    remedy = remedy_for(drawn(site_of(files), "numpy.random.SeedSequence", ("gym.Env.reset", "seed")), files)
+    assert remedy is not None
+    assert remedy.after == "x = env.reset(seed=np.random.randint(2**31))  # <-"
+    assert any("np.random.seed(0)" in line for change in remedy.changes for line in change.after)
+
+
+def test_a_library_that_draws_from_the_global_generator_may_be_given_a_seed_too():
+    """Seeding the global one helps; so does the parameter, which is named beside it."""
+    files = project(main="import numpy as np\na, b = split(x)  # <-\n")
+    remedy = remedy_for(
+        drawn(site_of(files), "numpy.random.permutation", ("sk.split", "random_state")), files
+    )
+    assert remedy is not None
+    assert "numpy.random.seed(0)" in remedy.text
+    assert remedy.text.endswith("or pass `random_state=` to `split(...)`")
+
+
+@pytest.mark.parametrize(("package", "word"), [("optuna", "TPESampler(seed=0)"), ("other", "of its own")])
+def test_a_library_without_a_parameter_has_words(package, word):
+    """Known ones their own."""
+    remedy = remedy_for(drawn(None, "numpy.random.SeedSequence", (f"{package}.study.optimize", "")))
+    assert remedy is not None
+    assert word in remedy.text
+
+
+def drawn(site, op, library):
+    """An origin with a draw that a library made."""
+    cause = "unseeded-python" if op.startswith("random.") else "unseeded-numpy"
+    source = Source(op, site, cause, LibraryCall(*library))
+    return replace(finding(cause, site), sources=(source,))
+
+
+def test_a_generator_of_the_users_own_is_seeded_where_it_is_made():
+    """No library stands between."""
     own = project(main="import random\nr = random.Random()  # <-\n")
     remedy = remedy_for(finding("unseeded-python", site_of(own), "random.Random"), own)
     assert remedy is not None

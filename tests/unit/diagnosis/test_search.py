@@ -55,6 +55,13 @@ def test_a_likely_set_is_made_smaller():
     assert found.pins == ("b",)
 
 
+def test_three_that_are_all_needed_take_one_trial_each_beside_the_first():
+    """What is left without one of them says it: each alone is in one of these."""
+    script = Script("abc")
+    assert search([("a", "b", "c")], EVERY, script).pins == ("a", "b", "c")
+    assert script.asked == [("a", "b", "c"), ("b", "c"), ("a", "c"), ("a", "b")]
+
+
 def test_sets_that_need_the_same_pins_are_one_set():
     """With `b`, `a` is there in any case: what `b` showed alone holds for both."""
     script = Script("bd")

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 from patch_support import finding, project, site_of
 
-from samebits.comparison.results import Source
+from samebits.comparison.results import Finding, Source
 from samebits.diagnosis.attribution import Confirmation, attributed
 from samebits.diagnosis.source_lines import at_source_line
+from samebits.hooks.frames import Site
 
 CONFIRMED = "with something pinned, 2 of 2 pairs of runs were identical"
 SUM_OVER_SET = """
@@ -128,3 +129,25 @@ def test_a_listing_of_random_names_gives_way_to_who_made_them():
     )
     (found,) = attributed([stands], Confirmation(("entropy",), 2, 2))
     assert (found.cause, found.site, found.entered_site.line) == ("os-entropy", sources[1].site, 40)
+
+
+SHARED = """
+import torch.multiprocessing as mp
+def main():
+    model = make()
+    SHARE
+    started = [mp.Process(target=work, args=(model, n)) for n in range(2)]
+    print(model(x))
+"""
+
+
+@pytest.mark.parametrize(
+    ("share", "line"), [("model.share_memory()", 4), ("model.eval()", 5), ("a.share_memory_(); b.eval()", 4)]
+)
+def test_a_race_of_processes_is_where_the_memory_is_shared_or_they_are_started(share, line):
+    files = project(train=SHARED.replace("SHARE", share))
+    entered = Site(files.script, 6, "main")
+    found = Finding("op", 0, "aten::t", None, entered, None, None, cause="race", entry="outside")
+    shown = at_source_line(replace(found, confirmed_by="with one at a time"), files)
+    assert (shown.site.line, shown.entered_site) == (line, entered)
+    assert at_source_line(found, files) == found

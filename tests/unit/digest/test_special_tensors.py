@@ -1,5 +1,7 @@
 """Tensors that are not one piece of strided CPU memory."""
 
+from dataclasses import dataclass
+
 import pytest
 import torch
 
@@ -37,6 +39,39 @@ class Pair(torch.Tensor):
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         raise NotImplementedError
+
+
+class Scaled(torch.Tensor):
+    """A wrapper around one tensor, with a context."""
+
+    @staticmethod
+    def __new__(cls, inner, context):
+        """Without memory of its own."""
+        wanted = isinstance(context, dict) and context.get("requires_grad", False)
+        return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype, requires_grad=wanted)
+
+    def __init__(self, inner, context):
+        self.inner, self.context = inner, context
+
+    def __tensor_flatten__(self):
+        context = self.context
+        if isinstance(context, dict) and "requires_grad" in context:
+            context = {**context, "requires_grad": self.requires_grad}
+        return ["inner"], context
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        if func is torch.ops.aten.detach.default:
+            return cls(args[0].inner, {**args[0].context, "requires_grad": False})
+        raise NotImplementedError
+
+
+@dataclass
+class Layout:
+    """A context."""
+
+    scale: float
+    axes: tuple
 
 
 def complex_numbers():
@@ -246,3 +281,53 @@ def test_wrappers_that_name_more_than_tensors():
 
     assert digest(one) == digest(other)
     assert (one.waited, other.waited) == (1, 1)
+
+
+def test_the_context_of_a_wrapper_counts():
+    """Numbers, dtypes, containers, dataclasses and tensors in it; not the order of a dict, nor addresses."""
+    inner = torch.arange(4.0)
+    contexts = [
+        None, 1, 1.0, True, "1", -0.0, 0.0, float("nan"), torch.float16, (1, 2), [1, 2], (2, 1),
+        {"scale": 1}, {"scale": 2},
+        Layout(0.5, (0, 1)), Layout(0.5, (1, 0)), torch.ones(2), torch.zeros(2), (torch.ones(2), 1), {1, 2},
+        (),
+    ]  # fmt: skip
+
+    found = [digest(Scaled(inner, context)) for context in contexts]
+
+    assert len(set(found)) == len(contexts)
+    assert found == [digest(Scaled(inner.clone(), context)) for context in contexts]
+    assert digest(Scaled(inner, {"a": 1, "b": 2})) == digest(Scaled(inner, {"b": 2, "a": 1}))
+    assert digest(Scaled(inner, object())) == digest(Scaled(inner, object()))
+
+
+def test_wanting_a_gradient_is_no_part_of_a_wrapper():
+    """As of any other tensor: a state dict has detached ones."""
+    one, other = (Scaled(torch.ones(2), {"scale": 2, "requires_grad": wanted}) for wanted in (True, False))
+
+    assert one.requires_grad
+    assert digest(one) == digest(other)
+    assert digest(one) != digest(Scaled(torch.ones(2), {"scale": 3, "requires_grad": True}))
+
+
+def test_what_an_uncoalesced_tensor_stores_counts():
+    """Entries of one place in another order, or not added up, are other bits, whose sum may be another."""
+    at = torch.tensor([[0, 0, 2]])
+    first, again, swapped = (
+        torch.sparse_coo_tensor(at, torch.tensor(values), (3,))
+        for values in ([1.0, 2.0, 3.0], [1.0, 2.0, 3.0], [2.0, 1.0, 3.0])
+    )
+
+    assert digest(first) == digest(again)
+    assert len({digest(first), digest(swapped), digest(first.coalesce())}) == 3
+    assert digest(first.coalesce()) == digest(swapped.coalesce())
+
+
+def test_a_plain_tensor_viewed_as_quantized_is_refused():
+    """It has no scale; the message says what to digest in its place."""
+    odd = torch.zeros(4, dtype=torch.int8).view(torch.qint8)
+
+    for value in (odd, [torch.ones(2), odd]):
+        with pytest.raises(SamebitsError, match=r"plain tensor viewed as qint8.*no scale") as caught:
+            digest(value)
+        assert caught.value.slug == "digest-unreadable"

@@ -144,7 +144,7 @@ def test_what_has_no_defined_contents(value):
 
 
 def test_the_place_is_named():
-    with pytest.raises(SamebitsError, match=r"value\['a'\]\[1\] is a builtins.object"):
+    with pytest.raises(SamebitsError, match=r"value\['a'\]\[1\] is an object"):
         digest({"a": [1, object()]})
 
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+import samebits
 from samebits.cli.main import main
 from samebits.portable.coverage import covered_ops, is_covered
 
@@ -65,6 +66,42 @@ def test_a_model_that_is_covered():
     assert not found.backward
 
 
+@pytest.mark.parametrize(
+    ("make", "batch"),
+    [
+        (lambda: nn.LSTM(4, 4, 2, bidirectional=True), torch.rand(3, 2, 4)),
+        (lambda: nn.GRU(4, 4), torch.rand(3, 2, 4)),
+        (lambda: nn.Conv2d(3, 4, 3), torch.rand(1, 3, 8, 8)),
+        (
+            lambda: nn.TransformerEncoderLayer(4, 2, 8, batch_first=True).eval().requires_grad_(False),
+            torch.rand(2, 3, 4),
+        ),
+        (lambda: nn.MultiheadAttention(4, 2).eval().requires_grad_(False), (torch.rand(3, 2, 4),) * 3),
+        (lambda: torch.special.ndtri, torch.rand(3)),
+        (lambda: fbgemm_linear, torch.rand(2, 4)),
+    ],
+    ids=["lstm", "gru", "conv", "encoder-layer", "attention", "ndtri", "fbgemm"],
+)
+def test_coverage_says_what_portable_mode_does(make, batch):
+    """A model is covered exactly where portable mode runs it, which has torch's short cuts for layers off."""
+    model = make()
+    arguments = batch if isinstance(batch, tuple) else (batch,)
+    runs = True
+    try:
+        with samebits.portable():
+            model(*arguments)
+    except samebits.SamebitsError:
+        runs = False
+
+    assert bool(is_covered(model, batch)) == runs
+
+
+def fbgemm_linear(x):
+    """Composite to torch: no dispatch mode sees that FBGEMM computes it."""
+    packed = torch.fbgemm_pack_gemm_matrix_fp16(torch.eye(4))
+    return torch.fbgemm_linear_fp16_weight_fp32_activation(x, packed, torch.zeros(4))
+
+
 def test_what_gets_a_tensor_that_cannot_be_is_missing():
     """All of it is listed: what follows is computed by torch."""
     found = is_covered(lambda x: torch.special.ndtri(torch.fft.rfft(x).abs()), torch.ones(4))
@@ -86,4 +123,5 @@ def test_the_command_lists_them(capsys):
     found = json.loads(capsys.readouterr().out)
     assert found["schema"] == 1
     assert {"name": "_softmax", "kind": "kernel", "section": "Softmax"} in found["ops"]
-    assert main(["portable-ops", "no_such_op"]) == 1
+    assert main(["portable-ops", "no_such_op"]) == 2
+    assert "covers no op whose name has 'no_such_op'" in capsys.readouterr().err

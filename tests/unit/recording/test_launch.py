@@ -16,8 +16,17 @@ import pytest
 
 import samebits
 from samebits.errors import SamebitsError
+from samebits.hooks.descendants import children
 from samebits.recording import launch as launch_module
-from samebits.recording.launch import Launch, Outcome, child_command, interpreter_options, launch
+from samebits.recording import supervision
+from samebits.recording.launch import (
+    Launch,
+    Outcome,
+    child_command,
+    interpreter_options,
+    launch,
+    replace_process,
+)
 from samebits.recording.runner import Target
 
 SOURCE = str(Path(samebits.__file__).absolute().parent.parent)
@@ -50,10 +59,8 @@ count = 0
 def handler(number, frame):
     global count
     count += 1
-signal.signal(signal.SIGINT, handler)
-signal.signal(signal.SIGTERM, handler)
-signal.signal(signal.SIGHUP, handler)
-signal.signal(signal.SIGUSR1, handler)
+for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP, signal.SIGCHLD, signal.SIGTSTP}:
+    signal.signal(number, handler)
 print("ready", flush=True)
 patience = time.monotonic() + 20
 while not count and time.monotonic() < patience:
@@ -194,14 +201,19 @@ def test_inherited_files(driver: Path) -> None:
     assert b"b'hello'" in ended(process)[0]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT])
-def test_signal_to_the_parent_is_passed_on(driver: Path, number: int) -> None:
+PASSED_ON = ("TERM", "HUP", "USR1", "USR2", "INT", "ALRM", "QUIT", "XCPU", "WINCH", "CONT", "VTALRM", "RTMIN")
+
+
+@pytest.mark.parametrize("name", PASSED_ON)
+def test_signal_to_the_parent_is_passed_on(driver: Path, name: str) -> None:
     """Exactly once, and the parent waits for what the script makes of it."""
+    number = getattr(signal, f"SIG{name}")
     process = start(driver, script(driver, COUNTER), "inherit", "0.2")
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(number)
-    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
+    told = 2 if number == signal.SIGINT else None
+    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None, told=told))]
 
 
 def test_killed_by_a_signal(driver: Path) -> None:
@@ -250,7 +262,8 @@ def test_ctrl_c_on_a_terminal(driver: Path) -> None:
     """The terminal interrupts the script; the parent does not do it again."""
     process, terminal = on_terminal(driver, "0.3")
     os.write(terminal, b"\x03")
-    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
+    told = Outcome(0, None, told=2)
+    assert ended(process)[0].decode().splitlines() == ["count 1", str(told)]
     os.close(terminal)
 
 
@@ -265,8 +278,8 @@ def test_interrupt_is_sent_once(place: str, sent: list[int], monkeypatch: pytest
         def send_signal(self, number: int) -> None:
             self.sent.append(number)
 
-    monkeypatch.setattr(launch_module, "_in_foreground", lambda: place == "foreground")
-    signals, child = launch_module._PassSignalsOn(), Child()
+    monkeypatch.setattr(supervision, "_in_foreground", lambda: place == "foreground")
+    signals, child = supervision.Supervision(), Child()
     signals._receive(signal.SIGINT, None)
     signals.begin(child)  # type: ignore[arg-type]
     signals._receive(signal.SIGINT, None)
@@ -279,7 +292,7 @@ def test_second_ctrl_c_kills(driver: Path) -> None:
     os.write(terminal, b"\x03")
     time.sleep(0.7)
     os.write(terminal, b"\x03")
-    assert ended(process)[0].decode().splitlines() == [str(Outcome(137, 9))]
+    assert ended(process)[0].decode().splitlines() == [str(Outcome(137, 9, told=2))]
     os.close(terminal)
 
 
@@ -301,3 +314,115 @@ def test_a_run_is_ended_at_its_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     request = Launch(Target(str(tmp_path / "a.py"), None, ()), "", {}, limit_s=1)
     expected = signal.SIGKILL if "SIG_IGN" in source else signal.SIGTERM
     assert launch(request) == Outcome(128 + expected, expected, timed_out=True)
+
+
+# Starts a child of its own, and neither of them lets itself be ended.
+STUBBORN = """\
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+below = subprocess.Popen([sys.executable, "-c", "import signal, time; time.sleep(60)"])
+print(os.getpid(), below.pid, flush=True)
+time.sleep(60)
+"""
+
+
+# A job of its own in a session that has another: as a shell with job control starts it.
+JOB = "import os, subprocess, sys; subprocess.run(sys.argv[1:], preexec_fn=lambda: os.setpgid(0, 0))"
+
+
+def is_in_state(pid: int, states: str) -> bool:
+    """Whether a process gets into one of some states (see proc(5)) within some seconds."""
+    for _ in range(500):
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            state = "X"
+        if state in states:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def is_gone(pid: int) -> bool:
+    """Whether a process ends within some seconds; of a zombie only its number is left."""
+    return is_in_state(pid, "XZ")
+
+
+def test_a_child_ends_with_its_parent(driver: Path) -> None:
+    """Also when the parent is killed; what the script has started is as under bare Python."""
+    process = start(driver, script(driver, STUBBORN), "inherit")
+    assert process.stdout is not None
+    pid, below = map(int, process.stdout.readline().split())
+    process.kill()
+    try:
+        assert is_gone(pid)
+    finally:
+        os.kill(below, signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_child_has_its_grace(driver: Path, number: int) -> None:
+    """Where the caller says so, one that does not end is killed, with all that it has started."""
+    driver.write_text(driver.read_text().replace(", sys.argv[2])", ", sys.argv[2], grace_s=0.3)"))
+    process = start(driver, script(driver, STUBBORN), "inherit")
+    assert process.stdout is not None
+    pid, below = map(int, process.stdout.readline().split())
+    process.send_signal(number)
+    expected = Outcome(137, 9, told=15) if number == signal.SIGTERM else Outcome(129, 1, told=1)
+    assert ended(process)[0].decode().splitlines() == [str(expected)]
+    assert is_gone(pid)
+    assert is_gone(below)
+
+
+def test_a_second_signal_ends_at_once(driver: Path) -> None:
+    """The parent, by that signal, and the child."""
+    driver.write_text(driver.read_text().replace(", sys.argv[2])", ", sys.argv[2], grace_s=50)"))
+    process = start(driver, script(driver, STUBBORN), "inherit")
+    assert process.stdout is not None
+    pid, below = map(int, process.stdout.readline().split())
+    process.send_signal(signal.SIGTERM)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGTERM)
+    try:
+        ended_by = process.wait(30)
+        assert ended_by == -signal.SIGTERM
+        assert is_gone(pid)
+    finally:
+        os.kill(below, signal.SIGKILL)
+    process.communicate()
+
+
+def test_stopping_and_going_on(driver: Path) -> None:
+    """What stops the parent alone stops the child too, and both go on together."""
+    # A shell between them: the group of a session's leader is nobody's job, and SIGTSTP would be ignored.
+    path = script(driver, COUNTER)
+    shell = f"{sys.executable} {driver} {path} inherit 0.2"
+    process = subprocess.Popen(
+        [sys.executable, "-c", JOB, *shell.split()], stdout=subprocess.PIPE, start_new_session=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    (parent,) = children(process.pid)
+    (child,) = children(parent.number)
+    os.kill(parent.number, signal.SIGTSTP)
+    assert all(is_in_state(number, "T") for number in (parent.number, child.number))
+    os.kill(parent.number, signal.SIGCONT)
+    assert ended(process)[0].decode().splitlines() == ["count 1", str(Outcome(0, None))]
+
+
+def test_an_interpreter_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was executed, the system's reason, and what to do."""
+    (tmp_path / "a.py").write_text("")
+    foreign = tmp_path / "python"
+    foreign.write_bytes(b"\x7fELF\x02\x01\x01" + bytes(64))
+    request = Launch(Target(str(tmp_path / "a.py"), None, ()), "", {})
+    monkeypatch.setattr(sys, "executable", str(foreign))
+    for mode, words in ((0o644, "Permission denied"), (0o755, "Exec format error")):
+        foreign.chmod(mode)
+        for start_it in (launch, replace_process):
+            with pytest.raises(SamebitsError, match=words) as caught:
+                start_it(request)
+            assert caught.value.slug == "child-start"
+            assert str(foreign) in str(caught.value)
+            assert "expected" in str(caught.value)

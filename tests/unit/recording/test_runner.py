@@ -12,7 +12,6 @@ import samebits
 from samebits.recording.launch import BOOTSTRAP
 
 SOURCE = str(Path(samebits.__file__).absolute().parent.parent)
-STOP = "from samebits.recording.runner import StopRun\n"
 PROGRAM = BOOTSTRAP.replace(
     "from samebits.recording.child import main",
     """\
@@ -79,32 +78,6 @@ def test_result(source: str, expected: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"),
-    [
-        ("raise StopRun\n", "0 True"),
-        ("try:\n    raise StopRun\nexcept Exception:\n    print('caught')\n", "0 True"),
-        ("try:\n    raise StopRun\nexcept BaseException:\n    raise SystemExit(1)\n", "1 True"),
-        ("try:\n    raise StopRun\nfinally:\n    1 / 0\n", "1 True ZeroDivisionError: division by zero"),
-    ],
-)
-def test_stopped(source: str, expected: str, tmp_path: Path) -> None:
-    """A run that a probe ended says so, whatever the script made of it."""
-    assert result(tmp_path, STOP + source) == expected
-
-
-def test_stop_unwinds_quietly(tmp_path: Path) -> None:
-    """`finally` blocks, threads and exit functions run as at a normal end; nothing is printed."""
-    (tmp_path / "a.py").write_text(
-        STOP + "import atexit, threading, time\natexit.register(print, 'atexit')\n"
-        "threading.Thread(target=lambda: (time.sleep(0.1), print('thread'))).start()\n"
-        "try:\n    raise StopRun\nfinally:\n    print('finally')\n"
-    )
-    done = run(tmp_path, "a.py")
-    assert done.stdout.split("\n") == ["finally", "result 0 True ", "thread", "atexit", ""]
-    assert (done.stderr, done.returncode) == ("", 0)
-
-
-@pytest.mark.parametrize(
     ("command", "slug", "found"),
     [
         (("nothing.py",), "script-missing", "nothing.py"),
@@ -127,7 +100,7 @@ def test_nothing_to_run(command: tuple[str, ...], slug: str, found: str, tmp_pat
     message, link = done.stderr.splitlines()
     assert message.startswith("samebits: ")
     assert found in message
-    assert link.endswith(f"#{slug}")
+    assert link.endswith(f" {slug}")
     assert (done.stdout, done.returncode) == ("", 2)
 
 

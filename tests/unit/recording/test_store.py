@@ -146,10 +146,10 @@ def test_threads_may_write_at_the_same_time(tmp_path: Path) -> None:
 
 def test_the_run_is_described(tmp_path: Path) -> None:
     """update() replaces fields at once, and a text that UTF-8 cannot hold does no harm."""
-    writer = RecordWriter(tmp_path / "deep/er/a.sbr", INFO)
+    writer = RecordWriter(tmp_path / "a.sbr", INFO)
     writer.update(status="failed", exit_status=-9, failure="caf\udce9", notes=("one", "two\udce9"), steps=12)
 
-    with RecordReader(tmp_path / "deep/er/a.sbr") as reader:
+    with RecordReader(tmp_path / "a.sbr") as reader:
         found = reader.info
     writer.close()
 
@@ -193,7 +193,7 @@ def safetensors(size: int) -> bytes:
 def test_a_closed_record_is_a_single_file_and_closing_twice_is_fine(tmp_path: Path) -> None:
     """The log is folded in, and what is added afterwards is dropped quietly."""
     writer = write(tmp_path / "a.sbr", 10, close=False)
-    assert listing(tmp_path) == ["a.sbr", "a.sbr-wal"]
+    assert listing(tmp_path) == ["a.sbr", "a.sbr-log"]
     writer.close()
     assert listing(tmp_path) == ["a.sbr"]
     before = (tmp_path / "a.sbr").read_bytes()

@@ -57,7 +57,7 @@ def test_what_is_no_record_is_refused(tmp_path: Path) -> None:
     assert refusal(path).slug == "record-missing"
     assert "does not exist: give the path of a record" in str(refusal(path))
     assert refusal(tmp_path).slug == "record-unreadable"
-    assert "is not a file" in str(refusal(tmp_path))
+    assert "it is a folder, expected a regular file" in str(refusal(tmp_path))
 
     for content, found in (
         (b"", "is empty"),
@@ -138,12 +138,12 @@ def test_a_log_cut_at_any_length_gives_the_events_before(tmp_path: Path) -> None
         writer.add(row(writer, seq))
         if seq % 20 == 19:
             writer.flush()
-    content = (tmp_path / "a.sbr-wal").read_bytes()
+    content = (tmp_path / "a.sbr-log").read_bytes()
     cut = tmp_path / "cut.sbr"
     shutil.copy(path, cut)
     counts = []
     for length in range(0, len(content), 307):
-        (tmp_path / "cut.sbr-wal").write_bytes(content[:length])
+        (tmp_path / "cut.sbr-log").write_bytes(content[:length])
         counts.append(read_all(cut))
     writer.close()
     assert counts == sorted(counts)

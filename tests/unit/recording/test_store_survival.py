@@ -18,9 +18,10 @@ import pytest
 from record_support import INFO, digest, listing, row, write
 
 from samebits.errors import SamebitsError
-from samebits.recording.store import RecordReader, RecordWriter, finalize
+from samebits.recording.store import RecordReader, RecordWriter, finalize, snapshot
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Iterator
 
 HERE = Path(__file__).parent
@@ -135,26 +136,21 @@ def test_a_record_is_readable_while_it_is_written(tmp_path: Path) -> None:
     assert lengths == sorted(lengths)
 
 
-def test_a_copy_holds_together_although_the_writer_goes_on(
+def test_a_record_that_is_closed_while_it_is_read_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The log may start over while the record is copied; then the copy is made again."""
+    """Its log may go between two looks."""
     writer = write(tmp_path / "a.sbr", 5, close=False)
-    copies = []
-    original = shutil.copyfile
+    original = snapshot.rebuild
 
-    def copy_and_go_on(source: Path, target: Path) -> None:
-        original(source, target)
-        copies.append(source.name)
-        if len(copies) == 1:
-            for seq in range(5, 60_000):
-                writer.add(row(writer, seq))
-            writer.flush()
+    def close_and_rebuild(connection: sqlite3.Connection, log: Path) -> bool:
+        for seq in range(5, 600):
+            writer.add(row(writer, seq))
+        writer.close()
+        return original(connection, log)
 
-    monkeypatch.setattr(shutil, "copyfile", copy_and_go_on)
-    assert read(tmp_path / "a.sbr") == list(range(60_000))
-    assert copies == ["a.sbr", "a.sbr-wal"] * 2
-    writer.close()
+    monkeypatch.setattr(snapshot, "rebuild", close_and_rebuild)
+    assert read(tmp_path / "a.sbr") == list(range(600))
 
 
 @pytest.mark.parametrize("ending", ["close", "kill"])
@@ -167,7 +163,7 @@ def test_a_forked_child_never_touches_the_record(tmp_path: Path, ending: str) ->
         assert reader.info.steps != 12345
         assert reader.captures(0) == {}
         assert not any(event.op.startswith("child") for event in reader.events())
-    assert listing(tmp_path) == (["a.sbr"] if ending == "close" else ["a.sbr", "a.sbr-wal"])
+    assert listing(tmp_path) == (["a.sbr"] if ending == "close" else ["a.sbr", "a.sbr-log"])
 
 
 def test_a_child_forked_during_a_commit_does_not_hang(tmp_path: Path) -> None:
@@ -225,12 +221,12 @@ def test_a_reader_leaves_no_copy_behind(tmp_path: Path, monkeypatch: pytest.Monk
     reader.close()
     assert listing(tmp_path / "temporary") == []
 
-    for name in ("a.sbr", "a.sbr-wal"):
+    for name in ("a.sbr", "a.sbr-log"):
         shutil.copy(tmp_path / name, tmp_path / name.replace("a", "b", 1))
     content = bytearray((tmp_path / "b.sbr").read_bytes())
     content[100:] = os.urandom(len(content) - 100)
     (tmp_path / "b.sbr").write_bytes(content)
-    (tmp_path / "b.sbr-wal").write_bytes(b"x" * 100)
+    (tmp_path / "b.sbr-log").write_bytes(b"x" * 100)
     with pytest.raises(SamebitsError):
         RecordReader(tmp_path / "b.sbr")
     assert listing(tmp_path / "temporary") == []
@@ -262,7 +258,7 @@ def test_a_full_disk_ends_the_record_and_not_the_script(tmp_path: Path) -> None:
         writer.update(status="finished")
         writer.capture(0, 0, b"x")
         writer.close()
-        assert "could not be written any further (database or disk is full)" in writer.broken
+        assert "could not be written any further (No space left on device)" in writer.broken
 
         seen = read(path)
         assert len(seen) > 1000
@@ -321,7 +317,8 @@ def test_places_where_no_record_can_be(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "file").write_text("x")
     for name, expected in (
-        ("folder", "is a directory, expected the path of a record"),
+        ("folder", "it is a folder, expected a regular file"),
+        ("no/a.sbr", "No such file"),
         ("file/a.sbr", "cannot write the record"),
         ("x" * 300, "File name too long"),
         ("nul\0.sbr", "cannot write the record"),
@@ -373,7 +370,7 @@ def test_a_killed_record_is_overwritten_with_its_log(tmp_path: Path) -> None:
     wait_for(tmp_path / "written", 1000)
     process.kill()
     process.wait()
-    shutil.copy(tmp_path / "a.sbr-wal", tmp_path / "b.sbr-wal")
+    shutil.copy(tmp_path / "a.sbr-log", tmp_path / "b.sbr-log")
 
     RecordWriter(path, INFO, overwrite=True).close()
     assert read(path) == []
@@ -386,12 +383,14 @@ def test_the_script_may_remove_the_record_or_change_directory(
 ) -> None:
     """Neither makes the writer raise."""
     monkeypatch.chdir(tmp_path)
+    Path("sub").mkdir()
     writer = RecordWriter("sub/a.sbr", INFO)
     monkeypatch.chdir("/")
     writer.add(row(writer, 0))
     writer.close()
     assert read(tmp_path / "sub/a.sbr") == [0]
 
+    (tmp_path / "gone").mkdir()
     writer = RecordWriter(tmp_path / "gone/a.sbr", INFO)
     shutil.rmtree(tmp_path / "gone")
     for seq in range(3000):

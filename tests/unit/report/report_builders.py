@@ -40,7 +40,7 @@ def finding(file: str = "/code/train.py", **fields) -> Finding:
         "evidence": (
             "the generator was seeded by torch.seed() at train.py:2, with another value in each run",
         ),
-        "remedy": Remedy("call torch.manual_seed(...) instead", None),
+        "remedy": Remedy("call torch.manual_seed(...) instead"),
         "inputs": ("f32[6, 4]",),
         "outputs": ("f32[6, 4]",),
     }

@@ -9,7 +9,7 @@ from dataclasses import replace
 from report_builders import different, finding, identical
 
 from samebits.comparison.replayed import replayed
-from samebits.comparison.results import Remedy, Source
+from samebits.comparison.results import LineChange, Remedy, RemedyTrial, Source
 from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
@@ -20,9 +20,11 @@ from samebits.verification.fix_results import Fix
 
 SITE = {"file": str, "line": int, "function": str}
 DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}
+CHANGE = {"file": str, "line": int, "before": [str], "after": [str]}
+TRIAL = {"of": str, "identical": bool, "pairs": int, "pins": [str], "steps": (int, None)}
 REMEDY = {
     "text": str, "confirmed": (bool, None), "pairs": int, "controls": [str], "before": (str, None),
-    "after": (str, None),
+    "after": (str, None), "changes": [CHANGE], "trial": (TRIAL, None),
 }  # fmt: skip
 SOURCE = {"op": str, "site": (SITE, None), "cause": str}
 FIX = {
@@ -50,10 +52,13 @@ REPLAY = {"times": int, "calls": int, "ops": int, "steps": int, "unrepeated": in
 SCHEMA = {
     "schema": int,
     "verdict": str,
+    "state": str,
     "steps": int,
     "reason": (str, None),
     "findings": [FINDING],
+    "reported": [FINDING],
     "notes": [str],
+    "internal_error": (str, None),
     "final_digest": [str],
     "replay": (REPLAY, None),
 }
@@ -137,14 +142,30 @@ def test_operations_that_do_not_repeat_are_findings_of_their_own_kind():
 def test_sources_and_a_remedy_that_was_tried():
     """What main lines of evidence say is there as values too."""
     source = Source("time.time", Site("/code/train.py", 4, "f"), "wall-clock")
-    remedy = Remedy("a number", True, ("clock",), "x = time.time()", "x = 0.0", 1)
+    changes = (LineChange("/code/train.py", 4, ("x = time.time()",), ("x = 0.0",)),)
+    trial = RemedyTrial("change", identical=True, pairs=1)
+    remedy = Remedy("a number", ("clock",), "x = time.time()", "x = 0.0", changes, trial)
     found = finding(sources=(source, replace(source, site=None)), remedy=remedy)
 
     decoded = json.loads(json_report.render(different(found).comparison))
 
     assert complaints(decoded, SCHEMA) == []
     assert decoded["findings"][0]["sources"][0]["op"] == "time.time"
-    assert decoded["findings"][0]["remedy"]["after"] == "x = 0.0"
+    shown = decoded["findings"][0]["remedy"]
+    assert (shown["after"], shown["confirmed"], shown["pairs"]) == ("x = 0.0", True, 1)
+    assert shown["changes"][0]["after"] == ["x = 0.0"]
+
+
+def test_a_remedy_of_which_only_pins_were_run_is_not_confirmed():
+    """What was pinned is told beside it."""
+    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-torch", "seed-numpy"))
+    found = finding(remedy=Remedy("seed it", ("seed-torch",), trial=trial))
+
+    shown = json.loads(json_report.render(different(found).comparison))["findings"][0]["remedy"]
+
+    assert (shown["confirmed"], shown["pairs"]) == (None, 0)
+    assert shown["trial"]["of"] == "pins"
+    assert shown["trial"]["pins"] == ["seed-torch", "seed-numpy"]
 
 
 def test_schema_of_a_fix():

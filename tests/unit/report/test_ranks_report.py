@@ -7,8 +7,10 @@ import json
 from samebits.comparison.ranks import RankComparison
 from samebits.comparison.results import Comparison, Finding
 from samebits.hooks.frames import Site
-from samebits.report.ranks import render, render_json, render_launches
+from samebits.report.ranks import launch_rows, render, render_json, render_launches
 from samebits.report.style import Style
+from samebits.verification import ScriptRun, Verification
+from samebits.verification.rank_records import LaunchComparison
 
 SITE = Site("/code/train.py", 12, "main")
 PARTED = RankComparison(
@@ -62,3 +64,29 @@ def test_the_object_for_machines():
 
     assert (fields["verdict"], fields["ranks"], fields["compared"]) == ("different", [0, 1], ["w", "b"])
     assert [finding["kind"] for finding in fields["findings"]] == ["step", "batch"]
+
+
+def launches(verdict: str) -> LaunchComparison:
+    """Two launches of two ranks."""
+    found = Comparison(verdict, None, 3, final_digest=("aa", "bb"))
+    ranks = {
+        rank: Verification(
+            found,
+            ("a.py",),
+            tuple(
+                ScriptRun("compare", f"/w/.samebits/x/run-{n}.ranks/rank-{rank}.sbr", 0, 1.0) for n in (1, 2)
+            ),
+            0.0,
+        )
+        for rank in (0, 1)
+    }
+    return LaunchComparison(ranks, found)
+
+
+def test_launches_end_with_the_digest_of_each_rank_and_the_records():
+    text = launch_rows(launches("identical"), Style(), "/w")
+    assert "final digest  rank 0: aa" in text
+    assert "rank 1: aa" in text
+    assert "records       .samebits/x/run-1.ranks" in text
+    assert ".samebits/x/run-2.ranks" in text
+    assert "final digest" not in launch_rows(launches("different"), Style(), "/w")

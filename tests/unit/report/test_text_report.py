@@ -9,7 +9,7 @@ import pytest
 from report_builders import different, finding, identical, run
 
 from samebits.comparison.replayed import replayed
-from samebits.comparison.results import Comparison, Remedy
+from samebits.comparison.results import Comparison, LineChange, Remedy, RemedyTrial
 from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
@@ -90,7 +90,7 @@ def test_further_origins_are_a_line_each(script, tmp_path):
 
     shown = text.render(different(finding(script), *others), PLAIN, str(tmp_path))
 
-    assert "also different on its own\n  step 2, aten::op0.default in module net.drop, train.py:3" in shown
+    assert "also different\n  step 2, aten::op0.default in module net.drop, train.py:3" in shown
     assert "... and 2 more" in shown
 
 
@@ -218,27 +218,59 @@ def test_all_operations_repeated():
 
 
 def test_the_remedy_shows_the_line_before_and_after(script, tmp_path):
-    """Two lines, and how often it was tried."""
-    remedy = Remedy("seed it", True, (), "torch.seed()", "torch.manual_seed(0)", 3)
+    """Two lines, and how often the script ran with them."""
+    change = LineChange(str(tmp_path / "a.py"), 4, ("    torch.seed()",), ("    torch.manual_seed(0)",))
+    remedy = Remedy("seed it", changes=(change,), trial=RemedyTrial("change", identical=True, pairs=3))
     shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
 
     assert (
         """\
-  remedy        seed it (tried: 3 pairs of runs identical)
+  remedy        seed it
   before        torch.seed()
   after         torch.manual_seed(0)
+  tried         with this change 3 pairs of runs were identical
 """
         in shown
     )
 
 
-def test_a_line_that_is_new_is_called_so(script, tmp_path):
-    """It replaces none."""
-    remedy = Remedy("seed it", after="torch.manual_seed(0)")
+def test_a_change_of_several_lines_is_shown_whole(script, tmp_path):
+    """Each line can be copied as it stands, however long: imports and seeds too."""
+    file, long = str(tmp_path / "a.py"), "    x = random.randbytes(4)  # " + "long " * 30
+    changes = (
+        LineChange(file, 1, (), ("import random", "", "random.seed(0)")),
+        LineChange(file, 4, ("    x = os.urandom(4)",), (long,)),
+    )
+    remedy = Remedy("draw it", changes=changes, trial=RemedyTrial("change", identical=True, pairs=1, steps=9))
     shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
 
-    assert "\n  new line      torch.manual_seed(0)\n" in shown
-    assert "\n  after " not in shown
+    assert (
+        f"""\
+  change        a.py:1
+                + import random
+                + random.seed(0)
+  change        a.py:4
+                -     x = os.urandom(4)
+                + {long}
+  tried         with this change 1 pair of runs was identical in the first 9 steps
+"""
+        in shown
+    )
+
+
+def test_a_remedy_of_which_only_pins_were_run_says_so(script, tmp_path):
+    """Never `tried`: what was pinned is another thing than the line that is shown."""
+    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-torch", "seed-numpy"))
+    shown = text.render(
+        different(finding(script, remedy=Remedy("seed both", trial=trial))), PLAIN, str(tmp_path)
+    )
+
+    said = " ".join(shown.split())
+    assert (
+        "not run with torch's generators seeded and with NumPy's generators seeded, 2 pairs of runs were "
+        "identical; this change itself was not run"
+    ) in said
+    assert "tried" not in shown
 
 
 def test_a_fix_is_shown_as_a_diff(script, tmp_path):
@@ -272,3 +304,43 @@ def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
     assert f"note: {NOT_PLACED} at 9 operations" in shown.replace("\n      ", " ")
     assert shown.count(NOT_PLACED) == 1
     assert text.render(result, PLAIN, str(tmp_path), verbose=True).count("aten::op") >= 9
+
+
+def _reported(**fields):
+    reason = "the training is identical at every step; 1 reported value differs"
+    read = finding(
+        "train.py", kind="read", op="item", entry="", cause="unknown", evidence=("it differs in 2 steps",)
+    )
+    listed = {"state": "identical", "reason": reason, "reported": (read,), **fields}
+    return different(*listed.pop("findings", (read,)), **listed)
+
+
+def test_values_that_only_differ_where_they_are_reported_are_listed_once(tmp_path):
+    shown = text.render(_reported(), PLAIN, str(tmp_path))
+    assert shown.startswith("different: the training is identical at every step; 1 reported value differs\n")
+    assert "  train.py:3 in training_step (item; it differs in 2 steps)\n" in shown
+    assert "With --state-only they do not count" in " ".join(shown.split())
+    assert "first difference" not in shown
+
+
+def test_a_time_that_is_only_reported_is_called_a_log_value(tmp_path):
+    clock = finding("train.py", cause="wall-clock", op="aten::lift_fresh.default")
+    shown = " ".join(text.render(_reported(findings=(clock,)), PLAIN, str(tmp_path)).split())
+    assert "The time taken at train.py:3 in training_step is only reported: a log value." in shown
+    assert "first difference" in shown
+
+
+def test_findings_of_one_cause_are_not_called_different_on_their_own(tmp_path):
+    same, other = finding(op="aten::rand.default"), finding(op="aten::x.default", cause="wall-clock")
+    shown = text.render(different(finding(), same, other), PLAIN, str(tmp_path))
+    assert "also different by the same cause\n  step 2, aten::rand.default" in shown
+    assert "also different on its own\n  step 2, aten::x.default" in shown
+
+
+def test_a_long_note_is_cut(tmp_path):
+    note = "made with " + ", ".join(f"thing number {number} pinned" for number in range(22))
+    shown = text.render(different(finding(), notes=(note,)), PLAIN, str(tmp_path))
+    assert shown.count("thing number") < 10
+    assert "... (--verbose)" in shown
+    whole = text.render(different(finding(), notes=(note,)), PLAIN, str(tmp_path), verbose=True)
+    assert " ".join(whole.split()).count("thing number") == 22

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import struct
+import sys
+from dataclasses import replace
+
 import pytest
 from fake_runs import IDENTICAL, World, different, finding, request
 
 from samebits.comparison.results import Origins, Source
 from samebits.errors import SamebitsError
+from samebits.hooks.frames import Site
 from samebits.verification import verify
 
 
@@ -214,3 +219,109 @@ def test_an_error_in_the_search_does_not_take_the_verdict_away(tmp_path):
     found, notes = explained(tmp_path, made)
     assert found.cause == "unseeded-torch"
     assert notes[0] == "the search for the cause ended early: it is damaged"
+
+
+def test_a_bug_in_the_search_does_not_take_the_verdict_away(tmp_path):
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+
+    def broken(name):
+        if name == "pinned-02":
+            raise RecursionError("too deep")
+
+    made.on_run = broken
+    result = verify(request(tmp_path), tools=made.tools())
+    assert result.comparison.verdict == "different"
+    assert result.comparison.findings[0].cause == "unseeded-torch"
+    assert result.comparison.failure.endswith("RecursionError: too deep\n")
+
+
+def test_a_bug_behind_the_search_does_not_take_the_verdict_away(tmp_path, monkeypatch):
+    def broken(*_):
+        raise IndexError("none")
+
+    monkeypatch.setattr(sys.modules["samebits.verification.verify"], "with_remedies", broken)
+    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    result = verify(request(tmp_path), tools=made.tools())
+    assert result.comparison.verdict == "different"
+    assert "IndexError: none" in result.comparison.failure
+
+
+def floats(*values: float) -> bytes:
+    """A captured float32 tensor."""
+    header = (
+        f'{{"value":{{"dtype":"F32","shape":[{len(values)}],"data_offsets":[0,{4 * len(values)}]}}}}'.encode()
+    )
+    return struct.pack("<Q", len(header)) + header + struct.pack(f"<{len(values)}f", *values)
+
+
+def patched(tmp_path, found, *helps, **fields):
+    """A world whose script can be patched; the values at its origin were kept."""
+    script = tmp_path / "train.py"
+    script.write_text("import numpy as np\nimport torch\n\nx = torch.randn(3)\n")
+    made = world(replace(found, site=Site(str(script), 4, "<module>")), *helps, **fields)
+    made.captured = {"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)}
+    return made
+
+
+def test_what_the_draw_log_shows_is_patched_at_once_and_nothing_is_pinned(tmp_path):
+    made = patched(tmp_path, finding(cause="unseeded-torch"))
+    found, _ = explained(tmp_path, made)
+    assert made.names == ["run-1", "run-2", "op-1a", "op-1b", "fix-1-1", "fix-1-2"]
+    assert (found.remedy.confirmed, found.remedy.pairs) == (True, 1)
+    assert found.confirmed_by == "with the change below, 1 of 1 pair of runs was identical"
+
+
+def test_where_that_patch_does_not_help_pins_are_tried(tmp_path):
+    made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
+    made.verdicts["fix-1-2"] = different()
+    found, _ = explained(tmp_path, made)
+    assert found.confirmed_by == "with torch's generators seeded, 1 of 1 pair of runs was identical"
+    assert pins(made) == [("seed-torch",)] * 2
+
+
+def test_a_generator_behind_the_first_origin_is_looked_for_before_and_seeded_with_it(tmp_path):
+    numpy = Source("numpy.random.rand", None, "unseeded-numpy")
+    made = patched(tmp_path, finding(cause="unseeded-torch"), sources=(numpy,))
+    found, _ = explained(tmp_path, made)
+    assert made.names == ["run-1", "run-2", "op-1a", "op-1b", "values-1b", "fix-1-1", "fix-1-2"]
+    added = [line for change in found.remedy.changes for line in change.after]
+    assert {"np.random.seed(0)", "torch.manual_seed(0)"} <= set(added)
+
+
+def test_causes_that_may_agree_by_chance_are_pinned_first(tmp_path):
+    made = patched(tmp_path, finding(cause="race", entry="order"), {"completion"})
+    explained(tmp_path, made)
+    assert (
+        next(name for name in made.names if name not in ("run-1", "run-2", "op-1a", "op-1b")) == "pinned-01"
+    )
+
+
+def told_of(tmp_path, made, **fields):
+    """The result, and what was told before it."""
+    told = []
+    result = verify(request(tmp_path, **fields), tools=made.tools(), tell=told.append)
+    return result, told
+
+
+def test_the_verdict_is_told_at_once_and_the_origin_before_anything_is_proven(tmp_path):
+    made = world(finding(cause="wall-clock", entry="outside"), {"clock"})
+    names = []
+    result = verify(request(tmp_path), tools=made.tools(), tell=lambda _: names.append(made.names[-1]))
+    assert names == ["run-2", "op-1b"]
+    assert result.comparison.findings[0].confirmed_by
+    _, told = told_of(tmp_path / "again", world(finding(cause="wall-clock", entry="outside"), {"clock"}))
+    assert [each.localised for each in told] == [False, True]
+    assert [bool(finding.confirmed_by) for each in told for finding in each.comparison.findings] == [False]
+
+
+def test_quick_ends_with_the_first_answer(tmp_path):
+    made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
+    result, told = told_of(tmp_path, made, quick=True)
+    assert made.names == ["run-1", "run-2", "op-1a", "op-1b"]
+    assert len(told) == 2
+    assert result.quick
+    assert result.comparison.findings[0].remedy.trial is None
+
+
+def test_nothing_is_told_of_identical_runs(tmp_path):
+    assert told_of(tmp_path, World())[1] == []

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from fake_runs import IDENTICAL, World, different, finding
 
-from samebits.comparison.results import Remedy
+from samebits.comparison.results import LineChange, Remedy, RemedyTrial
 from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.errors import SamebitsError
@@ -15,7 +15,7 @@ from samebits.hooks.frames import Site
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
-from samebits.verification.fix import MOST_ROUNDS, find_fix
+from samebits.verification.fix import MOST_ROUNDS, Aim, find_fix
 from samebits.verification.fix_results import Fix
 from samebits.verification.series import Plan, Series
 from samebits.verification.user_files import main_file, project_root, read_project
@@ -45,7 +45,7 @@ def origin(script, line: int, cause: str, **fields):
 def fix(world: World, script, *findings):
     request = VerifyRequest(Target(str(script), None, ()), script.parent / "records")
     series = Series(request, run_script=world.run_script)
-    return find_fix(series, world.tools(), different(2, *findings))
+    return find_fix(series, world.tools(), Aim(different(2, *findings)))
 
 
 def text_run(world: World, name: str) -> str:
@@ -145,7 +145,7 @@ def compared(world, script, *names):
 def test_a_patched_run_is_ended_when_it_takes_too_long(script):
     world = World(slow={"fix-1-1", "fix-2-1", "fix-3-1"})
     series = compared(world, script, "run-1", "run-2")
-    found = find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")))
+    found = find_fix(series, world.tools(), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
     assert found.confirmed is False
     assert "did not end with it in 1 s" in found.still
     assert world.limits["fix-1-1"] == 23.0
@@ -155,7 +155,7 @@ def test_a_patched_run_is_ended_when_it_takes_too_long(script):
 def test_what_differs_rarely_is_tried_more_often(script):
     world = World()
     series = compared(world, script, "run-1", "run-2", "run-3")
-    found = find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")))
+    found = find_fix(series, world.tools(), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
     assert found.pairs == 5
 
 
@@ -179,7 +179,8 @@ def test_a_patch_with_which_the_script_ends_early_is_not_confirmed(script):
 def test_memory_that_nothing_read_is_left_out_with_a_patch_too(script):
     world = World()
     series = compared(world, script)
-    find_fix(series, world.tools(), different(2, origin(script, 6, "unseeded-numpy")), ("weight",))
+    aim = Aim(different(2, origin(script, 6, "unseeded-numpy")), excused=("weight",))
+    find_fix(series, world.tools(), aim)
     assert world.judged_excused == [("weight",)]
     assert world.settings("fix-1-2").excused == ("weight",)
 
@@ -199,8 +200,19 @@ def test_files_that_cannot_be_written_are_an_error(script):
 
 
 def test_a_patch_that_fails_does_not_deny_what_pins_have_shown():
-    known = Remedy("seed it", True, ("seed-numpy",), pairs=2)
+    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-numpy",))
+    known = Remedy("seed it", ("seed-numpy",), trial=trial)
     assert Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known)) == known
+
+
+def test_lines_that_were_run_in_vain_are_not_shown_as_a_remedy():
+    """The words stay, with what the pins have shown; a patch for which there was no time stays whole."""
+    trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-numpy",))
+    changes = (LineChange("/w/a.py", 1, ("a",), ("b",)),)
+    known = Remedy("seed it", ("seed-numpy",), "a", "b", changes, trial)
+    shown = Fix(PATCH, "/w", 0, False).remedy(finding(remedy=known))
+    assert shown == Remedy("seed it", ("seed-numpy",), trial=trial)
+    assert Fix(PATCH, "/w").remedy(finding(remedy=known)) == known
 
 
 def test_the_remedy_shows_its_own_line_of_a_patch_of_several(script):

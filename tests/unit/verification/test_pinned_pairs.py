@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
-from fake_runs import IDENTICAL, World, different, finding, request
+from fake_runs import IDENTICAL, SITE, World, different, finding, request
 
-from samebits.comparison.results import Comparison, Origins
+from samebits.comparison.results import Comparison, Origins, Source
 from samebits.verification import verify
 from samebits.verification.chance import MOST_PAIRS, pairs_needed
 
@@ -86,6 +88,8 @@ def test_how_many_pairs_leave_little_to_chance():
     assert pairs_needed({"race"}, same=1, different=1) == (5, 5)
     assert pairs_needed({"unseeded-numpy"}, same=2, different=1) == (8, 8)
     assert pairs_needed({"race"}, same=1, different=30) == (2, 3)
+    assert pairs_needed({"unknown"}, different=2, weak=True) == (5, 5)
+    assert pairs_needed({"unknown"}, different=6, weak=True) == (3, 3)
     assert pairs_needed({"race"}, same=1000, different=1) == (MOST_PAIRS, MOST_PAIRS)
 
 
@@ -99,6 +103,55 @@ def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_pat
     comparison = explained(tmp_path, made, budget=100.0)
     assert comparison.findings[0].confirmed_by == ""
     assert any("1 of 1 pair" in note and "chance" in note for note in comparison.notes), comparison.notes
+
+
+SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n"
+
+
+def open_world(**fields):
+    """The script above, whose cause nothing shows."""
+    made = world(**fields)
+    made.origins["op-1b"] = Origins((finding(cause="unknown", entry="control-flow"),))
+    Path("train.py").write_text(SCRIPT)
+    return made
+
+
+def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
+    """There is no set in it, and no hash: with addresses fixed its runs were identical by chance."""
+    made = open_world()
+    made.helps = ({"layout"},)
+    (found,) = explained(tmp_path, made).findings
+    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert any("with addresses fixed" in line and "nothing" in line for line in found.evidence)
+
+
+def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
+    made = open_world()
+    (found,) = explained(tmp_path, made).findings
+    assert found.cause == "wall-clock"
+    (pairs,) = re.findall(r"(\d+) of \1 pairs", found.confirmed_by)
+    assert 1 < int(pairs) <= 5  # one is enough where a draw of the clock differed
+
+
+def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
+    made = world()
+    source = Source("time.time", SITE, "wall-clock")
+    made.origins["op-1b"] = Origins((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.helps = ()
+    every_pair(made, different())
+    (found,) = explained(tmp_path, made).findings
+    assert found.cause == "unknown"
+    assert any("with the clock frozen the runs still differed" in line for line in found.evidence)
+
+
+def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):
+    made = world()
+    source = Source("time.time", SITE, "wall-clock")
+    made.origins["op-1b"] = Origins((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.helps = ()
+    every_pair(made, different(4))
+    (found,) = explained(tmp_path, made).findings
+    assert found.cause == "wall-clock"
 
 
 def test_runs_that_were_cut_short_say_how_far_they_went(tmp_path):

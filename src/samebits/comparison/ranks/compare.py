@@ -86,7 +86,7 @@ def _result(
     comparison = Comparison(
         verdict,  # type: ignore[arg-type]
         reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
-        first_step=findings[0].step if findings else None,
+        first_step=findings[0].step if findings else None, state=verdict,  # type: ignore[arg-type]
     )  # fmt: skip
     return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
 

@@ -14,12 +14,12 @@ from __future__ import annotations
 import _thread
 import functools
 import os
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.asking import Asker
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from samebits.determinism.pins.tools import PinTools
@@ -194,7 +194,7 @@ def pin_threads_in_turn(tools: PinTools) -> None:
 
 
 def _follow_threads(tools: PinTools, baton: Baton) -> None:
-    original, get_frame = threading.Thread.start, sys._getframe
+    original, get_frame = threading.Thread.start, calling_frame
 
     @functools.wraps(original)
     def start(self: Any) -> None:
@@ -284,7 +284,7 @@ def _selecting(select: Any, baton: Baton) -> Any:
 def _follow_tasks(tools: PinTools, module: Any, baton: Baton) -> None:
     """A task of an executor takes part while it runs; the thread that runs it does not."""
     item = module._WorkItem
-    made, run, get_frame = item.__init__, item.run, sys._getframe
+    made, run, get_frame = item.__init__, item.run, calling_frame
     asked = Asker(tools.asker.ranks, _HANDING_ON).is_asked
 
     @functools.wraps(made)

@@ -1,21 +1,22 @@
 """The clock pin: time begins at a fixed moment and goes on by what is done with it, not by itself.
 
-Each thread has a clock of its own, so that the order in which threads run does not matter. Each reading takes
-1 ms, so that a loop that waits for a moment ends; a sleep takes what it was asked to take, and sleeps too, so
-that other threads get as far as they would.
+Each thread has a clock of its own, so that the order in which threads run does not matter. The first reading
+takes 1 ms and each later one a little longer, so that a loop that works until a moment ends after hundreds of
+readings, whether that moment is seconds or minutes away; a sleep takes what it was asked to take, and sleeps
+too, so that other threads get as far as they would.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import functools
-import sys
 import threading
 import time
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.pins.timers import VirtualTimers
 from samebits.hooks.asking import Asker
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 START_NS = 1_767_270_896_789_012_345
 """2026-01-01 12:34:56.789012345 UTC."""
 READING_NS = 1_000_000
+_SLOWER_EVERY = 32  # readings: after so many a reading takes 1 ms more
 _SINCE_BOOT_NS = 4_096_123_456_789
 _OF_PROCESS_NS = 1_234_567_890
 # Modules that read the clock for whoever calls them.
@@ -43,10 +45,12 @@ class VirtualClock(threading.local):
     """The time that has gone by in this thread, in nanoseconds."""
 
     elapsed = 0
+    readings = 0
 
     def read(self) -> int:
         """Take a reading."""
-        self.elapsed += READING_NS
+        self.elapsed += READING_NS + self.readings * READING_NS // _SLOWER_EVERY
+        self.readings += 1
         return self.elapsed
 
     def sleep(self, seconds: Any) -> None:
@@ -132,7 +136,7 @@ def _pin_sleep(tools: PinTools, clock: VirtualClock, timers: VirtualTimers, rule
 
 def _pin_datetime(tools: PinTools, name: str, read: Callable[[], int], rule: Any) -> None:
     original = vars(dt.datetime)[name]
-    get_frame = sys._getframe
+    get_frame = calling_frame
 
     @functools.wraps(original)
     def current(cls: Any, *args: Any, **kwargs: Any) -> Any:

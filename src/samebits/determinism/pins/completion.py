@@ -8,6 +8,8 @@ import sys
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
+from samebits.determinism.pins.queues import pin_queues
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -19,7 +21,8 @@ PATIENCE_S = 5.0
 
 
 def pin_completion(tools: PinTools) -> None:
-    """Order `as_completed`, `wait` and `Pool.imap_unordered`."""
+    """Order `as_completed`, `wait`, `Pool.imap_unordered`, and queues that several processes fill."""
+    pin_queues(tools)
     tools.imports.on_import("concurrent.futures", lambda _: _pin_futures(tools))
     tools.imports.on_import("multiprocessing.pool", lambda pool: _pin_pools(tools, pool))
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.determinism.pins.opened import OpenedFiles
 from samebits.determinism.pins.tools import number_for
 from samebits.determinism.process import thread_name
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.standing import standing
 
 if TYPE_CHECKING:
@@ -92,7 +93,7 @@ def _pin_names(tools: PinTools, rule: Any) -> None:
     if names is None:
         return
     original, counts = names.__next__, threading.local()
-    get_frame = sys._getframe
+    get_frame = calling_frame
 
     def following(self: Any) -> str:
         if not rule(get_frame(1)):

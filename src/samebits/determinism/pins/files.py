@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.asking import HANDING_ON, Asker
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,7 +71,7 @@ def pin_inodes(tools: PinTools) -> None:
         return _changed(found, {"st_ino": number})
 
     _pin_status(tools, with_number)
-    get_frame, inode = sys._getframe, vars(os.DirEntry)["inode"]
+    get_frame, inode = calling_frame, vars(os.DirEntry)["inode"]
 
     @functools.wraps(inode)
     def numbered(self: Any) -> int:
@@ -86,7 +86,7 @@ def _pin_status(tools: PinTools, change: Callable[[os.stat_result], os.stat_resu
     rule = Asker(tools.asker.ranks, _PATHS).is_asked
     for name in ("stat", "lstat", "fstat"):
         tools.replace(os, name, lambda f, *args, **kwargs: change(f(*args, **kwargs)), rule)
-    get_frame, original = sys._getframe, vars(os.DirEntry)["stat"]
+    get_frame, original = calling_frame, vars(os.DirEntry)["stat"]
 
     @functools.wraps(original)
     def stat(self: Any, **kwargs: Any) -> Any:

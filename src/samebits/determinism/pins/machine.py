@@ -9,6 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.pins.opened import OpenedFiles
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from samebits.determinism.pins.tools import PinTools
@@ -86,7 +87,7 @@ def _pin_method(tools: PinTools, owner: type, name: str) -> None:
     @functools.wraps(original)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         value = original(self, *args, **kwargs)
-        return frozen(value) if tools.asker.is_user(sys._getframe(1)) else value
+        return frozen(value) if tools.asker.is_user(calling_frame()) else value
 
     tools.patches.set(owner, name, method)
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.pins.tools import number_for
 from samebits.determinism.process import thread_name
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from samebits.determinism.pins.tools import PinTools
@@ -82,7 +82,7 @@ def pin_ports(tools: PinTools) -> None:
 
 
 def _pin_bind(tools: PinTools, module: Any) -> None:
-    original, get_frame = module.socket.bind, sys._getframe
+    original, get_frame = module.socket.bind, calling_frame
 
     @functools.wraps(original)
     def bind(self: Any, address: Any) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import platform
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.determinism.pins.baton import pin_threads_in_turn
+from samebits.determinism.pins.child_turns import pin_processes_in_turn
 from samebits.determinism.pins.clock import pin_clock
 from samebits.determinism.pins.completion import pin_completion
 from samebits.determinism.pins.entropy import pin_entropy
@@ -15,7 +17,7 @@ from samebits.determinism.pins.files import pin_file_times, pin_inodes, pin_list
 from samebits.determinism.pins.machine import pin_load
 from samebits.determinism.pins.process_facts import pin_ports, pin_process
 from samebits.determinism.pins.torch_parts import pin_fill, pin_thread_calls, pin_workers
-from samebits.hooks.layout import can_fix_layout
+from samebits.hooks.layout import why_layout_cannot_be_fixed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +54,6 @@ class Pin:
     limits: str = ""
 
 
-def _layout_obstacle() -> str:
-    if can_fix_layout():
-        return ""
-    return "personality(ADDR_NO_RANDOMIZE) is refused (containers often forbid it), or this is not Linux"
-
-
 def _fill_obstacle() -> str:
     library = platform.libc_ver()[0]
     return "" if library == "glibc" else f"filling memory needs glibc; found {library or 'another C library'}"
@@ -66,6 +62,10 @@ def _fill_obstacle() -> str:
 def _baton_obstacle() -> str:
     needed = hasattr(time, "pthread_getcpuclockid")
     return "" if needed else "the clock of a thread (pthread_getcpuclockid) is not there"
+
+
+def _processes_obstacle() -> str:
+    return "" if sys.platform == "linux" else "what a process does is read from /proc, which only Linux has"
 
 
 _HASH = ("PYTHONHASHSEED", "0")
@@ -100,6 +100,7 @@ PINS: tuple[Pin, ...] = (
             "hpu",
             "musa",
             "sdaa",
+            "privateuse1",
             "xla",
             "dtensor",
         ),
@@ -127,7 +128,7 @@ PINS: tuple[Pin, ...] = (
             ("PYTHONDONTWRITEBYTECODE", "1"),
         ),  # else the first run compiles
         fixed_layout=True,
-        obstacle=_layout_obstacle,
+        obstacle=why_layout_cannot_be_fixed,
         limits="addresses follow from everything that is allocated before: threads and large differences "
         "between the runs still move them. Hashes are fixed too, for they decide what is allocated",
     ),
@@ -193,7 +194,8 @@ PINS: tuple[Pin, ...] = (
         "with results taken in the order of submission",
         ("race", "worker-order"),
         patch=pin_completion,
-        limits="queues and callbacks; a result that takes over 5 s longer than others is passed over",
+        limits="queues between threads (`serial-threads`) and of a manager; a result or a process that takes "
+        "over 5 s longer than others is passed over",
     ),
     Pin(
         "serial-threads",
@@ -202,6 +204,15 @@ PINS: tuple[Pin, ...] = (
         patch=pin_threads_in_turn,
         obstacle=_baton_obstacle,
         limits="processes, threads of C code; a thread that waits in C code is passed over",
+    ),
+    Pin(
+        "serial-processes",
+        "with the script's processes run one at a time",
+        ("race",),
+        patch=pin_processes_in_turn,
+        obstacle=_processes_obstacle,
+        limits="processes of pools and loaders; one that waits for another one, or runs for over a minute, "
+        "is passed over",
     ),
     Pin(
         "workers",
@@ -250,7 +261,7 @@ PINS: tuple[Pin, ...] = (
         ),
         patch=pin_fill,
         obstacle=_fill_obstacle,
-        limits="memory of a device that C++ code takes; NumPy's own cache of blocks below 1 KiB",
+        limits="memory of a device that C++ code takes; what Python's own allocator hands to C code",
     ),
     Pin(
         "eager",

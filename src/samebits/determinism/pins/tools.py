@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.process import PROCESS
 from samebits.determinism.seeds import derive
 from samebits.hooks.asking import Asker
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, standing
@@ -53,7 +53,7 @@ class PinTools:
         function = getattr(owner, name, None)
         if function is None:
             return
-        get_frame = sys._getframe
+        get_frame = calling_frame
 
         def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
             try:

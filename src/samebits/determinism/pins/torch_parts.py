@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 from typing import TYPE_CHECKING, Any
+
+from samebits.determinism.pins.numpy_memory import fill_arrays
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from samebits.determinism.pins.tools import PinTools
@@ -48,8 +50,15 @@ def pin_thread_calls(tools: PinTools) -> None:
 
 
 def pin_fill(tools: PinTools) -> None:
-    """Fresh memory of devices that the script asks for is zero; the C library fills that of the CPU."""
+    """Fresh memory of NumPy and of devices is zero; the C library fills all other memory of the CPU."""
+    tools.imports.on_import("numpy", lambda numpy: _fill_arrays(tools, numpy))
     tools.imports.on_torch(lambda torch: _pin_empty(tools, torch))
+
+
+def _fill_arrays(tools: PinTools, numpy: Any) -> None:
+    put_back = fill_arrays(numpy)
+    if put_back is not None:
+        tools.at_end.append(put_back)
 
 
 def _pin_empty(tools: PinTools, torch: Any) -> None:
@@ -72,7 +81,7 @@ def _pin_method(tools: PinTools, torch: Any, name: str) -> None:
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         before = self.numel() if name.startswith("resize") else 0
         made = original(self, *args, **kwargs)
-        fresh = made.device.type not in ("cpu", "meta") and tools.asker.is_direct(sys._getframe(1))
+        fresh = made.device.type not in ("cpu", "meta") and tools.asker.is_direct(calling_frame())
         if fresh and made.is_contiguous():
             made.view(-1)[before:].zero_()
         return made

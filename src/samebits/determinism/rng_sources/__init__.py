@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.determinism.rng_sources.accelerators import Accelerator, Xla
+from samebits.determinism.rng_sources.accelerators import Accelerator, PrivateBackend, Xla
 from samebits.determinism.rng_sources.dtensor import DTensorTracker
 from samebits.determinism.rng_sources.libraries import CuPy, OpenCV, TensorFlow
 from samebits.determinism.rng_sources.numpy_global import NumpyGlobal
@@ -12,6 +12,15 @@ from samebits.determinism.rng_sources.torch_devices import LazyDevices, Mps, Tor
 
 __all__ = ["BUILT_IN", "RngSource"]
 
+_BACKENDS = {
+    "npu": "torch_npu",
+    "mlu": "torch_mlu",
+    "hpu": "habana_frameworks.torch",
+    "musa": "torch_musa",
+    "sdaa": "torch_sdaa",
+}
+"""Name of a backend -> the package that registers it."""
+
 BUILT_IN: tuple[RngSource, ...] = (
     PythonRandom(),
     NumpyGlobal(),
@@ -20,11 +29,8 @@ BUILT_IN: tuple[RngSource, ...] = (
     LazyDevices("xpu"),
     Mps(),
     Accelerator("mtia"),
-    Accelerator("npu"),
-    Accelerator("mlu"),
-    Accelerator("hpu"),
-    Accelerator("musa"),
-    Accelerator("sdaa"),
+    *(Accelerator(name, package) for name, package in _BACKENDS.items()),
+    PrivateBackend(tuple(_BACKENDS)),
     Xla(),
     DTensorTracker(),
     CuPy(),

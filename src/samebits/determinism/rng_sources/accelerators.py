@@ -13,6 +13,7 @@ from typing import Any
 from samebits.determinism.rng_sources.source import expect, loaded, unsaved, version_of
 from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
 from samebits.determinism.seeds import fit
+from samebits.torch_private import private_backend
 
 _XLA = "torch_xla.core.xla_model"
 
@@ -22,12 +23,12 @@ class Accelerator:
 
     Args:
         name: of that module, such as `npu` for `torch.npu`.
+        module: the package that brings it.
     """
 
-    module = "torch"
-
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, module: str = "torch") -> None:
         self.name = name
+        self.module = module
 
     def available(self) -> bool:
         """Whether such a module is there, and finds a device."""
@@ -60,11 +61,26 @@ class Accelerator:
 
     def version(self) -> str:
         """The version of the package that brings the device, else torch's."""
-        package = f"torch_{self.name}"
-        return version_of(package if package in sys.modules else "torch")
+        return version_of(self.module if self.module in sys.modules else "torch")
 
     def _devices(self) -> Any:
-        return getattr(loaded(self.module, "default_generator"), self.name, None)
+        return getattr(loaded("torch", "default_generator"), self.name, None)
+
+
+class PrivateBackend(Accelerator):
+    """A backend that another package registered under torch's place for such (PrivateUse1), by any name.
+
+    Args:
+        known: names of the backends that have a source of their own.
+    """
+
+    def __init__(self, known: tuple[str, ...]) -> None:
+        super().__init__("privateuse1")
+        self._known = known
+
+    def _devices(self) -> Any:
+        name = private_backend() if loaded("torch", "default_generator") is not None else ""
+        return None if name in ("", *self._known) else getattr(sys.modules["torch"], name, None)
 
 
 class Xla:

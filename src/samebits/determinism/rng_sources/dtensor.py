@@ -8,7 +8,7 @@ from typing import Any
 from samebits.determinism.rng_sources.source import expect, version_of
 from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
 from samebits.determinism.seeds import derive, fit
-from samebits.torch_private import DTENSOR_RANDOM, dtensor_states
+from samebits.torch_private import drop_dtensor_tracker, dtensor_states
 
 _DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
 
@@ -18,11 +18,13 @@ class DTensorTracker:
 
     It has in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first random op
     on a DTensor. In 2.13 it draws from the device's default generator and has nothing to save; there
-    this source is not available and the source `cuda` is all there is.
+    this source is not available and the source `cuda` is all there is. A tracker starts from where the
+    device's generator stands, so that one which did not exist before can be dropped: the next op makes it
+    anew.
     """
 
     name = "dtensor"
-    module = DTENSOR_RANDOM
+    module = ""  # not the import makes the tracker, but the first random op
 
     def available(self) -> bool:
         """Whether a tracker with states exists."""
@@ -49,6 +51,10 @@ class DTensorTracker:
         for name, tensor in fresh.items():
             expect(tensor.numel() == 16, f"{name} has {tensor.numel()} bytes; expected 16")
         states.update(fresh)
+
+    def forget(self) -> None:
+        """Drop the tracker."""
+        drop_dtensor_tracker()
 
     def version(self) -> str:
         """Torch's version."""

@@ -67,6 +67,11 @@ class CuPy(_SeedOnly):
     reason = "cuRAND's host interface gives no state"
     needed = "random"
 
+    def available(self) -> bool:
+        """Whether CuPy is imported and finds a device."""
+        cupy: Any = loaded(self.module, self.needed)
+        return cupy is not None and bool(getattr(cupy, "is_available", lambda: True)())
+
     def seed(self, seed: int) -> None:
         """As `cupy.random.seed(seed)` on every device; CuPy itself seeds the current device only."""
         cupy: Any = sys.modules[self.module]

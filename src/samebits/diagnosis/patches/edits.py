@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from samebits.comparison.results import LineChange
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.diagnosis.patches.source_file import SourceFile
+
+_LINE_END = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,10 @@ class Patch:
         """A unified diff that `git apply` and `patch -p1` take in the folder `root`."""
         return b"".join(unified(file.before, file.after, root) for file in self.files)
 
+    def changes(self) -> tuple[LineChange, ...]:
+        """Every line that it changes, adds or removes."""
+        return tuple(change for file in self.files for change in line_changes(file))
+
 
 def spliced(file: SourceFile, edits: Iterable[Edit]) -> SourceFile:
     """The file with some splices made; of two that overlap the inner or later one is left out."""
@@ -95,9 +104,20 @@ def unified(before: SourceFile, after: SourceFile, root: str) -> bytes:
     )
 
 
+def line_changes(file: PatchedFile) -> list[LineChange]:
+    """The lines of a file that a patch changes, adds or removes, in order."""
+    old, new = _texts(file.before), _texts(file.after)
+    blocks = difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    return [
+        LineChange(file.before.path, i1 + 1, tuple(old[i1:i2]), tuple(new[j1:j2]))
+        for tag, i1, i2, j1, j2 in blocks
+        if tag != "equal"
+    ]
+
+
 def changed_line(before: SourceFile, after: SourceFile) -> tuple[str, str]:
     """The first line that was changed rather than added, before and after; the first added one otherwise."""
-    old, new = before.text.splitlines(), after.text.splitlines()
+    old, new = _texts(before), _texts(after)
     added = ("", "")
     for tag, i1, i2, j1, j2 in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
         if tag == "replace":
@@ -115,6 +135,12 @@ def _likest(old: list[str], new: list[str]) -> tuple[str, str]:
     first = next((line for line in old if line.strip()), old[0])
     ratios = [difflib.SequenceMatcher(None, first, line, autojunk=False).ratio() for line in new]
     return first.strip(), new[ratios.index(max(ratios))].strip()
+
+
+def _texts(file: SourceFile) -> list[str]:
+    """The lines as Python counts them: `str.splitlines` ends them at a form feed too."""
+    lines = _LINE_END.split(file.text)
+    return lines if lines[-1] else lines[:-1]
 
 
 def _lines(data: bytes) -> list[bytes]:

@@ -8,14 +8,21 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from samebits.diagnosis.patches import listings, orders, seeds, sets, torch_calls, values
+from samebits.determinism.pins import pin_named
+from samebits.diagnosis.patches import library_seeds, listings, orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
 from samebits.diagnosis.patches.rule import Refusal, Spot
-from samebits.diagnosis.patches.script_head import head_edit, import_edit, library_of, usual_seed
+from samebits.diagnosis.patches.script_head import (
+    NEED_OF_PIN,
+    head_edit,
+    import_edit,
+    library_of,
+    usual_seed,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from samebits.comparison.results import Finding
     from samebits.diagnosis.patches.edits import Change
@@ -67,26 +74,37 @@ class _Draft:
         return _Draft(both, [*self.script, *other.script], self.early or other.early)
 
 
-def propose(findings: Iterable[Finding], project: Project, most: int | None = None) -> Proposal:
+def propose(
+    findings: Sequence[Finding], project: Project, most: int | None = None, pins: Iterable[str] = ()
+) -> Proposal:
     """The patches that may take the origins away.
 
     Args:
         findings: the origins.
         project: the files of the user.
         most: how many ways are looked for, for each finding; all by default.
+        pins: names of pins that were needed too; what seeds a library of which no finding speaks is part of
+            every patch.
     """
     sources = Sources(project)
     refusals: list[str] = []
+    more = _Draft(script=[NEED_OF_PIN[pin] for pin in unspoken(findings, pins) if pin in NEED_OF_PIN])
     drafts = [list(islice(_drafts(sources, finding, refusals), most)) for finding in findings]
     patches: dict[tuple[bytes, ...], Patch] = {}
-    for column in zip_longest(*drafts):
-        together = _Draft()
+    for column in [*zip_longest(*drafts)] or [()]:
+        together = more
         for row, draft in enumerate(column):
             together = together.merged(draft or (drafts[row][-1] if drafts[row] else None))
         patch = _patch(sources, together, refusals)
         if patch is not None:
             patches.setdefault(tuple(file.after.data for file in patch.files), patch)
     return Proposal(tuple(patches.values()), tuple(dict.fromkeys(refusals)))
+
+
+def unspoken(findings: Sequence[Finding], pins: Iterable[str]) -> list[str]:
+    """The pins for whose causes there is no finding."""
+    known = {finding.cause for finding in findings}
+    return [pin for pin in pins if known.isdisjoint(pin_named(pin).causes)]
 
 
 def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
@@ -114,6 +132,7 @@ def _ways(
     block = _seed_needs(finding)
     early = any(site.function == "<module>" and site.file != sources.project.script for site in sites)
     near = _changes(sources, causes, named_lines(sources, sites), refusals)
+    _add_seeded_calls(sources, finding, near, refusals)
     yield _Draft(near, block if _global_draw(finding) else [], early)
     yield _Draft({}, block, early)
     lines = lines_behind(sources, sites)
@@ -124,6 +143,18 @@ def _ways(
     yield _Draft(_changes(sources, causes, everywhere, [], only="anywhere"), [], early)
     last = _changes(sources, causes, everywhere, [], only="last")
     yield _Draft(last, block, early)
+
+
+def _add_seeded_calls(
+    sources: Sources, finding: Finding, changes: dict[str, list[Change]], refusals: list[str]
+) -> None:
+    """Seeds for the generators that libraries made for the user's line."""
+    seed = usual_seed(sources.syntax(sources.project.script))
+    for path, change in library_seeds.seeded_calls(sources, finding, seed):
+        if isinstance(change, Refusal):
+            refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+        else:
+            changes.setdefault(path, []).append(change)
 
 
 def _sites(finding: Finding) -> list[Site]:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 # What stands between imports and sets up what follows.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
 _LIBRARY = {"unseeded-python": "random", "unseeded-numpy": "numpy", "unseeded-torch": "torch"}
+NEED_OF_PIN = {"seed-python": "seed:random", "seed-numpy": "seed:numpy", "seed-torch": "seed:torch"}
+"""Pin -> what the head of a script needs to do the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
 

@@ -58,7 +58,7 @@ def missing_argument(spot: Spot) -> Iterator[Change | Refusal]:
             continue
         given = _seed_of(call)
         if given is None or literal_value(given) is None:
-            text, needs = _fresh(spot, call, name)
+            text, needs = fresh_number(spot, call, "random" if name == "random.Random" else "numpy")
             why = f"a seed for {name.rpartition('.')[2]}()"
             yield spot.replace(given, text, why, *needs) if given else spot.argument(call, text, why, *needs)
         elif isinstance(given, ast.Name):
@@ -70,11 +70,17 @@ def _seed_of(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else named
 
 
-def _fresh(spot: Spot, call: ast.Call, name: str) -> tuple[str, tuple[str, ...]]:
-    """A seed, and what it needs: a constant, or where the line may run often a draw from what is seeded."""
+def fresh_number(spot: Spot, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
+    """A seed, and what it needs: a constant, or where the line may run often a draw from what is seeded.
+
+    Args:
+        spot: where.
+        call: what is given the seed.
+        library: whose global generator is drawn from, `random` or `numpy`.
+    """
     if not spot.syntax.repeats(call):
         return str(spot.seed), ()
-    if name == "random.Random":
+    if library == "random":
         module = spot.syntax.local_name("random") or "random"
         return f"{module}.getrandbits(32)", ("import:random", "seed:random")
     module = spot.syntax.local_name("numpy") or "numpy"

@@ -23,7 +23,6 @@ from samebits.recording.probes.reads import ReadProbe
 from samebits.recording.probes.replay import ReplayProbe
 from samebits.recording.probes.rng import RngProbe
 from samebits.recording.probes.saves import SaveProbe
-from samebits.recording.probes.spawned import SpawnProbe
 from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.state_log import StateLogProbe
 from samebits.recording.probes.substitution import Substituter
@@ -62,8 +61,6 @@ class ProbeSet:
         settings, state = recorder.settings, self._boundaries.state
         if settings.ranks is not None:
             self._probes.append(RankProbe(recorder, state, registry))
-        self._spawned = SpawnProbe(recorder)
-        self._probes.append(self._spawned)
         if settings.state_log or settings.kill_after is not None:
             self._probes.append(StateLogProbe(recorder, state, self._rng))  # its hooks come after the others
         self._substituter: Substituter | None = None
@@ -97,7 +94,7 @@ class ProbeSet:
 
     def notes(self) -> list[str]:
         """What the user should know of how it was recorded."""
-        return self._spawned.notes() + ([] if self._substituter is None else self._substituter.notes())
+        return [] if self._substituter is None else self._substituter.notes()
 
     def replay_facts(self) -> dict[str, Any]:
         """What came of executing ops again, as the record holds it; empty where none were."""

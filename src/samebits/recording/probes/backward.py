@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line, unseen
 from samebits.recording.recorder import is_tensor, recordable
 from samebits.torch_private import version_of
 
@@ -49,15 +50,23 @@ class BackwardProbe:
         @functools.wraps(backward)
         def recorded_backward(*args: Any, **kwargs: Any) -> Any:
             roots = args[0] if args else kwargs.get("tensors", ())
-            return self._outermost(backward, args, kwargs, roots, self._after_backward)
+            try:
+                return self._outermost(backward, args, kwargs, roots, self._after_backward)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
 
         @functools.wraps(grad)
         def recorded_grad(*args: Any, **kwargs: Any) -> Any:
             roots = args[0] if args else kwargs.get("outputs", ())
-            return self._outermost(grad, args, kwargs, roots, self._after_grad)
+            try:
+                return self._outermost(grad, args, kwargs, roots, self._after_grad)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
 
-        self._patches.set(torch.autograd, "backward", recorded_backward)
-        self._patches.set(torch.autograd, "grad", recorded_grad)
+        self._patches.set(torch.autograd, "backward", unseen(recorded_backward))
+        self._patches.set(torch.autograd, "grad", unseen(recorded_grad))
 
     def remove(self) -> None:
         """Watch nothing."""
@@ -67,6 +76,7 @@ class BackwardProbe:
         """Take no gradient as recorded already."""
         self.seen = {}
 
+    @unseen
     def _outermost(
         self,
         function: Callable[..., Any],
@@ -78,8 +88,12 @@ class BackwardProbe:
         # A checkpoint or a double backward calls these inside themselves: only the outermost call counts.
         local, recorder = self._local, self._recorder
         if not recorder.active or getattr(local, "inside", False):
-            return function(*args, **kwargs)
-        frame = sys._getframe(2)
+            try:
+                return function(*args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
+        frame = calling_frame(2)
         listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
         tensors = [root for root in listed if is_tensor(root)]
         with recorder.recording("a backward pass"):
@@ -90,6 +104,9 @@ class BackwardProbe:
         sites.engine_site = sites.find(frame) if self.running == 1 else None
         try:
             result = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
         finally:
             local.inside = False
             self.running -= 1

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.torch_loaders import (
     LOADER_NEXT_INDEX,
@@ -132,7 +132,7 @@ class BatchLog:
         """A pass over the data begins."""
         dataset = loader.dataset
         # A loader may be made anew for each pass, with its data set.
-        key = (self._recorder.sites.find(sys._getframe(2)), type(dataset).__name__, _size_of(dataset))
+        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
         number = self._counts[key] = self._counts.get(key, -1) + 1
         self._passes[iterator] = _Pass(number)
         generators = self._generators()

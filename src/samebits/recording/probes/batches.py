@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import sys
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line, unseen
 from samebits.recording.events import TensorInfo
 from samebits.recording.recorder import describe, is_tensor, recordable
 from samebits.torch_loaders import loader_iterator_class
@@ -43,15 +44,19 @@ class BatchProbe:
 
         @functools.wraps(fetch)
         def recorded_next(loader: Any) -> Any:
-            batch = fetch(loader)
+            try:
+                batch = fetch(loader)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
             if recorder.active:
                 with recorder.recording("a batch"):
                     for listener in recorder.before_batch:
-                        listener(loader, sys._getframe(1))
-                    record_batch(recorder, batch, sys._getframe(1))
+                        listener(loader, calling_frame())
+                    record_batch(recorder, batch, calling_frame())
             return batch
 
-        self._patches.set(iterator, "__next__", recorded_next)
+        self._patches.set(iterator, "__next__", unseen(recorded_next))
 
     def remove(self) -> None:
         """Watch nothing."""

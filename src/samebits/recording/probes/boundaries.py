@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from samebits.recording.events import TensorInfo
@@ -46,7 +47,7 @@ class StateProbe:
                 tensors = tensors + own.tensors
             owned = "" if optimizer is None else self.state.owned(optimizer, model)
         recorder.n_values += len(infos)
-        site = recorder.sites.find(sys._getframe(1))
+        site = recorder.sites.find(calling_frame())
         recorder.state(op, site, layout, digests, tensors, owned)
         return infos, digests
 

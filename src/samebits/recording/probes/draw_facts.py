@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.asking import HANDING_ON, Asker
-from samebits.hooks.frames import USER
+from samebits.hooks.frames import USER, calling_frame
 from samebits.hooks.standing import leave_no_line, standing
 from samebits.recording.probes.draw_functions import user_fact
 
@@ -65,7 +64,7 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
         except BaseException as error:
             leave_no_line(error)
             raise
-        frame = sys._getframe(1)
+        frame = calling_frame()
         if log.active:
             asked = asker.find(frame, f"os.{name}")
             asked_by = "" if asked is None else asked[1].rpartition(".")[2]
@@ -94,7 +93,7 @@ def _asked(method: Any, op: str, log: DrawLog) -> Any:
         except BaseException as error:
             leave_no_line(error)
             raise
-        frame = sys._getframe(1)
+        frame = calling_frame()
         if log.active and log.ranks.of(frame) == USER:
             log.taken_by_user(op, frame, value)
         return value
@@ -108,7 +107,7 @@ def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
     @functools.wraps(original)
     def getsockname(self: Any) -> Any:
         value = original(self)
-        log.taken("socket.getsockname", sys._getframe(1), repr(value))
+        log.taken("socket.getsockname", calling_frame(), repr(value))
         return value
 
     patches.set(module.socket, "getsockname", getsockname)

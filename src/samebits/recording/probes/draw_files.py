@@ -6,10 +6,9 @@ import builtins
 import io
 import os
 import re
-import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER
+from samebits.hooks.frames import USER, calling_frame
 from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ def _opening(function: Any, log: DrawLog, read: tuple[Callable[..., Any], ...]) 
             leave_no_line(error)
             raise
         if log.active:
-            _note(log, args[0] if args else kwargs.get("file"), sys._getframe(1), read)
+            _note(log, args[0] if args else kwargs.get("file"), calling_frame(), read)
         return file
 
     return standing(function, call)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
+import random
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER
+from samebits.hooks.frames import USER, calling_frame
 from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def user_fact(function: Any, op: str, log: DrawLog) -> Any:
     """Stands for a clock, or a function that gives a fact of this process or machine."""
-    get_frame, known, counted = sys._getframe, log.ranks.known, log.counted
+    get_frame, known, counted = calling_frame, log.ranks.known, log.counted
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -51,7 +51,7 @@ def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict
         except BaseException as error:
             leave_no_line(error)
             raise
-        note(value, sys._getframe(1), args, kwargs)
+        note(value, calling_frame(), args, kwargs)
         return value
 
     return standing(function, call)
@@ -90,11 +90,11 @@ def given(function: Any, op: str, log: DrawLog) -> Any:
 
 def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
     """Stands for a function that draws from a library's global generator, whose state is noted."""
-    get_frame, seen = sys._getframe, log.seen
+    get_frame, seen, own = calling_frame, log.seen, vars(random)
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         frame = get_frame(1)
-        if (id(frame.f_code), frame.f_lasti) not in seen:
+        if (id(frame.f_code), frame.f_lasti) not in seen and frame.f_globals is not own:
             log.taken_by_call(op, frame, state)
         try:
             return function(*args, **kwargs)

@@ -6,6 +6,8 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.asking import Asker
+from samebits.recording.events import Drawn
+from samebits.recording.library_calls import library_call
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -39,7 +41,7 @@ class DrawSink(Protocol):
     def torch_seeds(self) -> bool:
         """Whether torch has seeded the global generators of this process, from a seed that is known."""
 
-    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:
+    def draw(self, drawn: Drawn, step: int) -> None:
         """Take one; the arguments are those of `Recorder.draw`."""
 
 
@@ -113,7 +115,7 @@ class DrawLog:
         for rest in counted:
             if rest.count:
                 text = f"and {rest.count} more"
-                self._sink.draw(rest.op, rest.site, text, digest_of(rest.chain), step)
+                self._sink.draw(Drawn(rest.op, rest.site, text, digest_of(rest.chain)), step)
 
     def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
         """Record what the user's own code took: the rule for clocks and facts of the process.
@@ -139,7 +141,7 @@ class DrawLog:
             return
         found = self.asker(frame, op, through=through)
         if found is not None:
-            self._add(found[1], found[0], value)
+            self._add(found[1], found[0], value, frame)
 
     def taken_by_call(self, op: str, frame: FrameType, state: Callable[[], bytes]) -> None:
         """Record a draw from a global generator: the state that it found. Once for a step and instruction.
@@ -154,7 +156,7 @@ class DrawLog:
             return
         found = self.asker(frame, op)
         if found is not None:
-            self._record(op, found[0], state())
+            self._record(op, found[0], state(), frame)
 
     def asker(
         self, frame: FrameType | None, op: str, *, through: bool = False
@@ -166,26 +168,29 @@ class DrawLog:
         """Record what came about at a site that is known already."""
         sink = self._sink
         if sink.active:
-            sink.draw(op, site, text_of(value), digest_of(value), sink.step)
+            sink.draw(Drawn(op, site, text_of(value), digest_of(value)), sink.step)
 
     def site(self, frame: FrameType) -> int | None:
         """The site of a frame."""
         return self._sink.sites.find(frame)
 
-    def _add(self, op: str, frame: FrameType, value: Any) -> None:
+    def _add(self, op: str, frame: FrameType, value: Any, drawer: FrameType | None = None) -> None:
         key = id(frame.f_code), frame.f_lasti
         rest = self.counted.get(key)
         if rest is not None:
             rest.add(value)
             return
         begun = self._begun[key] = self._begun.get(key, 0) + 1
-        self._record(op, frame, value)
+        self._record(op, frame, value, drawer)
         if begun == MOST_EACH:
             self.counted[key] = Rest(op, self._sink.sites.find(frame))
 
-    def _record(self, op: str, frame: FrameType, value: Any) -> None:
+    def _record(self, op: str, frame: FrameType, value: Any, drawer: FrameType | None) -> None:
+        sink = self._sink
         try:
-            self.at(op, self._sink.sites.find(frame), value)
+            call = library_call(self.ranks, drawer)
+            library = "" if call is None else call.to_text()
+            sink.draw(Drawn(op, sink.sites.find(frame), text_of(value), digest_of(value), library), sink.step)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
             self._sink.failures.add("draws", error)
 

@@ -7,6 +7,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.recording.events import UNUSED
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLo
     @functools.wraps(original)
     def randbits(count: int) -> int:
         value = int(original(count))
-        frame = sys._getframe(1)
+        frame = calling_frame()
         log.taken(_OP, frame, value, through=True)
         last[threading.get_ident()] = (id(frame), frame.f_lasti)
         return value
@@ -43,7 +44,7 @@ def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLo
 
     def _legacy_seeding(self: Any, seed: Any) -> Any:
         result = seed_legacy(self, seed)
-        frame = sys._getframe(1)
+        frame = calling_frame()
         if last.pop(threading.get_ident(), None) == (id(frame), frame.f_lasti) and seed is not None:
             log.taken(_OP, frame, UNUSED, through=True)
         return result

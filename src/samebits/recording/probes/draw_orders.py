@@ -6,6 +6,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.standing import leave_no_line, standing
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def scan(function: Any, op: str, log: DrawLog) -> Any:
         except BaseException as error:
             leave_no_line(error)
             raise
-        asked = log.asker(sys._getframe(1), op) if log.active else None
+        asked = log.asker(calling_frame(), op) if log.active else None
         if asked is None:
             return entries
         return Entries(entries, functools.partial(log.at, asked[1], log.site(asked[0])))
@@ -78,7 +79,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
 
     @functools.wraps(as_completed)
     def recorded_as_completed(fs: Any, timeout: float | None = None) -> Iterator[Any]:
-        frame = sys._getframe(1)
+        frame = calling_frame()
         asked = log.asker(frame, "concurrent.futures.as_completed") if log.active else None
         site = None if asked is None else log.site(asked[0])
         listed = list(fs)
@@ -105,7 +106,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
             raise
         if result.not_done:
             done = [place for place, future in enumerate(listed) if future in result.done]
-            log.taken("concurrent.futures.wait", sys._getframe(1), done)
+            log.taken("concurrent.futures.wait", calling_frame(), done)
         return result
 
     for owner in (module, sys.modules["concurrent.futures"]):
@@ -121,7 +122,7 @@ def watch_pools(module: Any, patches: Patches, log: DrawLog) -> None:
     @functools.wraps(start)
     def recorded_start(self: Any, *args: Any, **kwargs: Any) -> None:
         start(self, *args, **kwargs)
-        frame = sys._getframe(1).f_back  # `imap_unordered`'s caller
+        frame = calling_frame().f_back  # `imap_unordered`'s caller
         asked = log.asker(frame, "") if log.active else None
         if asked is not None:
             self._asked_at = log.site(asked[0])

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER
+from samebits.hooks.frames import USER, calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
@@ -25,14 +25,17 @@ from samebits.recording.probes.draw_functions import (
     reseeding,
     user_fact,
 )
+from samebits.recording.probes.draw_globals import watch_numpy_object, watch_python_object
 from samebits.recording.probes.draw_log import DrawLog
+from samebits.recording.probes.draw_memory import watch_unwritten
 from samebits.recording.probes.draw_numpy import watch_numpy_entropy
 from samebits.recording.probes.draw_orders import scan, watch_futures, watch_pools
+from samebits.recording.probes.draw_queues import watch_queues
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from samebits.hooks.imports import PostImport
     from samebits.recording.probes.worker_draws import WorkerDraws
@@ -80,9 +83,11 @@ class DrawProbe:
         imports.on_import("concurrent.futures", self._watch_futures)
         imports.on_import("multiprocessing.pool", lambda pool: watch_pools(pool, self._patches, self._log))
         imports.on_import("numpy.random", self._watch_numpy)
+        imports.on_import("numpy", lambda numpy: watch_unwritten(numpy, self._patches, self._log))
         imports.on_torch(self._watch_torch)
         watch_facts(self._patches, self._log, imports)
         watch_files(self._patches, self._log)
+        watch_queues(self._patches, self._log, imports)
 
     def record_end(self) -> None:
         """Record what was only counted since the last boundary."""
@@ -122,7 +127,7 @@ class DrawProbe:
             except BaseException as error:
                 leave_no_line(error)
                 raise
-            frame = sys._getframe(1)
+            frame = calling_frame()
             if log.active and log.ranks.of(frame) == USER:
                 log.taken_by_user(f"datetime.datetime.{name}", frame, str(value))
             return value
@@ -142,9 +147,11 @@ class DrawProbe:
     def _watch_python(self) -> None:
         log, state = self._log, _python_state()
         instance = getattr(random, "_inst", None)
-        for name, function in list(vars(random).items()):
-            if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
-                self._stand(random, name, global_draw, state)
+        names = _bound_to(instance, vars(random))
+        for name in names:
+            self._stand(random, name, global_draw, state)
+        if instance is not None:
+            watch_python_object(self._patches, log, names, state)
         self._stand(random, "seed", reseeding, state)
         original = random.Random.seed
 
@@ -156,7 +163,7 @@ class DrawProbe:
                 leave_no_line(error)
                 raise
             if a is None and log.active:
-                frame = sys._getframe(1)
+                frame = calling_frame()
                 if frame.f_globals.get("__name__") != "tempfile":  # its names are recorded
                     log.taken("random.Random", frame, repr(self.getstate()).encode(), through=True)
 
@@ -168,7 +175,7 @@ class DrawProbe:
         @functools.wraps(original)
         def uuid1(*args: Any, **kwargs: Any) -> Any:
             value = original(*args, **kwargs)
-            log.taken("uuid.uuid1", sys._getframe(1), str(value))
+            log.taken("uuid.uuid1", calling_frame(), str(value))
             return value
 
         self._patches.set(uuid, "uuid1", uuid1)
@@ -182,7 +189,7 @@ class DrawProbe:
         @functools.wraps(original)
         def following(self: Any) -> str:
             name: str = original(self)
-            log.taken("tempfile", sys._getframe(1), name)
+            log.taken("tempfile", calling_frame(), name)
             return name
 
         self._patches.set(names, "__next__", following)
@@ -193,10 +200,11 @@ class DrawProbe:
     def _watch_numpy(self, module: Any) -> None:
         log = self._log
         instance = getattr(module.mtrand, "_rand", None)
-        for name in module.__all__:
-            function = getattr(module, name, None)
-            if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS:
-                self._stand(module, name, global_draw, _numpy_state)
+        names = _bound_to(instance, {name: getattr(module, name, None) for name in module.__all__})
+        for name in names:
+            self._stand(module, name, global_draw, _numpy_state)
+        if instance is not None:
+            watch_numpy_object(self._static, log, names, _numpy_state)
         watch_numpy_entropy(self._patches, self._static, log)
 
     def _watch_torch(self, torch: Any) -> None:
@@ -206,7 +214,7 @@ class DrawProbe:
         @functools.wraps(original)
         def seed(self: Any) -> int:
             value = int(original(self))
-            log.taken("torch.Generator.seed", sys._getframe(1), value, through=True)
+            log.taken("torch.Generator.seed", calling_frame(), value, through=True)
             return value
 
         self._static.set(torch.Generator, "seed", seed)
@@ -219,6 +227,15 @@ class DrawProbe:
 
         self._workers = WorkerDraws(self._recorder, self._log)
         self._workers.install(torch)
+
+
+def _bound_to(instance: object, functions: Mapping[str, object]) -> list[str]:
+    """Names of the functions that are methods of a global generator, and draw from it."""
+    return [
+        name
+        for name, function in functions.items()
+        if getattr(function, "__self__", None) is instance is not None and name not in _NO_DRAWS
+    ]
 
 
 def _python_state() -> Callable[[], bytes]:

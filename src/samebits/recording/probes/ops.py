@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
-import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many, observe
+from samebits.hooks.frames import calling_frame
 from samebits.recording.events import GIVEN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.probes.arguments import (
     flatten_arguments,
@@ -195,7 +195,7 @@ class OpProbe:
         source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
         turns = None
         if self._substituter is not None and spec.text in self._substituted:
-            site, forward_site = self._recorder.sites.find(sys._getframe(3)), None
+            site, forward_site = self._recorder.sites.find(calling_frame(3)), None
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
@@ -219,7 +219,7 @@ class OpProbe:
         if layout is None:
             layout = self._layouts[key] = self._describe(spec, inputs, outputs, source)
         module = self._modules.text(thread.modules[-1]) if thread.modules else self._empty
-        site = recorder.sites.find(sys._getframe(3))
+        site = recorder.sites.find(calling_frame(3))
         forward_site = None
         node = self._node() if self._backward.running else None
         if node is None:

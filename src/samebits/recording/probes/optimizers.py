@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
 from samebits.recording.recorder import recordable
 from samebits.torch_private import version_of
 
@@ -57,7 +58,11 @@ class OptimizerProbe:
 
         @functools.wraps(init)
         def noted_init(optimizer: Any, /, *args: Any, **kwargs: Any) -> None:
-            init(optimizer, *args, **kwargs)
+            try:
+                init(optimizer, *args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
             with recorder.recording("an optimizer"):
                 note(optimizer)
 
@@ -94,7 +99,7 @@ class OptimizerProbe:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
         if self._recorder.active:
             with self._recorder.recording("gradients"):
-                self._begin(optimizer, sys._getframe(1))
+                self._begin(optimizer, calling_frame())
 
     def _begin(self, optimizer: Any, frame: FrameType) -> None:
         recorder = self._recorder
@@ -130,7 +135,7 @@ class OptimizerProbe:
         self._running = [entry for entry in self._running if entry[1] != id(frame)]
 
     def _after(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        self._leave(sys._getframe(1))
+        self._leave(calling_frame())
         self._recorder.sites.optimizer_site = None
         if not self._recorder.active:
             return

@@ -16,11 +16,11 @@ import functools
 import itertools
 import json
 import re
-import sys
 import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.torch_loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
 
@@ -95,7 +95,7 @@ class RankProbe:
         if self._last == part.layout and self._closed.startswith(digests):
             return  # nothing has changed since the last step was closed
         text = json.dumps(replicas(part, self._registry.alive()))
-        site = recorder.sites.find(sys._getframe(1))
+        site = recorder.sites.find(calling_frame())
         recorder.shared(REPLICAS, site, part.layout, digests, part.tensors, text)
         self._last = part.layout
 
@@ -137,7 +137,7 @@ class RankProbe:
                 self._running.pop(kept, None)
             iterator = begin(loader)
             with recorder.recording("an epoch of a DataLoader"):
-                self._begun(loader, iterator, sys._getframe(1))
+                self._begun(loader, iterator, calling_frame())
             return iterator
 
         self._patches.set(loader_class, "__iter__", noted_iter)

@@ -6,7 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line, unseen
 from samebits.recording.recorder import recordable
 
 if TYPE_CHECKING:
@@ -28,7 +30,8 @@ _TASK_TEXTS = "asyncio.base_futures"
 class ReadProbe:
     """Records a `read` event when code outside torch takes a tensor's value.
 
-    In a script without optimizer and backward, each read is a step boundary.
+    A read is no step: a script may read a thousand values before it begins to train. Only in a run that is
+    known never to train can each read be asked to count as one (`count_reads`).
 
     Args:
         recorder: where events go.
@@ -56,10 +59,15 @@ class ReadProbe:
 
         @functools.wraps(original)
         def read(tensor: Any, /, *args: Any, **kwargs: Any) -> Any:
-            record(tensor, op, sys._getframe(1))
-            return original(tensor, *args, **kwargs)
+            record(tensor, op, calling_frame())
+            try:
+                return original(tensor, *args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
 
-        return read
+        found: Callable[..., Any] = unseen(read)
+        return found
 
     def _record(self, tensor: Any, op: str, frame: FrameType) -> None:
         recorder = self._recorder
@@ -70,7 +78,8 @@ class ReadProbe:
             if not recordable((tensor,)):
                 return
             recorder.value("read", op, frame, (tensor,), ("",))
-            if not (recorder.has_optimizer or recorder.has_backward):
+            trains = recorder.has_optimizer or recorder.has_backward
+            if recorder.settings.count_reads and not trains:
                 recorder.boundary((), b"")
 
 
@@ -114,5 +123,5 @@ class _Conversion:
     def __get__(self, tensor: Any, owner: type[Any] | None = None) -> Any:
         if tensor is None:
             return self._function
-        self._record(tensor, self._op, sys._getframe(1))
+        self._record(tensor, self._op, calling_frame())
         return self._original.__get__(tensor, owner)

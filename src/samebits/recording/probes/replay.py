@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.hooks.frames import calling_frame
 from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
 from samebits.recording.probes.arguments import flatten_arguments
@@ -353,7 +353,7 @@ def _mode_class(probe: ReplayProbe) -> type[Any]:
             if any(type(tensor).__torch_dispatch__ is not plain for tensor in tensors):
                 probe.skip(op, rules.SUBCLASS)
                 return NotImplemented  # torch calls that dispatch: the ops inside it come here
-        return probe.call(op, call, mode.forward, sys._getframe(1))
+        return probe.call(op, call, mode.forward, calling_frame())
 
     # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.
     ReplayMode.__torch_dispatch__ = dispatch

@@ -9,7 +9,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
 from samebits.recording.events import TensorInfo
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
@@ -122,9 +124,13 @@ class RngProbe:
 
         @functools.wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
-            result = original(*args, **kwargs)
+            try:
+                result = original(*args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
             if recorder.active:
-                frame = sys._getframe(1)
+                frame = calling_frame()
                 with recorder.recording("a seed"):
                     if not recorder.sites.is_own(frame):
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])

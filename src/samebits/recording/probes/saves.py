@@ -6,7 +6,9 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
 from samebits.recording.probes.batches import leaves_of
 from samebits.recording.recorder import is_tensor, recordable
 
@@ -37,8 +39,12 @@ class SaveProbe:
         def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.active:
                 with recorder.recording("a save"):
-                    record_save(recorder, obj, sys._getframe(1))
-            return save(obj, *args, **kwargs)
+                    record_save(recorder, obj, calling_frame())
+            try:
+                return save(obj, *args, **kwargs)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
 
         self._patches.set(torch, "save", recorded_save)
         self._patches.set(torch.serialization, "save", recorded_save)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
+from samebits.hooks.frames import calling_frame
 from samebits.recording.probes.batch_log import BatchLog
 from samebits.recording.probes.training_facts import TrainingFacts
 from samebits.recording.probes.variables import Variables
@@ -125,7 +125,7 @@ class StateLogProbe:
                 short = _shortened(digests)
                 found["tensors"] = [[i.role, i.name, d] for i, d in zip(infos, short, strict=True)]
             found["generators"] = self.generators()
-            found["variables"] = self._variables.changes(sys._getframe(2))
+            found["variables"] = self._variables.changes(calling_frame(2))
         return found
 
 

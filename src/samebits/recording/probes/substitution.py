@@ -42,6 +42,7 @@ class Substituter:
         self._matcher = Matcher(substitution)
         self._reader = RecordReader(substitution.source) if substitution.source else None
         self._kept = KeptEvents(self._reader, substitution) if self._reader is not None else None
+        self._let_go()
         self._room = self._most_bytes = substitution.most_bytes
         self._turn = threading.Lock()
         self._tally: Counter[tuple[int, str]] = Counter()
@@ -90,7 +91,10 @@ class Substituter:
 
     def load(self, kept: Kept) -> Mapping[int, bytes]:
         """What the other run kept of an event."""
-        return {} if self._kept is None else self._kept.tensors(kept)
+        try:
+            return {} if self._kept is None else self._kept.tensors(kept)
+        finally:
+            self._let_go()
 
     def count(self, rule: int, what: str) -> None:
         """Note what came of an event: `placed`, `missing`, `misfit` or `cut`."""
@@ -127,6 +131,11 @@ class Substituter:
                     f" {_why(missing, misfit)}"
                 )
         return lines
+
+    def _let_go(self) -> None:
+        """Hold no descriptor between two looks: the script may close it, and open a file of its own."""
+        if self._reader is not None:
+            self._reader.let_go()
 
     def _see(
         self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]

@@ -15,7 +15,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.forks import at_fork
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
+from samebits.recording.events import Drawn
 from samebits.recording.guard import Failures
 from samebits.recording.sites import SiteFinder
 from samebits.torch_loaders import (
@@ -47,6 +50,7 @@ class WorkerDraw:
     site: Site | None
     text: str
     digest: bytes
+    library: str = ""
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -67,21 +71,26 @@ class Parcel:
 
 
 class WorkerSink:
-    """What a draw log writes to in a worker."""
+    """What a draw log writes to in a worker.
+
+    Args:
+        moved: see `SiteFinder`.
+    """
 
     torch_seeds = True
     active = True
     step = 0
 
-    def __init__(self) -> None:
+    def __init__(self, moved: tuple[str, str] | None = None) -> None:
         self.failures = Failures()
         self._sites: list[Site] = []
-        self.sites = SiteFinder(self._intern)
+        self.sites = SiteFinder(self._intern, moved)
         self._draws: list[WorkerDraw] = []
 
-    def draw(self, op: str, site: int | None, text: str, digest: bytes, step: int) -> None:  # noqa: ARG002
+    def draw(self, drawn: Drawn, step: int) -> None:  # noqa: ARG002
         """Keep a value that was taken from outside torch."""
-        self._draws.append(WorkerDraw(op, None if site is None else self._sites[site], text, digest))
+        site = None if drawn.site is None else self._sites[drawn.site]
+        self._draws.append(WorkerDraw(drawn.op, site, drawn.text, drawn.digest, drawn.library))
 
     def take(self) -> tuple[WorkerDraw, ...]:
         """What was kept since the last time."""
@@ -159,7 +168,8 @@ class WorkerDraws:
         recorder = self._recorder
         for draw in draws:
             site = None if draw.site is None else recorder.writer.site(draw.site)
-            recorder.draw(draw.op, site, draw.text, draw.digest, recorder.step, thread=f"worker {worker}")
+            drawn = Drawn(draw.op, site, draw.text, draw.digest, draw.library)
+            recorder.draw(drawn, recorder.step, thread=f"worker {worker}")
 
     def _record_seed(self, seed: int, frame: FrameType) -> None:
         """Workers draw from generators that torch seeds from this number."""
@@ -170,16 +180,20 @@ class WorkerDraws:
 
     def _in_child(self) -> None:
         if self._recording_at_fork:
-            self._sink = WorkerSink()
+            self._sink = WorkerSink(self._recorder.settings.moved)
             self._log.write_to(self._sink)
 
     def _fetching(self, original: Any) -> Any:
         @functools.wraps(original)
         def fetch(fetcher: Any, *arguments: Any, **named: Any) -> Any:
-            batch = original(fetcher, *arguments, **named)
+            try:
+                batch = original(fetcher, *arguments, **named)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
             sink, info = self._sink, _worker_info()
             # A dataset may iterate a loader of its own, whose batches stay where they are.
-            if sink is None or info is None or not is_worker_loop(sys._getframe(1)):
+            if sink is None or info is None or not is_worker_loop(calling_frame()):
                 return batch
             self._count(fetcher)
             self._log.flush(sink.step)

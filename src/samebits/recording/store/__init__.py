@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from samebits.recording.store.creation import finalize
+from samebits.recording.store.creation import finalize, fold
 from samebits.recording.store.reader import RecordReader
 from samebits.recording.store.writer import EventRow, RecordWriter
 
-__all__ = ["EventRow", "RecordReader", "RecordWriter", "finalize"]
+__all__ = ["EventRow", "RecordReader", "RecordWriter", "finalize", "fold"]

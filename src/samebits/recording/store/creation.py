@@ -1,24 +1,31 @@
-"""Bring a record file into being, and close one into a single file."""
+"""Bring a record file into being, and make it a single file again."""
 
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
-from contextlib import suppress
+import stat
+from contextlib import closing, suppress
+from dataclasses import fields as dataclass_fields
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from samebits import files
 from samebits.errors import SamebitsError
+from samebits.masking import Masker
+from samebits.recording.events import RunInfo
 from samebits.recording.store import schema
+from samebits.recording.store.appending import AppendedFile
+from samebits.recording.store.connecting import connect
+from samebits.recording.store.log import LogError, first_frame, is_written, log_of, rebuild
+from samebits.recording.store.masked import masked_info
 from samebits.recording.store.reader import RecordReader
 
-if TYPE_CHECKING:
-    from samebits.recording.events import RunInfo
 
-
-def create(path: Path, info: RunInfo, *, overwrite: bool) -> sqlite3.Connection:
-    """Create an empty record and return the connection that writes it.
+def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
+    """Create an empty record and return its log, to which the run is written.
 
     Args:
         path: absolute.
@@ -28,34 +35,68 @@ def create(path: Path, info: RunInfo, *, overwrite: bool) -> sqlite3.Connection:
     Raises:
         SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
     """
-    if overwrite and os.path.isfile(path):
-        _remove_record(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for name in (*sidecars(path), path):  # SQLite writes the sidecars too
+            there = files.refuse_irregular(name)
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
+    if overwrite and there:
+        _remove_record(path)
     try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o666))
+        os.close(files.create(path))  # for its owner only
     except FileExistsError:
         raise SamebitsError(_exists(path), slug="record-exists") from None
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
     try:
-        return _initialize(path, info)
+        for name in sidecars(path):  # what an earlier record of this name may have left
+            name.unlink(missing_ok=True)
+        _initialize(path, info)
+        log = AppendedFile(log_of(path))
+        log.append(first_frame(info))
     except (sqlite3.Error, OSError) as error:
         for name in (path, *sidecars(path)):
             with suppress(OSError):
                 name.unlink()
         raise _unwritable(path, error) from None
+    return log
 
 
-def fold(connection: sqlite3.Connection) -> None:
-    """Bring what the log holds into the record and close it: a single file is left."""
+def fold(path: str | Path, **fields: Any) -> None:
+    """Bring the log of a record into it: a single file is left. Nothing is done where there is no log.
+
+    The record is made anew beside the old one and takes its place at once, so that whatever ends this process
+    leaves either both files or the one.
+
+    Args:
+        path: of the record.
+        fields: of `RunInfo`, to be replaced.
+
+    Raises:
+        SamebitsError: `record-damaged`, or `record-unwritable`: the record stays as it is.
+    """
+    place = Path(os.path.realpath(path))
+    log = log_of(place)
+    if not fields and not log.is_file():
+        return
+    new = place.with_name(f"{place.name}-{os.getpid()}")
     try:
-        # Not DELETE: leaving the log rewrites the first page, and a kill then must leave no journal behind.
-        connection.execute("PRAGMA journal_mode=MEMORY")
+        try:
+            os.close(files.create(new, mode=stat.S_IMODE(place.stat().st_mode)))
+            _make_anew(place, new, log)
+            if fields:
+                _describe(new, RunInfo(**fields))
+            os.replace(new, place)
+            log.unlink(missing_ok=True)
+        except LogError as error:
+            raise SamebitsError(
+                f"{schema.shown(place)} is damaged ({error}): record the run again", slug="record-damaged"
+            ) from None
+        except (sqlite3.Error, OSError) as error:
+            raise _unwritable(place, error) from None
     finally:
-        connection.close()
+        with suppress(OSError):
+            new.unlink()
 
 
 def finalize(path: str | Path, **fields: Any) -> None:
@@ -68,64 +109,39 @@ def finalize(path: str | Path, **fields: Any) -> None:
     Raises:
         SamebitsError: as `RecordReader` does, `record-busy` or `record-unwritable`.
     """
+    _refuse_busy(Path(os.path.realpath(path)))
     with RecordReader(path) as reader:
-        info = replace(reader.info, **fields)
-    place = Path(os.path.realpath(path))
-    try:
-        connection = connect(place)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            schema.write_info(connection, info)
-            connection.execute("COMMIT")
-        finally:
-            fold(connection)
-    except sqlite3.Error as error:
-        raise _busy_or_unwritable(place, error) from None
-
-
-def connect(path: Path) -> sqlite3.Connection:
-    """Return a connection that writes a record of which it is the only user.
-
-    Exclusive locking keeps the index of the log in memory: no third file, and no shared memory, which network
-    file systems lack.
-    """
-    uri = f"{path.as_uri()}?mode=rw"
-    connection = sqlite3.connect(uri, uri=True, timeout=0, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-        connection.execute("PRAGMA synchronous=OFF")
-    except sqlite3.Error:
-        connection.close()
-        raise
-    return connection
+        info = masked_info(replace(reader.info, **fields), Masker())
+    fold(path, **{field.name: getattr(info, field.name) for field in dataclass_fields(info)})
 
 
 def sidecars(path: Path) -> tuple[Path, ...]:
-    """Return the files that SQLite may keep beside a record while it is open."""
-    return tuple(path.with_name(path.name + suffix) for suffix in ("-wal", "-shm", "-journal"))
+    """Return the files that may lie beside a record: its log, and what SQLite would look for."""
+    return tuple(path.with_name(path.name + suffix) for suffix in ("-log", "-wal", "-shm", "-journal"))
 
 
-def _initialize(path: Path, info: RunInfo) -> sqlite3.Connection:
-    connection = connect(path)  # SQLite drops the log that an earlier record of this name may have left
-    try:
-        connection.execute("PRAGMA journal_mode=OFF")  # the tables go to the file itself, before any log
-        connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
-        connection.execute(f"PRAGMA user_version={schema.VERSION}")
-        connection.execute("BEGIN")
-        for statement in schema.TABLES.values():
-            connection.execute(statement)
+def _make_anew(place: Path, new: Path, log: Path) -> None:
+    if log.is_file():
+        with closing(connect(new)) as connection:
+            if rebuild(connection, log):
+                return
+    shutil.copyfile(place, new)
+
+
+def _describe(record: Path, info: RunInfo) -> None:
+    with closing(connect(record)) as connection:
         schema.write_info(connection, info)
-        connection.execute("COMMIT")
-        connection.execute("PRAGMA journal_mode=WAL")
-    except BaseException:
-        connection.close()
-        raise
-    return connection
+
+
+def _initialize(path: Path, info: RunInfo) -> None:
+    with closing(connect(path)) as connection:
+        schema.create_tables(connection)
+        schema.write_info(connection, info)
 
 
 def _remove_record(path: Path) -> None:
     try:
-        with path.open("rb") as file:
+        with files.open_to_read(path) as file:
             header = file.read(100)
     except OSError as error:
         raise _unwritable(path, error) from None
@@ -135,45 +151,30 @@ def _remove_record(path: Path) -> None:
             slug="record-exists",
         )
     try:
-        if header:
-            _refuse_busy(path)
+        _refuse_busy(path)
         path.unlink(missing_ok=True)
     except OSError as error:
         raise _unwritable(path, error) from None
 
 
 def _refuse_busy(path: Path) -> None:
-    """Refuse a record that a live writer holds; a damaged one may go."""
-    try:
-        connection = connect(path)
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-        finally:
-            connection.close()
-    except sqlite3.Error as error:
-        if "locked" in str(error):
-            raise _busy_or_unwritable(path, error) from None
-
-
-def _exists(path: Path) -> str:
-    if path.is_dir():
-        return f"{schema.shown(path)} is a directory, expected the path of a record: give a file name"
-    return f"{schema.shown(path)} already exists: give another path, or allow it to be overwritten"
-
-
-def _busy_or_unwritable(path: Path, error: sqlite3.Error) -> SamebitsError:
-    if "locked" in str(error):
-        return SamebitsError(
+    """Refuse a record that a live process writes."""
+    if is_written(log_of(path)):
+        raise SamebitsError(
             f"{schema.shown(path)} is being written by another run: wait for its end, or give another path",
             slug="record-busy",
         )
-    return _unwritable(path, error)
+
+
+def _exists(path: Path) -> str:
+    return f"{schema.shown(path)} already exists: give another path, or allow it to be overwritten"
 
 
 def _unwritable(path: Path, error: Exception) -> SamebitsError:
     reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    place = getattr(error, "filename", None) or path  # a file beside the record may be in the way
     return SamebitsError(
-        f"cannot write the record {schema.shown(path)} ({reason}):"
-        " give a path in a directory that is writable and has free space",
+        f"cannot write the record {schema.shown(place)} ({reason}):"
+        " give a path in a directory that exists, is writable and has free space",
         slug="record-unwritable",
     )

@@ -17,6 +17,8 @@ Value = TypeVar("Value")
 
 _DIGEST = f"{schema.DIGEST_BYTES}s"
 _MAX_DIGITS = 20
+_LONGEST_NAME = 4096  # of a file, a function, an op, a module, a tensor: as long as a path may be
+_MOST_DIMENSIONS = 1024
 _LEVELS = ("step", "op")
 _STATUSES = ("running", "finished", "stopped", "failed")
 
@@ -56,7 +58,9 @@ class Tables:
     def __init__(self, query: Query) -> None:
         self.texts: dict[int, str] = {}
         for number, value in _numbered(query("SELECT id, value FROM text ORDER BY id")):
-            self.texts[number] = _text(value)
+            self.texts[number] = schema.cut(_text(value))
+        long = {number: text for number, text in self.texts.items() if len(text) > _LONGEST_NAME}
+        self._names = {**self.texts, **{n: schema.cut(text, _LONGEST_NAME) for n, text in long.items()}}
         self._sites: dict[int, Site | None] = {schema.NO_SITE: None}
         for number, file, line, function in _numbered(
             query("SELECT id, file, line, function FROM site ORDER BY id")
@@ -67,7 +71,7 @@ class Tables:
             query("SELECT id, role, name, dtype, shape FROM tensor ORDER BY id")
         ):
             texts = self._named(role), self._named(name), self._named(dtype)
-            tensors[number] = TensorInfo(*texts, _naturals(shape))
+            tensors[number] = TensorInfo(*texts, _shape(shape))
         self._layouts: dict[int, tuple[TensorInfo, ...]] = {}
         for number, members in _numbered(query("SELECT id, tensors FROM layout ORDER BY id")):
             self._layouts[number] = tuple([_found(tensors, member) for member in _naturals(members)])
@@ -83,11 +87,11 @@ class Tables:
             seq=event.seq,
             kind=KINDS[event.kind],
             step=event.step,
-            op=_found(self.texts, event.op),
+            op=_found(self._names, event.op),
             site=_found(self._sites, event.site),
             forward_site=_found(self._sites, event.forward_site),
-            module=_found(self.texts, event.module),
-            thread=_found(self.texts, event.thread),
+            module=_found(self._names, event.module),
+            thread=_found(self._names, event.thread),
             arguments=_found(self.texts, event.arguments),
             tensors=tensors,
             digests=struct.unpack(_DIGEST * len(tensors), event.digests),
@@ -95,7 +99,7 @@ class Tables:
         )
 
     def _named(self, number: object) -> str:
-        return _found(self.texts, _integer(number))
+        return _found(self._names, _integer(number))
 
 
 def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
@@ -109,6 +113,8 @@ def unpack(row: tuple[Any, ...], tables: Tables) -> list[Unpacked]:
         raise Damage(f"the events from {first!r} have a value of the wrong type")
     if schema.checksum(heads, digests, links) != checksum:
         raise Damage(f"the events from {first!r} do not match their checksum")
+    if len(heads) > schema.MOST_EVENTS * schema.HEAD.size:
+        raise Damage(f"the events from {first!r} are more than {schema.MOST_EVENTS} in one row")
     if not heads or len(heads) % schema.HEAD.size:
         raise Damage(f"the events from {first!r} are cut short")
     events: list[Unpacked] = []
@@ -143,7 +149,8 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
     environment, control, notes, replay = texts
     if level not in _LEVELS or status not in _STATUSES:
         raise Damage(f"the level {level!r:.40} or the status {status!r:.40} is unknown")
-    facts, controlled, replayed = (load_json(text) for text in (environment, control, replay))
+    columns = (environment, control, replay)
+    facts, controlled, replayed = (schema.bounded(load_json(text)) for text in columns)
     if not all(type(value) is dict for value in (facts, controlled, replayed)):
         raise Damage("the environment, the control or the replay is not a JSON object")
     steps = _integer(steps)
@@ -152,9 +159,9 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
         level=level,
         status=status,
         exit_status=None if exit_status is None else _integer(exit_status),
-        failure=_text(failure),
+        failure=schema.cut(_text(failure)),
         steps=max(steps, count_steps()) if status == "running" else steps,
-        torch=_text(torch),
+        torch=schema.cut(_text(torch), _LONGEST_NAME),
         environment=facts,
         control=controlled,
         notes=_text_list(notes),
@@ -202,7 +209,14 @@ def _text_list(text: object) -> tuple[str, ...]:
     values = load_json(text)
     if type(values) is not list:
         raise Damage("found other JSON than a list of texts")
-    return tuple([_text(value) for value in values])
+    return tuple([schema.cut(_text(value)) for value in values])
+
+
+def _shape(text: object) -> tuple[int, ...]:
+    sizes = _naturals(text)
+    if len(sizes) > _MOST_DIMENSIONS:
+        raise Damage(f"a tensor has {len(sizes)} dimensions")
+    return sizes
 
 
 def _naturals(text: object) -> tuple[int, ...]:
@@ -228,7 +242,13 @@ def load_json(text: object) -> Any:
         ValueError: if it is not JSON.
         RecursionError: if it is nested too deeply.
     """
-    return json.loads(_text(text), parse_int=_parsed_integer)
+    if len(_text(text)) > schema.LONGEST_JSON:
+        raise Damage(f"one of its texts of JSON has more than {schema.LONGEST_JSON} characters")
+    return json.loads(_text(text), parse_int=_parsed_integer, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise Damage(f"its JSON has {name[:10]}, which is no number")
 
 
 def _parsed_integer(digits: str) -> int:

@@ -23,6 +23,7 @@ _BROKEN = (sqlite3.Error, Damage, ValueError, TypeError, ArithmeticError, Recurs
 _TICK = 1_000_000  # steps of SQLite's machine between two looks at the budget
 _INTERRUPTED = "interrupted"  # SQLite's word for a query that the budget stopped
 _STEP = KINDS.index("step")
+_READ = KINDS.index("read")
 _RUN = f"SELECT {schema.RUN_COLUMNS} FROM run LIMIT 2"  # noqa: S608  # our own names
 _CHUNKS = f"SELECT {schema.EVENT_COLUMNS} FROM event"  # noqa: S608  # our own names
 
@@ -48,10 +49,10 @@ class RecordReader:
         self.path = Path(path)
         self._snapshot = Snapshot(self.path)
         self._captures: dict[int, list[tuple[int, int]]] | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._budget: _Budget
         try:
             with self._damage():
-                self._connection = self._snapshot.connect()
-                self._budget = _Budget(self._connection, self._snapshot.size)
                 self._check_tables()
                 self._tables = Tables(self._query)
                 self.info = self._read_info()
@@ -83,24 +84,25 @@ class RecordReader:
     def n_steps(self) -> int:
         """Return how many step boundaries a comparison counts in this run.
 
-        Reads end steps until the first optimizer or backward pass exists. They count only in a run that never
-        comes to one, while `info.steps` counts them always.
+        In a run that never trains each value that was read counts as one.
 
         Raises:
             SamebitsError: `record-damaged`.
         """
         steps: set[int] = set()
+        reads = 0
         with self._damage():
             for (heads,) in self._query("SELECT heads FROM event"):  # without its digests: they may be large
                 if type(heads) is not bytes or len(heads) % schema.HEAD.size:
                     raise Damage("some of its events are cut short")
+                reads += heads[schema.KIND_OFFSET :: schema.HEAD.size].count(_READ)
                 if _STEP in heads[schema.KIND_OFFSET :: schema.HEAD.size]:
                     steps.update(
                         head[0]
                         for head in schema.HEAD.iter_unpack(heads)
                         if head[9] == _STEP and self._tables.texts.get(head[2]) != END
                     )
-        return len(steps) or self.info.steps
+        return len(steps) or max(self.info.steps, reads)
 
     def event(self, seq: int) -> Event:
         """Return one event.
@@ -150,11 +152,15 @@ class RecordReader:
                 check_safetensors(data)
         return found
 
+    def let_go(self) -> None:
+        """Hold no descriptor until something is asked again: this process may close it for another file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
     def close(self) -> None:
         """Let go of the file."""
-        connection = getattr(self, "_connection", None)
-        if connection is not None:
-            connection.close()
+        self.let_go()
         self._snapshot.close()
 
     def __enter__(self) -> RecordReader:  # noqa: PYI034  # typing.Self needs Python 3.11
@@ -166,6 +172,9 @@ class RecordReader:
         self.close()
 
     def _query(self, statement: str, values: tuple[int, ...] = ()) -> Iterator[tuple[object, ...]]:
+        if self._connection is None:
+            self._connection = self._snapshot.connect()
+            self._budget = _Budget(self._connection, self._snapshot.size)
         self._budget.reset()
         return iter(self._connection.execute(statement, values))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 import zlib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from samebits import __version__
 from samebits.errors import SamebitsError
@@ -21,6 +22,17 @@ APPLICATION_ID = 0x73626974  # "sbit"
 MAGIC = b"SQLite format 3\0"
 DIGEST_BYTES = 16
 NO_SITE = -1
+LONGEST_TEXT = 1 << 16
+"""Characters of a text; longer ones are cut where they are written, and where they are read."""
+
+LONGEST_JSON = 4 << 20
+"""Characters of one column of table `run`."""
+
+MOST_DEPTH = 40
+"""Levels of the JSON in such a column."""
+
+MOST_EVENTS = 1 << 16
+"""Events in one row."""
 
 HEAD = struct.Struct("<qiiiiiiiiBB")
 """An event: seq, step, op, site, forward site, module, thread, arguments, layout, kind code, has links."""
@@ -62,14 +74,28 @@ def insert(table: str, columns: str) -> str:
     return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608  # our own names
 
 
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make an empty database a record without a run."""
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    for statement in TABLES.values():
+        connection.execute(statement)
+
+
 def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
     """Write the one row of table `run`."""
+    connection.execute(insert("run", RUN_COLUMNS), info_row(info))
+
+
+def info_row(info: RunInfo) -> tuple[object, ...]:
+    """Return the one row of table `run`."""
     values = (info.command, info.environment, info.control, info.notes, info.replay)
-    command, environment, control, notes, replay = (json.dumps(value, default=str) for value in values)
+    columns = [json.dumps(bounded(value), default=str) for value in values]
+    command, environment, control, notes, replay = columns
     texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
     level, status, failure, torch = texts
     row = (1, __version__, command, level, status, info.exit_status, failure, info.steps, torch)
-    connection.execute(insert("run", RUN_COLUMNS), (*row, environment, control, notes, replay))
+    return (*row, environment, control, notes, replay)
 
 
 def checksum(*blobs: bytes) -> int:
@@ -81,8 +107,32 @@ def checksum(*blobs: bytes) -> int:
 
 
 def storable(text: str) -> str:
-    """Return text that UTF-8 can hold: a file name may carry bytes that it cannot."""
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    """Return text that UTF-8 can hold (file names carry any bytes), and that is not too long."""
+    return cut(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def cut(text: str, most: int = LONGEST_TEXT) -> str:
+    """Return text of at most so many characters; texts that differ stay different."""
+    if len(text) <= most:
+        return text
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    note = f"… ({len(text)} characters, {digest})"
+    return text[: most - len(note)] + note
+
+
+def bounded(value: Any, depth: int = MOST_DEPTH) -> Any:
+    """Return a JSON value with its long texts cut.
+
+    Raises:
+        ValueError: it is nested more than so deep.
+    """
+    if depth < 0:
+        raise ValueError("JSON that is nested too deeply")
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, dict):
+        return {cut(str(name)): bounded(each, depth - 1) for name, each in value.items()}
+    return [bounded(each, depth - 1) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def shown(path: str | Path) -> str:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import errno
-import shutil
 import sqlite3
-import stat
 import tempfile
+from contextlib import closing
 from pathlib import Path
 
+from samebits import files
 from samebits.errors import SamebitsError
 from samebits.recording.store import schema
-
-_ATTEMPTS = 5
+from samebits.recording.store.connecting import connect
+from samebits.recording.store.hardening import harden
+from samebits.recording.store.log import LogError, log_of, rebuild
 
 
 class Snapshot:
     """A record that nobody changes while it is read.
 
-    A record with a log beside it is copied with its log, because SQLite can read a log only by writing. A
-    rollback journal is never used: samebits makes none, and SQLite deletes files that a forged one names.
+    For a record that is being written, or whose writer died, a copy is made from its log. Logs and journals
+    of SQLite are never used: samebits leaves none, and SQLite deletes files that a forged one names.
 
     Args:
         path: of the record.
@@ -46,8 +46,11 @@ class Snapshot:
     def connect(self) -> sqlite3.Connection:
         """Return a connection that can only read, in any thread, but in one at a time."""
         connection = sqlite3.connect(self._uri, uri=True, isolation_level=None, check_same_thread=False)
-        for setting in ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0"):
-            connection.execute(f"PRAGMA {setting}")
+        try:
+            harden(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def close(self) -> None:
@@ -56,17 +59,12 @@ class Snapshot:
             self._copy.cleanup()
 
     def _open(self, path: Path) -> None:
-        if not stat.S_ISREG(path.stat().st_mode):  # a pipe would block, a device might have effects
-            raise OSError(errno.EINVAL, "it is not a file")
+        schema.check_header(path, _header(path))
         place = path.resolve()
-        with place.open("rb") as file:
-            header = file.read(100)
-        schema.check_header(path, header)
-        self.size = place.stat().st_size
-        log = place.with_name(f"{place.name}-wal")
-        if log.is_file() and log.stat().st_size:
-            self._uri = self._copied(place, log).as_uri()
+        if self._is_rebuilt(path, log_of(place)):
             return
+        header = _header(place)  # after the log: a record may be closed in between
+        self.size = place.stat().st_size
         expected = schema.promised_size(header)
         if self.size < expected:
             raise SamebitsError(
@@ -76,31 +74,31 @@ class Snapshot:
             )
         self._uri = f"{place.as_uri()}?mode=ro&immutable=1"
 
-    def _copied(self, place: Path, log: Path) -> Path:
-        """Copy a record and its log in a state that belongs together, even while a writer writes them."""
+    def _is_rebuilt(self, path: Path, log: Path) -> bool:
+        """Make what a log stands for, if there is one, and read that: its writer may go on meanwhile."""
+        if not log.is_file():
+            return False
         self._copy = tempfile.TemporaryDirectory(prefix="samebits-")
         copy = Path(self._copy.name, "record")
-        for _ in range(_ATTEMPTS):
-            generation = _start(log)
-            shutil.copyfile(place, copy)
-            if generation:
-                shutil.copyfile(log, copy.with_name("record-wal"))
-            # A log that was not started over in the meantime holds all pages that its writer is moving into
-            # the record, so it hides a page of the copy that was half written.
-            if _start(log) == generation:
-                self.size = sum(file.stat().st_size for file in copy.parent.iterdir())
-                return copy
-            copy.with_name("record-wal").unlink(missing_ok=True)
-        raise OSError(errno.EBUSY, "it changes too fast to be read while it is written")
+        copy.touch()
+        try:
+            with closing(connect(copy)) as connection:
+                if not rebuild(connection, log):
+                    return False
+        except FileNotFoundError:  # the record was made a single file just now
+            return False
+        except (LogError, sqlite3.Error) as error:
+            raise SamebitsError(
+                f"{schema.shown(path)} is damaged ({error}): record the run again", slug="record-damaged"
+            ) from None
+        self.size = copy.stat().st_size
+        self._uri = f"{copy.as_uri()}?mode=ro&immutable=1"
+        return True
 
 
-def _start(log: Path) -> bytes:
-    """Return the header of a log, which changes when the log starts over; empty when there is no log."""
-    try:
-        with log.open("rb") as file:
-            return file.read(32)
-    except FileNotFoundError:
-        return b""
+def _header(place: Path) -> bytes:
+    with files.open_to_read(place) as file:  # a pipe would block, a device might have effects
+        return file.read(100)
 
 
 def _unreadable(path: Path, error: Exception) -> SamebitsError:

@@ -1,30 +1,34 @@
 """Write a record while the script runs: cheap for every event, and readable whenever the writer dies.
 
-A commit reaches the operating system, not the disk (`synchronous=OFF`): a record survives the death of its
-process, SIGKILL included, and not a power cut.
+What is written goes to the log beside the record (`log`), by whole pieces and without a descriptor that is
+held (`appending`). It reaches the operating system, not the disk: a record survives the death of its process,
+SIGKILL included, and not a power cut.
 """
 
 from __future__ import annotations
 
-import ctypes
+import itertools
 import os
-import sqlite3
 import struct
 import threading
 import zlib
-from contextlib import suppress
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from samebits.errors import SamebitsError
+from samebits.masking import Masker
 from samebits.recording.store import schema
+from samebits.recording.store.appending import TRANSIENT
 from samebits.recording.store.creation import create, fold
 from samebits.recording.store.interning import Interned
+from samebits.recording.store.log import frame
+from samebits.recording.store.masked import masked_info
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Iterator, Sequence
 
     from samebits.hooks.frames import Site
     from samebits.recording.events import RunInfo, TensorInfo
@@ -35,18 +39,21 @@ EventRow: TypeAlias = "tuple[int, int, int, int, int | None, int | None, int, in
 FLUSH_ROWS = 256
 FLUSH_SECONDS = 0.2
 CAPTURE_PART = 64 << 20  # SQLite holds at most 1e9 bytes in one value
+_EVENT_BYTES = 32 << 20  # in one row
+_MOST_WAITING = 20_000  # rows that are kept while nothing can be opened
 
-Stored: TypeAlias = "list[tuple[list[Any], int]]"
-"""Buffers, and how many of their first items a transaction holds."""
+_get_pid = os.getpid  # the script's may be another by now
 
 
 class RecordWriter:
     """The record of one run, open for writing. Any thread may use it; a forked child's copy does nothing.
 
     Args:
-        path: of the record; missing parent directories are made.
+        path: of the record, in a folder that is there.
         info: what is known of the run so far.
         overwrite: replace an existing record.
+        masker: masks secrets in whatever is written; by default those that the command and the environment
+            give away.
         flush_seconds: how long an event may wait; infinite for runs whose addresses are to be the same: then
             the number of events alone decides what is allocated when.
 
@@ -63,12 +70,14 @@ class RecordWriter:
         info: RunInfo,
         *,
         overwrite: bool = False,
+        masker: Masker | None = None,
         flush_seconds: float = FLUSH_SECONDS,
     ) -> None:
         self.path = Path(os.path.abspath(path))  # resolve() would follow a symlink
         self.broken = ""
         self._flush_seconds = flush_seconds
-        self._info = info
+        self._masker = masker or Masker(info.command, os.environ)
+        self._info = masked_info(info, self._masker)
         self._new_infos: list[RunInfo] = []
         self._rows: list[EventRow] = []
         self._texts: Interned[str] = Interned()
@@ -78,18 +87,17 @@ class RecordWriter:
         self._text_ids = self._texts.ids
         self._lock = threading.RLock()
         self._inside = False
-        self._pid = os.getpid()
-        self._connection: sqlite3.Connection | None = create(self.path, info, overwrite=overwrite)
-        # A forked child that dropped its copy would close the file for SQLite: fold and delete the parent's
-        # log. So nothing but close() ever ends the connection.
-        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._connection))
+        self._closed = False
+        self._pid = _get_pid()
+        self._captures = itertools.count()
+        self._log = create(self.path, self._info, overwrite=overwrite)
         self._deadline = monotonic() + self._flush_seconds
 
     def text(self, s: str) -> int:
         """Return the number that stands for a text."""
         found = self._text_ids.get(s)
         if found is None:
-            found = self._texts.add(s, (schema.storable(s),), len(s) + 150)
+            found = self._texts.add(s, (schema.storable(self._masker.text(s)),), len(s) + 150)
         return found
 
     def site(self, s: Site) -> int:
@@ -116,7 +124,7 @@ class RecordWriter:
         rows = self._rows
         rows.append(row)
         if len(rows) >= FLUSH_ROWS or monotonic() >= self._deadline:
-            self._commit(self._write, wait=False)
+            self._commit(wait=False)
 
     def capture(self, seq: int, position: int, data: bytes) -> None:
         """Store the contents of a tensor.
@@ -130,42 +138,40 @@ class RecordWriter:
 
     def capture_all(self, captures: Sequence[tuple[int, int, bytes]]) -> None:
         """Store the contents of several tensors, each as the arguments of `capture`."""
-
-        def write(connection: sqlite3.Connection) -> Stored:
-            for seq, position, data in captures:
-                for start in range(0, max(len(data), 1), CAPTURE_PART):
-                    part = data[start : start + CAPTURE_PART]
-                    row = (seq, position, zlib.crc32(part), part)
-                    connection.execute(schema.insert("capture", "seq, position, checksum, data"), row)
-            return []
-
-        self._commit(write)
+        rows = [
+            (next(self._captures), seq, position, zlib.crc32(part), part)
+            for seq, position, data in captures
+            for start in range(0, max(len(data), 1), CAPTURE_PART)
+            for part in (data[start : start + CAPTURE_PART],)
+        ]
+        self._commit(rows)
 
     def update(self, **fields: Any) -> None:
         """Replace fields of the run's `RunInfo`, at once."""
-        self._info = replace(self._info, **fields)
+        self._info = masked_info(replace(self._info, **fields), self._masker)
         self._new_infos.append(self._info)
         self.flush()
 
     def flush(self) -> None:
         """Commit what is buffered."""
-        self._commit(self._write)
+        self._commit()
 
-    def close(self) -> None:
-        """Commit what is buffered and leave a single file."""
-        self.flush()
-        if self._pid != os.getpid():
+    def close(self, *, single: bool = True) -> None:
+        """Commit what is buffered, and write no more.
+
+        Args:
+            single: bring the log into the record, so that a single file is left. This takes descriptors for a
+                while: where threads of the script may still run, it is for the parent process to do.
+        """
+        if self._closed or self._pid != _get_pid() or self._inside:
             return
-        with self._lock:
-            if self._connection is None or self._inside:
-                return
-            connection, self._connection = self._connection, None
+        self._commit(last=True)
+        self._closed = True
+        if single and not self.broken:
             try:
-                fold(connection)
-            except sqlite3.Error as error:
+                fold(self.path)
+            except SamebitsError as error:
                 self._break(error)
-            finally:
-                ctypes.pythonapi.Py_DecRef(ctypes.py_object(connection))
 
     def _tensor(self, info: TensorInfo) -> int:
         found = self._tensors.ids.get(info)
@@ -175,10 +181,12 @@ class RecordWriter:
             found = self._tensors.add(info, (*numbers, f"[{shape}]"), 400)
         return found
 
-    def _commit(self, write: Callable[[sqlite3.Connection], Stored], *, wait: bool = True) -> None:
-        """Run one transaction and drop from the buffers what it stored; a failure breaks the writer only."""
+    def _commit(
+        self, captures: Sequence[tuple[Any, ...]] = (), *, last: bool = False, wait: bool = True
+    ) -> None:
+        """Append what is buffered to the log; a failure breaks the writer only."""
         self._deadline = monotonic() + self._flush_seconds
-        if self._pid != os.getpid():  # before the lock, which a fork may have copied while it was taken
+        if self._pid != _get_pid():  # before the lock, which a fork may have copied while it was taken
             self._drop_all()
             return
         if not self._lock.acquire(blocking=wait):
@@ -186,58 +194,49 @@ class RecordWriter:
         try:
             if self._inside:
                 return  # a signal handler interrupted a commit: that one ends first
-            if self._connection is None or self.broken:
+            if self._closed or self.broken:
                 self._drop_all()
                 return
             self._inside = True
             try:
-                self._transaction(self._connection, write)
+                self._write(captures, last=last)
             finally:
                 self._inside = False
         finally:
             self._lock.release()
 
-    def _transaction(
-        self, connection: sqlite3.Connection, write: Callable[[sqlite3.Connection], Stored]
-    ) -> None:
-        try:
-            connection.execute("BEGIN")
-            stored = write(connection)
-            connection.execute("COMMIT")
-            for buffer, count in stored:
-                del buffer[:count]
-        except (sqlite3.Error, struct.error, ArithmeticError, TypeError, ValueError, MemoryError) as error:
-            self._break(error)
-        finally:
-            # After an interrupt the buffers still hold what was rolled back, or even what was committed:
-            # writing a row twice leaves it as it is.
-            if connection.in_transaction:
-                with suppress(sqlite3.Error):
-                    connection.execute("ROLLBACK")
+    def _write(self, captures: Sequence[tuple[Any, ...]], *, last: bool) -> None:
+        """Write what is buffered. Events are taken first: what they refer to was interned before them.
 
-    def _write(self, connection: sqlite3.Connection) -> Stored:
-        """Write what is buffered. Events are taken first: what they refer to was interned before them."""
+        After an interrupt the buffers may still hold what was written: writing a row twice changes nothing.
+        """
         buffers: list[list[Any]] = [self._rows, self._layouts.pending, self._tensors.pending]
         buffers += [self._sites.pending, self._texts.pending, self._new_infos]
         events, layouts, tensors, sites, texts, infos = taken = [list(buffer) for buffer in buffers]
-        for statement, rows in (
-            (_INSERT_TEXT, texts),
-            (_INSERT_SITE, sites),
-            (_INSERT_TENSOR, tensors),
-            (_INSERT_LAYOUT, layouts),
-        ):
-            if rows:
-                connection.executemany(statement, rows)
-        if events:
-            connection.execute(_INSERT_EVENTS, pack(events))
-        if infos:
-            schema.write_info(connection, infos[-1])
-        return [(buffer, len(items)) for buffer, items in zip(buffers, taken, strict=True)]
+        try:
+            packed = [pack(part) for part in _parts(events)]
+            run = [schema.info_row(info) for info in infos[-1:]]
+            named = {"text": texts, "site": sites, "tensor": tensors, "layout": layouts}
+            groups = [{**named, "event": packed[:1], "run": run}, *({"event": [row]} for row in packed[1:])]
+            for rows in (*groups, *({"capture": [row]} for row in captures)):
+                self._log.append(frame(rows))
+            if last:
+                self._log.append(frame({}, closed=True))
+        except OSError as error:
+            if error.errno not in TRANSIENT or last or len(events) > _MOST_WAITING:
+                self._break(error)
+            return
+        except (struct.error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+            self._break(error)
+            return
+        for buffer, items in zip(buffers, taken, strict=True):
+            del buffer[: len(items)]
 
     def _break(self, error: Exception) -> None:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         if not self.broken:
             self.broken = (
-                f"{schema.shown(self.path)} could not be written any further ({error}):"
+                f"{schema.shown(self.path)} could not be written any further ({reason}):"
                 " the record ends at the last event before that"
             )
         self._drop_all()
@@ -249,11 +248,16 @@ class RecordWriter:
             table.pending.clear()
 
 
-_INSERT_TEXT = schema.insert("text", "id, value")
-_INSERT_SITE = schema.insert("site", "id, file, line, function")
-_INSERT_TENSOR = schema.insert("tensor", "id, role, name, dtype, shape")
-_INSERT_LAYOUT = schema.insert("layout", "id, tensors")
-_INSERT_EVENTS = schema.insert("event", schema.EVENT_COLUMNS)
+def _parts(events: Sequence[EventRow]) -> Iterator[Sequence[EventRow]]:
+    """Events in groups that fit into one row each."""
+    start = size = 0
+    for number, event in enumerate(events):
+        size += len(event[10]) + len(event[11])
+        if number > start and (size > _EVENT_BYTES or number - start == schema.MOST_EVENTS):
+            yield events[start:number]
+            start, size = number, len(event[10]) + len(event[11])
+    if events:
+        yield events[start:]
 
 
 def pack(events: Sequence[EventRow]) -> tuple[Any, ...]:

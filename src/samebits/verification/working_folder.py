@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +14,13 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
+    from samebits.recording.settings import RecordingSettings
+    from samebits.verification.runs import Script
+
 _LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
 _MOST_FILES = 200_000
 _SHOWN = 3
+MOST_COPIED_BYTES = 2 << 30
 
 
 class WorkingFolder:
@@ -147,6 +152,37 @@ class WorkingFolder:
             elif entry.is_file():
                 shutil.copy2(path, made)
         shutil.copystat(source, target)
+
+
+def in_copy(
+    copy: WorkingFolder, script: Script, settings: RecordingSettings
+) -> tuple[Script, RecordingSettings]:
+    """A script and its settings for a run in a fresh copy of the working folder, which is made.
+
+    Args:
+        copy: makes it.
+        script: what is run.
+        settings: how it is recorded.
+    """
+    copy.renew()
+    target = script.target
+    own = None if target.script is None else copy.copied(target.script)
+    script = replace(script, target=replace(target, script=own), folder=str(copy.place))
+    moved = os.path.realpath(copy.place)
+    overlay = tuple((_in_place(path, str(copy.source), moved), text) for path, text in settings.overlay)
+    record = os.path.abspath(settings.record)
+    reference = os.path.abspath(settings.reference) if settings.reference else ""
+    given = settings.substitution
+    if given is not None and given.source:
+        given = replace(given, source=os.path.abspath(given.source))
+    return script, replace(
+        settings, record=record, reference=reference, overlay=overlay, substitution=given,
+        moved=(moved, str(copy.source)),
+    )  # fmt: skip
+
+
+def _in_place(path: str, source: str, place: str) -> str:
+    return place + path[len(source) :] if path.startswith(source + os.sep) else path
 
 
 def _make_removable(place: Path) -> None:

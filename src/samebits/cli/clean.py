@@ -1,0 +1,113 @@
+"""`samebits clean`."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description
+from samebits.cli.script_parser import CommandParser, days
+from samebits.cli.terminal import write
+from samebits.errors import EXIT_IDENTICAL
+from samebits.recording import children
+from samebits.recording.store.creation import sidecars
+from samebits.recording.store.log import is_written
+from samebits.verification.naming import DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+_DAY_S = 86400.0
+_SUFFIXES = "|".join(map(re.escape, (FOLDER_SUFFIX, children.FOLDER_SUFFIX)))
+_FOLDER = re.compile(rf".+-(verify|resume)-\d+|.+-\d+({_SUFFIXES})")
+_FILE = re.compile(r".+-\d+" + re.escape(SUFFIX))
+
+
+class CleanCommand:
+    """Remove the records that samebits has made in `.samebits` of the working folder.
+
+    That is records of `run`, and the folders of `verify` and `resume-check`, by their names. What was
+    written elsewhere (`--keep`, `--record`), the results of `spread`, and what a run is writing now stay.
+    Exit status: 0, or 2 when something cannot be removed.
+
+    Examples:
+      samebits clean
+      samebits clean --older-than 7
+      samebits clean --dry-run
+    """
+
+    name = "clean"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `clean`."""
+        before, after = description(self)
+        parser = CommandParser(prog="samebits clean", description=before, epilog=after)
+        parser.add_argument(
+            "--older-than",
+            type=days,
+            default=0.0,
+            metavar="DAYS",
+            help="only what was last changed more than so many days ago",
+        )
+        parser.add_argument("--dry-run", action="store_true", help="name it, and remove nothing")
+        return parser.parse_args(list(arguments))
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Remove, and say what and how much."""
+        until = time.time() - options.older_than * _DAY_S
+        total = 0
+        for path in _records(DEFAULT_FOLDER):
+            if path.lstat().st_mtime > until:
+                continue
+            if _is_in_use(path):
+                write(f"{path}  stays: a run is writing it", sys.stdout)
+                continue
+            size = _size(path)
+            total += size
+            if not options.dry_run:
+                _remove(path)
+            write(f"{path}  {size / 1e6:.1f} MB", sys.stdout)
+        done = "would be removed" if options.dry_run else "removed"
+        write(f"{total / 1e6:.1f} MB {done} from {DEFAULT_FOLDER}", sys.stdout)
+        return EXIT_IDENTICAL
+
+
+def _records(folder: Path) -> Iterator[Path]:
+    """What a folder holds of ours; links are not followed."""
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    for path in sorted(folder.iterdir()):
+        if path.is_symlink():
+            continue
+        name = _FOLDER if path.is_dir() else _FILE
+        if name.fullmatch(path.name):
+            yield path
+
+
+def _is_in_use(path: Path) -> bool:
+    """Whether a process that lives is writing a record there."""
+    return any(is_written(file) for file in _files(path) if file.name.endswith(f"{SUFFIX}-log"))
+
+
+def _size(path: Path) -> int:
+    return sum(file.lstat().st_size for file in _files(path))
+
+
+def _files(path: Path) -> list[Path]:
+    """The files of a folder, or a record with what lies beside it; links are left out."""
+    files = path.rglob("*") if path.is_dir() else (path, *sidecars(path))
+    return [file for file in files if file.is_file() and not file.is_symlink()]
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+        return
+    for file in (path, *sidecars(path)):
+        file.unlink(missing_ok=True)

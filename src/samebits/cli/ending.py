@@ -1,0 +1,102 @@
+"""Ending a command when it is told to: within two seconds, with what is known so far."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import sys
+import threading
+import time
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.descendants import descendants, end
+from samebits.recording.supervision import ENDING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from types import FrameType
+
+# With the grace of a child (`CHILD_GRACE_S`) less than two seconds.
+_DEADLINE_S = 1.2
+
+
+class Ended(KeyboardInterrupt):
+    """A signal told this program to end; it does so as after Ctrl-C."""
+
+
+class Ending:
+    """Notices the signals that tell this program to end: SIGTERM, SIGHUP and others.
+
+    The first is raised as `Ended`. What is not done a second later is left, and a second signal ends the
+    program at once. Signals that are ignored, or have a handler already, stay as they are.
+
+    Args:
+        own_process: whether the process ends with the command.
+
+    Attributes:
+        number: the signal that came; SIGINT before there was one.
+    """
+
+    def __init__(self, *, own_process: bool) -> None:
+        self.number: int = signal.SIGINT
+        self._own_process = own_process
+        self._over = False
+        self._saved: dict[int, Any] = {}
+
+    def __enter__(self) -> Ending:  # noqa: PYI034 - Self needs Python 3.11
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                if signal.getsignal(number) == signal.SIG_DFL:
+                    self._saved[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over = not self._own_process
+        for number, handler in self._saved.items():
+            signal.signal(number, handler)
+
+    @property
+    def words(self) -> str:
+        """What ended the program."""
+        name = signal.Signals(self.number).name
+        return "interrupted" if self.number == signal.SIGINT else f"ended by {name}"
+
+    @property
+    def status(self) -> int:
+        """The exit status that says so, as of a program that dies by the signal."""
+        return 128 + self.number
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        if self.number != signal.SIGINT:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.number = number
+        # Not by `threading.Timer`: the thread that this interrupts may hold a lock that it takes.
+        _thread.start_new_thread(self._end_late, ())
+        raise Ended
+
+    def _end_late(self) -> None:
+        """End the program though it is not ready: the output so far is kept, children are ended."""
+        time.sleep(_DEADLINE_S)
+        if self._over:
+            return
+        with suppress(Exception):
+            sys.stdout.flush()
+            os.write(2, f"samebits: {self.words}\n".encode())
+        with suppress(Exception):
+            end(descendants(os.getpid()), 0)
+        os._exit(self.status)
+
+
+@contextmanager
+def held_back() -> Iterator[None]:
+    """Hold back signals that tell this program to end while a result is printed: they come afterwards."""
+    mask = getattr(signal, "pthread_sigmask", None)  # not on Windows
+    before = None if mask is None else mask(signal.SIG_BLOCK, {*ENDING, signal.SIGINT})
+    try:
+        yield
+    finally:
+        if mask is not None:
+            mask(signal.SIG_SETMASK, before)

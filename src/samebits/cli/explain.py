@@ -1,0 +1,51 @@
+"""`samebits explain`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from samebits.cli.command import description, did_you_mean
+from samebits.cli.script_parser import CommandParser
+from samebits.cli.terminal import style_of, write
+from samebits.errors import EXIT_IDENTICAL, SamebitsError
+from samebits.report.messages import read_entries, render_entry, render_slugs
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+
+class ExplainCommand:
+    """Say what an error message means, and what to do.
+
+    Each error ends with the name of its entry. Without a name all entries are listed.
+    Exit status: 0, or 2 when there is no such entry.
+
+    Examples:
+      samebits explain record-version
+      samebits explain
+    """
+
+    name = "explain"
+    judges = False
+
+    def parse(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """Read the words that follow `explain`."""
+        before, after = description(self)
+        parser = CommandParser(prog="samebits explain", description=before, epilog=after)
+        parser.add_argument("slug", nargs="?", metavar="NAME", help="the name that the error ends with")
+        return parser.parse_args(list(arguments))
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Print the entry."""
+        entries, style = read_entries(), style_of(sys.stdout)
+        if options.slug is None:
+            write(render_slugs(entries, style), sys.stdout)
+            return EXIT_IDENTICAL
+        slug = options.slug.rpartition("#")[2]  # the link of an error may be pasted whole
+        if slug not in entries:
+            message = f"no message named {slug!r}{did_you_mean(slug, entries)}; `samebits explain` lists all"
+            raise SamebitsError(message, slug="usage")
+        write(render_entry(slug, entries[slug], style), sys.stdout)
+        return EXIT_IDENTICAL

@@ -1,0 +1,100 @@
+"""The processes that a process has started, and those that they have started (Linux)."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PARENT, _START_TIME = 1, 19  # fields after the name in /proc/PID/stat, see proc(5)
+_WAIT_S = 0.02
+# They free the shared memory of those that they serve, and end by themselves once nobody is left to serve.
+_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager")
+
+
+class Process(NamedTuple):
+    """One process: its number, and when it started, because numbers are given again."""
+
+    number: int
+    started: str
+
+
+def children(parent: int | None = None) -> list[Process]:
+    """The children of a process, by default of this one; empty where there is no /proc."""
+    return _by_parent()[os.getpid() if parent is None else parent]
+
+
+def descendants(ancestor: int) -> list[Process]:
+    """The children of a process, their children and so on; empty where there is no /proc."""
+    table, found = _by_parent(), []
+    waiting = [ancestor]
+    while waiting:
+        below = table.pop(waiting.pop(), [])
+        found += below
+        waiting += [process.number for process in below]
+    return found
+
+
+def end(processes: Iterable[Process], grace_s: float) -> None:
+    """End processes: by SIGTERM, and by SIGKILL if they are there after a time.
+
+    Those that serve others (multiprocessing's resource tracker) are left to end by themselves.
+
+    Args:
+        processes: what `descendants` gave.
+        grace_s: seconds that they have to end; 0 kills them at once.
+    """
+    left = [process for process in processes if not _serves(process)]
+    if grace_s:
+        _signal(left, signal.SIGTERM)
+        until = time.monotonic() + grace_s
+        while any(map(_is_alive, left)) and time.monotonic() < until:
+            time.sleep(_WAIT_S)
+    _signal(left, signal.SIGKILL)
+
+
+def _signal(processes: Iterable[Process], number: int) -> None:
+    for process in processes:
+        if _is_alive(process):
+            with suppress(OSError):  # it has ended
+                os.kill(process.number, number)
+
+
+def _is_alive(process: Process) -> bool:
+    fields = _fields(process.number)
+    return len(fields) > _START_TIME and fields[_START_TIME] == process.started and fields[0] not in "ZX"
+
+
+def _serves(process: Process) -> bool:
+    try:
+        command = Path(f"/proc/{process.number}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return False
+    return any(helper in command for helper in _HELPERS)
+
+
+def _by_parent() -> defaultdict[int, list[Process]]:
+    found: defaultdict[int, list[Process]] = defaultdict(list)
+    with suppress(OSError):  # not Linux
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                fields = _fields(int(name))
+                if len(fields) > _START_TIME:
+                    found[int(fields[_PARENT])].append(Process(int(name), fields[_START_TIME]))
+    return found
+
+
+def _fields(number: int) -> list[str]:
+    """What /proc says of a process after its number and name, which may hold anything; empty if it ended."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()

@@ -1,0 +1,349 @@
+"""Processes that the script starts and that train: each gets a record of its own, beside that of the script.
+
+Python programs that are started by `subprocess` run as the script itself does (`child`); processes of
+`multiprocessing` begin to record in `_bootstrap`, forked or spawned. A record is kept where a step or a
+backward pass was made. Workers of DataLoaders, which train nothing, are left alone. The name of a record is
+the target's, and which of those started it is, so that the children of two runs can be paired.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import shutil
+import sys
+from collections import Counter
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import samebits
+from samebits.determinism.process import PROCESS, thread_name
+from samebits.hooks.imports import PostImport, own_package
+from samebits.hooks.patching import Patches
+from samebits.hooks.standing import leave_no_line
+from samebits.recording.launch import BOOTSTRAP, interpreter_options
+from samebits.recording.runner import Target
+from samebits.recording.settings import ENVIRONMENT_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import ModuleType
+
+    from samebits.determinism.control import Control
+    from samebits.recording.session import RecordingSession
+    from samebits.recording.settings import RecordingSettings
+
+FOLDER_SUFFIX = ".children"
+SUFFIX = ".sbr"
+_POOLS = ("multiprocessing.pool", "concurrent.futures.process")
+_SERVICES = ("torch.", "multiprocessing.", "concurrent.", "joblib.")
+_SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
+_TOOLS = frozenset({"pip", "venv", "ensurepip"})
+_COMPILER = "_inductor"
+
+
+def children_folder(record: str) -> Path:
+    """Where the records of the children of a process are."""
+    return Path(os.path.abspath(record)).with_suffix(FOLDER_SUFFIX)
+
+
+def remove_records(folder: Path) -> None:
+    """Remove the records of children that a folder holds, and what is empty then."""
+    with suppress(OSError):
+        for entry in list(folder.iterdir()):
+            if entry.suffix == FOLDER_SUFFIX:
+                remove_records(entry)
+            elif entry.name.endswith((SUFFIX, f"{SUFFIX}-log")):
+                entry.unlink()
+        folder.rmdir()
+
+
+class ChildRecords:
+    """Has the children of this process recorded.
+
+    Args:
+        settings: how this process is recorded.
+    """
+
+    def __init__(self, settings: RecordingSettings) -> None:
+        self._settings = settings
+        self._folder = children_folder(settings.record)
+        self._counts: Counter[str] = Counter()
+        self._patches = Patches()
+        self._imports = PostImport()
+
+    def install(self) -> None:
+        """Record the children that are started from now on."""
+        self._imports.install()
+        self._imports.on_import("multiprocessing.process", self._patch_processes)
+        self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
+        if os.name == "posix":
+            self._imports.on_import("subprocess", self._patch_popen)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        self._imports.remove()
+        self._patches.restore()
+
+    def _child_settings(self, name: str) -> RecordingSettings:
+        own = self._settings
+        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        reference = str(children_folder(own.reference) / f"{name}{SUFFIX}") if own.reference else ""
+        record = str(self._folder / f"{name}{SUFFIX}")
+        return replace(
+            own, record=record, reference=reference if _is_file(reference) else "", child=True, control=None,
+            progress=False, overwrite=True, ranks=None, state_log="", kill_after=None, values="",
+            earlier=None, farewell="", replay=0,
+        )  # fmt: skip
+
+    def _patch_popen(self, subprocess: ModuleType) -> None:
+        popen: Any = subprocess.Popen
+        original = popen._execute_child
+
+        @functools.wraps(original)
+        def _execute_child(process: Any, args: Any, *rest: Any) -> Any:
+            with suppress(Exception):  # then it runs as it is
+                args, rest = self._recorded(args, rest)
+            try:
+                return original(process, args, *rest)
+            except BaseException as error:
+                leave_no_line(error)
+                raise
+
+        self._patches.set(popen, "_execute_child", _execute_child)
+
+    def _recorded(self, args: Any, rest: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The command and the other arguments of `_execute_child`, as they are for a recorded child."""
+        executable, preexec, close, passed, folder, variables, startup, flags, shell, *pipes = rest
+        if executable is not None or shell or isinstance(args, (str, bytes, os.PathLike)):
+            return args, rest
+        words = [os.fsdecode(word) for word in args]
+        program = python_program(words, folder)
+        if program is None:
+            return args, rest
+        options, target = program
+        stem = os.path.basename(target.script) if target.script is not None else str(target.module)
+        settings = replace(self._child_settings(self._next(stem)), control=_carried(self._settings.control))
+        environment = dict(os.environ if variables is None else variables)
+        environment[ENVIRONMENT_NAME] = settings.to_json()
+        location = str(Path(samebits.__file__).absolute().parent.parent)
+        what = [target.script] if target.script is not None else ["-m", str(target.module)]
+        command = [sys.executable, *options, "-c", BOOTSTRAP, location, *what, *target.arguments]
+        rest = (executable, preexec, close, passed, folder, environment, startup, flags, shell, *pipes)
+        return command, rest
+
+    def _next(self, stem: str) -> str:
+        stem = re.sub(r"[^\w.-]", "_", stem)[:80]
+        self._counts[stem] += 1
+        return f"{stem}-{self._counts[stem]}"
+
+    def _patch_processes(self, module: ModuleType) -> None:
+        base: Any = module.BaseProcess
+        original = base._bootstrap
+
+        @functools.wraps(original)
+        def _bootstrap(process: Any, *args: Any, **named: Any) -> Any:
+            sessions: list[Any] = []
+            name = ""
+            with suppress(Exception):
+                name = _name_of(process)
+                # Processes that never import torch are not slowed down by recording.
+                self._imports.on_torch(lambda _: self._begin_quietly(name, sessions))
+            status = 1
+            try:
+                status = original(process, *args, **named)
+            finally:
+                with suppress(Exception), own_package():
+                    for session in sessions:
+                        self._end(session, status)
+            return status
+
+        self._patches.set(base, "_bootstrap", _bootstrap)
+
+    def _begin_quietly(self, name: str, sessions: list[Any]) -> None:
+        """Record this process if it has a name; what goes wrong is not the import's business."""
+        if name:
+            with suppress(Exception), own_package():
+                sessions.append(self._begin(name))
+
+    def _begin(self, name: str) -> RecordingSession:
+        """Record this process, which `multiprocessing` has started."""
+        from samebits.recording.session import RecordingSession
+
+        self._settings = self._child_settings(name)
+        self._folder = children_folder(self._settings.record)
+        self._counts.clear()
+        # It goes on where it differs, so nothing is read for that.
+        session = RecordingSession(replace(self._settings, pins=(), reference=""), (name,))
+        session.start()
+        session.watch_draws()
+        # It may be ended by SIGTERM at any time, as pools end theirs.
+        session.recorder.on_boundary.append(lambda *_: session.writer.flush())
+        return session
+
+    @staticmethod
+    def _end(session: RecordingSession, status: Any) -> None:
+        from samebits.recording.session import Ending
+
+        trained = has_trained(session)
+        failed = status not in (0, None)
+        failure = f"the process ended with status {status}" if failed else ""
+        session.finish(Ending("failed" if failed else "finished", status or 0, failure))
+        if not trained:
+            forget(session)
+
+    def _patch_spawn(self, spawn: ModuleType) -> None:
+        original = spawn.get_preparation_data
+
+        @functools.wraps(original)
+        def get_preparation_data(name: str) -> dict[str, Any]:
+            data: dict[str, Any] = original(name)
+            if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
+                return data
+            return {**data, "samebits_record": _Begin(self._settings.to_json())}
+
+        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+
+
+def begin_in_spawned(settings: RecordingSettings) -> None:
+    """Have a process that was started afresh recorded, once it is known what it runs.
+
+    Args:
+        settings: of the process that started it.
+    """
+    ChildRecords(settings).install()
+
+
+# Runs in the child, see `determinism.processes`.
+_BEGIN = """
+import sys
+hidden = "samebits" not in sys.modules
+try:
+    if hidden:
+        from importlib.util import module_from_spec, spec_from_file_location
+        spec = spec_from_file_location(
+            "samebits", folder + "/__init__.py", submodule_search_locations=[folder]
+        )
+        sys.modules["samebits"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["samebits"])
+    from samebits.recording.children import begin_in_spawned
+    from samebits.recording.settings import RecordingSettings
+    begin_in_spawned(RecordingSettings.from_json(settings))
+except Exception:
+    pass
+if hidden:
+    sys.modules.pop("samebits", None)
+"""
+
+
+class _Begin:
+    """Becomes None when it is unpickled, and begins recording while it is."""
+
+    def __init__(self, settings: str) -> None:
+        folder = os.path.dirname(os.path.abspath(samebits.__file__))
+        self._fields = {"folder": folder, "settings": settings}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return exec, (_BEGIN, dict(self._fields))
+
+
+def has_trained(session: RecordingSession) -> bool:
+    """Whether a step or a backward pass was made."""
+    recorder = session.recorder
+    return bool(recorder.step or recorder.has_backward)
+
+
+def forget(session: RecordingSession) -> None:
+    """Remove the record of a child that did not train."""
+    record = session.writer.path
+    for path in (record, record.with_name(f"{record.name}-log")):
+        path.unlink(missing_ok=True)
+    with suppress(OSError):  # others are there
+        record.parent.rmdir()
+
+
+def _carried(control: Control | None) -> Control | None:
+    """Control for a program that this process starts: its run seed, in a scope of its own."""
+    active = PROCESS.current
+    if control is None or active is None:
+        return control
+    scope = (*active.scope, "process", thread_name(), active.number("process"))
+    return active.control._replace(seed=active.seed, per_rank=False, scope=scope)
+
+
+def _name_of(process: Any) -> str:
+    """The name of a process of `multiprocessing`; empty where it only serves the training."""
+    target, arguments = getattr(process, "_target", None), getattr(process, "_args", ())
+    home = getattr(target, "__module__", None) or type(process).__module__
+    if home == _SPAWNED_BY_TORCH and arguments and callable(arguments[0]):
+        target, home = arguments[0], str(getattr(arguments[0], "__module__", ""))
+    if home.startswith(_SERVICES) and home not in _POOLS:
+        return ""
+    name = "pool" if home in _POOLS else getattr(target, "__name__", None) or type(process).__name__
+    number = ".".join(str(part) for part in getattr(process, "_identity", ()))
+    return re.sub(r"[^\w.-]", "_", f"{name}-{number}")[:100]
+
+
+def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
+    """What a command runs in this interpreter: its options, and the script or module.
+
+    Args:
+        words: the command.
+        folder: where it is run; None for the working folder.
+
+    Returns:
+        None for other programs, for code that is given as text, and for tools that train nothing.
+    """
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        return None
+    if _is_interpreter(program):
+        options = interpreter_options(words)
+        target = _target(list(words[1:]))
+    elif _is_interpreter(_shebang(program)):
+        options, target = [], Target(program, None, tuple(words[1:]))
+    else:
+        return None
+    if target is None or target.module in _TOOLS or _COMPILER in (target.script or target.module or ""):
+        return None
+    if target.script is not None and not _is_file(os.path.join(folder or "", target.script)):
+        return None
+    return options, target
+
+
+def _target(words: list[str]) -> Target | None:
+    """What follows the interpreter in a command."""
+    while words:
+        word = words.pop(0)
+        if word in ("-c", "-", "-i", "-V", "-h") or word.startswith("--"):
+            return None
+        if word.startswith("-") and word.endswith("m") and word[1:2] not in ("W", "X"):
+            return Target(None, words[0], tuple(words[1:])) if words else None
+        if word in ("-W", "-X"):
+            del words[:1]
+        elif not word.startswith("-"):
+            return Target(word, None, tuple(words))
+        elif "c" in word[1:] and word[1:2] not in ("W", "X"):
+            return None
+    return None
+
+
+def _is_interpreter(path: str) -> bool:
+    """Whether this is a name of the interpreter that runs here, in the same environment."""
+    name = os.path.basename(path)
+    same = os.path.dirname(os.path.abspath(path)) == os.path.dirname(os.path.abspath(sys.executable))
+    return bool(re.fullmatch(r"python[0-9.]*", name)) and same
+
+
+def _shebang(path: str) -> str:
+    """The interpreter that a script names in its first line; empty if it names none."""
+    with open(path, "rb") as file:
+        line = file.readline(500)
+    return os.fsdecode(line[2:].strip()) if line.startswith(b"#!") else ""
+
+
+def _is_file(path: str) -> bool:
+    return os.path.isfile(path)

@@ -1,0 +1,134 @@
+"""What is said of a record once its run has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import samebits
+from samebits.errors import SamebitsError
+from samebits.printable import printable_lines
+from samebits.recording.store import RecordReader, fold
+
+if TYPE_CHECKING:
+    from samebits.recording.events import RunInfo
+    from samebits.recording.saying import OwnLines
+
+_LITTLE_BYTES = 1 << 20
+# Ctrl-C on a terminal reaches this process too; limits that the script has set are the script's.
+_CLOSER = """\
+import os, resource, signal, sys
+for name in ("RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU"):
+    number = getattr(resource, name)
+    hard = resource.getrlimit(number)[1]
+    resource.setrlimit(number, (hard, hard))
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+_, location, record, shown, silent, broken = sys.argv
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+spec = PathFinder.find_spec("samebits", [location])
+sys.modules["samebits"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["samebits"])
+if silent:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+from samebits.recording.farewell import finish
+finish(record, shown, broken)
+"""
+_spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may be others by the end
+
+
+def read_info(record: Path) -> RunInfo | None:
+    """What a record says of its run; None when there is nothing that can be read."""
+    try:
+        with RecordReader(record) as reader:
+            return reader.info
+    except SamebitsError:  # e.g. killed before the first commit
+        return None
+
+
+def steps_recorded(record: Path, info: RunInfo) -> int:
+    """How many steps of a run a comparison would count.
+
+    Args:
+        record: its path.
+        info: what the record says of the run; its number stands where the events cannot be read.
+    """
+    try:
+        with RecordReader(record) as reader:
+            return reader.n_steps()
+    except SamebitsError:
+        return info.steps
+
+
+def why_incomplete(record: Path) -> str:
+    """Why the writer of a record gave up, as far as it can be seen from outside."""
+    disk = os.statvfs(record.parent)
+    free = disk.f_bavail * disk.f_frsize
+    return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
+
+
+def ending_words(record: Path, shown: str) -> str:
+    """What came of the recording of a run that ended by itself.
+
+    Args:
+        record: where it is.
+        shown: what the user calls it.
+    """
+    info = read_info(record)
+    if info is None:
+        return f"no record was written in {shown}"
+    if info.status == "running":
+        return f"{shown} is incomplete: {why_incomplete(record)}; what was written before can be read"
+    steps = steps_recorded(record, info)
+    return f"{steps} step{'' if steps == 1 else 's'} recorded in {shown}"
+
+
+def finish(record: str, shown: str, broken: str = "") -> None:
+    """Make a single file of a record that was written to its end, and say what came of it on stderr.
+
+    Args:
+        record: where it is.
+        shown: what the user calls it.
+        broken: why its writer gave up; empty if it did not.
+    """
+    with contextlib.suppress(SamebitsError):  # no room: readers bring its log into a copy
+        fold(record)
+    line = printable_lines(f"samebits: {broken or ending_words(Path(record), shown)}\n")
+    with contextlib.suppress(OSError):
+        os.write(2, line.encode(errors="backslashreplace"))
+
+
+class Farewell:
+    """Closes the record at the end of a run that has no parent to do that, and says what came of it.
+
+    That is done by a process of its own, as it takes descriptors: in this one a thread of the script may
+    still close some by their numbers.
+
+    Args:
+        record: where the record is.
+        shown: what the user calls it.
+        lines: whether standard error is still what it was.
+    """
+
+    def __init__(self, record: str, shown: str, lines: OwnLines) -> None:
+        location = str(Path(samebits.__file__).absolute().parent.parent)
+        self._command = [sys.executable, "-ISc", _CLOSER, location, os.path.abspath(record), shown]
+        self._environment = dict(os.environ)
+        self._lines = lines
+
+    def say(self, broken: str) -> None:
+        """Close the record and say so; nothing is said where standard error is another file by now.
+
+        Args:
+            broken: why its writer gave up; empty if it did not.
+        """
+        for stream in (sys.stdout, sys.stderr):  # the line comes last, as the end of a run
+            with contextlib.suppress(Exception):
+                stream.flush()
+        command = [*self._command, "" if self._lines.open else "silent", broken]
+        if _spawn is not None:
+            with contextlib.suppress(OSError):
+                _wait(_spawn(command[0], command, self._environment), 0)

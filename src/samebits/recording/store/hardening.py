@@ -1,0 +1,38 @@
+"""What SQLite offers against a hostile database: https://www.sqlite.org/security.html."""
+
+from __future__ import annotations
+
+import sqlite3
+
+_SETTINGS = ("query_only=ON", "trusted_schema=OFF", "cell_size_check=ON", "mmap_size=0")
+# Of `sqlite3_limit`; `Connection.setlimit` is of Python 3.11. Our own statements need far less.
+_LIMITS = {
+    "SQLITE_LIMIT_SQL_LENGTH": 100_000,
+    "SQLITE_LIMIT_COLUMN": 100,
+    "SQLITE_LIMIT_EXPR_DEPTH": 20,
+    "SQLITE_LIMIT_COMPOUND_SELECT": 3,
+    "SQLITE_LIMIT_VDBE_OP": 25_000,
+    "SQLITE_LIMIT_FUNCTION_ARG": 8,
+    "SQLITE_LIMIT_ATTACHED": 0,
+    "SQLITE_LIMIT_LIKE_PATTERN_LENGTH": 50,
+    "SQLITE_LIMIT_VARIABLE_NUMBER": 20,
+    "SQLITE_LIMIT_TRIGGER_DEPTH": 1,
+    "SQLITE_LIMIT_WORKER_THREADS": 0,
+}
+_SWITCHES = {"DEFENSIVE": True, "TRUSTED_SCHEMA": False, "ENABLE_TRIGGER": False, "ENABLE_VIEW": False}
+
+
+def harden(connection: sqlite3.Connection) -> None:
+    """Have a connection run nothing that its database brings along, and write nothing.
+
+    To be called before the first statement: that one reads the schema.
+    """
+    if hasattr(connection, "setlimit"):
+        for name, value in _LIMITS.items():
+            if hasattr(sqlite3, name):
+                connection.setlimit(getattr(sqlite3, name), value)
+    if hasattr(connection, "setconfig"):  # of Python 3.12
+        for name, on in _SWITCHES.items():
+            connection.setconfig(getattr(sqlite3, f"SQLITE_DBCONFIG_{name}"), on)
+    for setting in _SETTINGS:
+        connection.execute(f"PRAGMA {setting}")

@@ -1,0 +1,28 @@
+"""What is known of a run, as it may be written: without secrets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from samebits.masking import Masker
+    from samebits.recording.events import RunInfo
+
+
+def masked_info(info: RunInfo, masker: Masker) -> RunInfo:
+    """The facts of a run with their secrets masked.
+
+    Args:
+        info: its command may be masked already.
+        masker: of that command.
+    """
+    return replace(
+        info,
+        command=masker.command or info.command,
+        failure=masker.message(info.failure),
+        environment=masker.value(info.environment),
+        control=masker.value(info.control),
+        notes=tuple([masker.message(note) for note in info.notes]),
+        replay=masker.value(info.replay),
+    )

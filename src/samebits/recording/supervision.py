@@ -1,0 +1,152 @@
+"""What happens to signals while a child runs.
+
+A signal that this process ignores, or that nobody in Python set, stays as it is: the child inherits that.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import threading
+import time
+from typing import TYPE_CHECKING, Any
+
+from samebits.hooks.descendants import Process, descendants, end
+
+if TYPE_CHECKING:
+    import subprocess
+    from types import FrameType
+
+_ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGXCPU", "SIGBREAK")
+_STOPPING = ("SIGTSTP", "SIGTTIN", "SIGTTOU")
+# Not for others: what cannot be caught, what tells of our own children, and faults of this process.
+_FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
+_OWN = ("SIGKILL", "SIGSTOP", "SIGCHLD", *_FAULTS)
+_SAME_KEYPRESS_SECONDS = 0.5
+CHILD_GRACE_S = 0.7
+_ORPHANS_GRACE_S = 0.2
+
+
+def numbers(names: tuple[str, ...]) -> frozenset[int]:
+    """Those of the named signals that this system has."""
+    return frozenset(int(getattr(signal, name)) for name in names if hasattr(signal, name))
+
+
+ENDING = numbers(_ENDING)
+"""Signals that ask a program to end."""
+
+
+class Supervision:
+    """While a child runs, signals to this process are meant for it.
+
+    Ctrl-C reaches the child from the terminal; a second one kills it. A signal that asks to end is passed on;
+    with a grace the child, and what it has started, is killed when that is over, and a second such signal
+    kills all at once. What stops this process (Ctrl-Z) stops the child, and both go on together.
+
+    Args:
+        grace_s: seconds that the child has to end once this process is told to; None for as long as it takes.
+
+    Attributes:
+        told: the signal that told this process to end; None when there was none.
+    """
+
+    def __init__(self, grace_s: float | None = None) -> None:
+        self.told: int | None = None
+        self._grace_s = grace_s
+        self._child: subprocess.Popen[bytes] | None = None
+        self._early: list[int] = []
+        self._below: list[Process] = []
+        self._first_interrupt = 0.0
+        self._saved: dict[int, Any] = {}
+
+    def __enter__(self) -> Supervision:  # noqa: PYI034 - Self needs Python 3.11
+        if threading.current_thread() is threading.main_thread():
+            for number in sorted(signal.valid_signals() - numbers(_OWN)):
+                # Ignored signals (nohup, a background job) stay ignored; the child inherits that, as bare
+                # Python does. Handlers are not inherited, so the child starts with the defaults.
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self._saved[number] = signal.signal(number, self._receive)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._saved.items():
+            signal.signal(number, handler)
+
+    def begin(self, child: subprocess.Popen[bytes]) -> None:
+        """Pass on to this child what came and what will come."""
+        self._child = child
+        for number in self._early:
+            self._pass_on(number)
+
+    def finish(self) -> None:
+        """The child has ended: where this process was told to end, so does what the child had started."""
+        if self.told is not None and self._grace_s is not None:
+            end(self._below, _ORPHANS_GRACE_S)
+
+    def _receive(self, number: int, _frame: FrameType | None) -> None:
+        if number == signal.SIGINT:
+            self._interrupt()
+        elif number in ENDING and self._grace_s is not None:
+            self._end(number)
+        elif number in numbers(_STOPPING):
+            self._stop(number)
+        else:
+            self._pass_on(number)
+
+    def _interrupt(self) -> None:
+        now = time.monotonic()
+        self.told = self.told or int(signal.SIGINT)
+        if not self._first_interrupt:
+            self._first_interrupt = now
+            if not _in_foreground():  # else the terminal has sent it to the child too
+                self._pass_on(signal.SIGINT)
+        elif now - self._first_interrupt > _SAME_KEYPRESS_SECONDS and self._child is not None:
+            self._child.kill()
+
+    def _end(self, number: int) -> None:
+        if self.told in ENDING:
+            if self._child is not None:
+                self._child.kill()
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        self.told = number
+        self._below = [] if self._child is None else descendants(self._child.pid)
+        self._pass_on(number)
+        # Not by `threading.Timer`: this is a signal handler, and the thread that it interrupted may hold the
+        # lock that starting a thread needs.
+        _thread.start_new_thread(self._kill_later, ())
+
+    def _kill_later(self) -> None:
+        time.sleep(self._grace_s or 0.0)
+        child = self._child
+        if child is not None and child.returncode is None:
+            self._below += descendants(child.pid)
+            child.kill()
+
+    def _stop(self, number: int) -> None:
+        self._pass_on(number)
+        # By the default action, which the kernel leaves out where nobody could continue this process.
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        signal.signal(number, self._receive)
+
+    def _pass_on(self, number: int) -> None:
+        if self._child is None:
+            self._early.append(number)
+        else:
+            self._child.send_signal(number)
+
+
+def _in_foreground() -> bool:
+    """Whether this process belongs to the group that a terminal sends Ctrl-C to."""
+    try:
+        terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
+    except OSError:
+        return False
+    try:
+        return os.tcgetpgrp(terminal) == os.getpgrp()
+    except OSError:
+        return False
+    finally:
+        os.close(terminal)

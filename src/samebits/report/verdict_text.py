@@ -1,0 +1,84 @@
+"""The first lines of a report: the verdict, and the values that only differ where they are reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.report.source import Sources, place, source_line
+from samebits.report.style import Style, number, printable
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Comparison, Finding
+    from samebits.verification.results import Verification
+
+_COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
+_MOST = 6
+_READS = {"repr": "printed", "format": "formatted"}
+
+
+def verdict_lines(result: Verification, style: Style) -> list[str]:
+    """The verdict in a sentence."""
+    word = result.comparison.verdict.replace("_", " ")
+    say = {"identical": _identical, "different": _different, "not_judged": _not_judged}
+    lines = style.wrap(f"{word}: {printable(say[result.comparison.verdict](result))}", hanging=2)
+    lines[0] = style.paint(word, "bold", _COLOURS[result.comparison.verdict]) + lines[0][len(word) :]
+    return lines
+
+
+def reported_lines(comparison: Comparison, style: Style, sources: Sources) -> list[str]:
+    """The lines of the script whose values differ, where the state is identical, and what to do about it."""
+    listed = comparison.reported
+    if not listed:
+        return []
+    lines: list[str] = []
+    for finding in listed[:_MOST]:
+        lines += _line(finding, style, sources)
+    if len(listed) > _MOST:
+        lines.append(f"  ... and {len(listed) - _MOST} more (--json lists all)")
+    return [*lines, "", *style.wrap(_hint(comparison, sources.folder), hanging=2)]
+
+
+def count(value: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{number(value)} {noun}" + ("" if value == 1 else "s")
+
+
+def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
+    where = place(finding.site, sources.folder) if finding.site is not None else "an unknown line"
+    how = _READS.get(finding.op or "", finding.op or "read")
+    said = [how, *finding.evidence]
+    lines = ["  " + style.paint(f"{where} ({printable('; '.join(said))})", "dim")]
+    text = source_line(finding.site, sources) if finding.site is not None else ""
+    return [*lines, "    > " + style.paint(text[: style.width - 6], "bold")] if text else lines
+
+
+def _hint(comparison: Comparison, folder: str) -> str:
+    """What a value that is only reported may be, and how not to count it."""
+    clocks = [
+        found for found in comparison.findings if found.cause == "wall-clock" and found.site is not None
+    ]
+    times = ", ".join(dict.fromkeys(place(found.site, folder) for found in clocks if found.site is not None))
+    what = f"The time taken at {times} is only reported: a log value. " if times else ""
+    rest = "Nothing that was trained or saved depends on these values."
+    return f"hint: {what}{rest} With --state-only they do not count: exit status 0."
+
+
+def _identical(result: Verification) -> str:
+    comparison = result.comparison
+    parts = [count(len(result.compared), "run"), count(comparison.steps, "step")]
+    if result.n_values:
+        parts.append(f"{number(result.n_values)} values compared bit for bit")
+    found = comparison.replayed
+    if found is not None and found.findings:
+        verb = "does" if len(found.findings) == 1 else "do"
+        parts.append(f"but {count(len(found.findings), 'operation')} {verb} not repeat")
+    return ", ".join(parts)
+
+
+def _different(result: Verification) -> str:
+    which = f"run {len(result.compared)} against run 1: " if len(result.compared) > 2 else ""
+    return which + (result.comparison.reason or "the two runs gave other bits")
+
+
+def _not_judged(result: Verification) -> str:
+    return result.comparison.reason or "no reason was given"

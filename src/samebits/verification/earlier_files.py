@@ -1,0 +1,98 @@
+"""Files that one run wrote and the next one read: then the two did not do the same work."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Source, place
+from samebits.hooks.frames import Site
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.comparison.results import Comparison
+
+_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class EarlierFile:
+    """A file that a run read as an earlier run had left it.
+
+    Args:
+        path: the file.
+        changed: when it was last changed, in nanoseconds of the system's clock.
+        site: the line that opened it.
+    """
+
+    path: str
+    changed: int
+    site: Site
+
+    def words(self) -> str:
+        """The file, and where it was read."""
+        return f"{self.path}, read at {place(self.site)}"
+
+
+def read_notes(path: str) -> tuple[EarlierFile, ...]:
+    """What a run has noted (`recording.probes.earlier_files`); the notes are removed.
+
+    Args:
+        path: the file of notes; that there is none means that nothing was noted.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8").splitlines()
+        Path(path).unlink()
+    except OSError:
+        return ()
+    return tuple(file for file in map(_of_line, lines) if file is not None)
+
+
+def _of_line(line: str) -> EarlierFile | None:
+    try:
+        name, changed, file, number, function = json.loads(line)
+    except ValueError:  # the run was killed while it wrote
+        return None
+    return EarlierFile(str(name), int(changed), Site(str(file), int(number), str(function)))
+
+
+def listed(files: Sequence[EarlierFile]) -> str:
+    """Some files in words."""
+    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
+    return "; ".join(file.words() for file in files[:_SHOWN]) + more
+
+
+def note_of(files: Sequence[EarlierFile], number: int) -> str:
+    """What to say where a run read files of the run before it.
+
+    Args:
+        files: the files.
+        number: of the run that read them, from 1.
+    """
+    return (
+        f"run {number} read what run {number - 1} had written ({listed(files)}); with `--fresh` each run has "
+        "its own copy of the folder"
+    )
+
+
+def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
+    """The comparison of two runs each of which read what the one before it had written.
+
+    Args:
+        comparison: what was said of them.
+        files: what the second of them read of the first's files.
+    """
+    if not comparison.findings:  # runs of other lengths part at no event that both have
+        return comparison
+    first, *others = comparison.findings
+    file = files[0]
+    site = None if file.site == first.site else first.site
+    sources = tuple(Source(each.path, each.site, "environment") for each in files)
+    evidence = (*first.evidence, *(f"written by the run before: {each.words()}" for each in files))
+    found = replace(
+        first, cause="environment", site=file.site, entered_site=site, sources=sources, evidence=evidence
+    )
+    return replace(comparison, findings=(found, *others))

@@ -1,0 +1,129 @@
+"""Scripts that train in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TRAIN = """
+import sys, torch
+
+def train(steps=3):
+    if "--seed" in sys.argv:
+        torch.manual_seed(0)
+    model = torch.nn.Linear(3, 1)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        model(torch.randn(4, 3)).sum().backward()
+        optimizer.step()
+
+if __name__ == "__main__":
+    train()
+"""
+LAUNCHER = """
+import subprocess, sys
+subprocess.run([sys.executable, "-m", "train", *sys.argv[1:]], check=True)
+subprocess.run([sys.executable, "-c", "pass"], check=True)
+"""
+PROCESSES = """
+import multiprocessing, sys
+from train import train
+
+def work(queue):
+    train()
+    queue.put("done")
+
+def look():
+    pass
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    queue = context.Queue()
+    processes = [context.Process(target=target, args=args) for target, args in ((work, (queue,)), (look, ()))]
+    for process in processes:
+        process.start()
+    print(queue.get())
+    for process in processes:
+        process.join()
+"""
+LOADER = """
+import torch
+
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 4
+    def __getitem__(self, index):
+        return torch.ones(2)
+
+from train import train
+for batch in torch.utils.data.DataLoader(Data(), num_workers=1):
+    train(1)
+"""
+
+
+def samebits(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a command."""
+    command = [sys.executable, "-m", "samebits", *words]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
+
+
+def write(folder: Path, source: str) -> None:
+    """The training, and a script that has it done."""
+    (folder / "train.py").write_text(dedent(TRAIN))
+    (folder / "script.py").write_text(dedent(source))
+
+
+def records(folder: Path) -> list[str]:
+    """The records of children of the first run."""
+    return sorted(path.name for path in (folder / ".samebits/script-verify-1/run-1.children").glob("*.sbr"))
+
+
+@pytest.mark.parametrize(
+    ("source", "words", "name"),
+    [(LAUNCHER, (), "train-1"), (PROCESSES, ("fork",), "work-1"), (PROCESSES, ("spawn",), "work-1")],
+    ids=["subprocess", "fork", "spawn"],
+)
+def test_a_child_that_trains_is_judged(
+    tmp_path: Path, source: str, words: tuple[str, ...], name: str
+) -> None:
+    """Only children that train have a record; the verdict, the step and the line are those of the child."""
+    write(tmp_path, source)
+    same = samebits(tmp_path, "verify", "--json", "script.py", *words, "--seed")
+    assert same.returncode == 0, same.stdout + same.stderr
+    found = json.loads(same.stdout)
+    assert (found["verdict"], found["steps"]) == ("identical", 3)
+    assert [note for note in found["notes"] if f"child process {name} was compared" in note]
+    assert records(tmp_path) == [f"{name}.sbr"]
+
+    differs = samebits(tmp_path, "verify", "--json", "--no-localise", "script.py", *words)
+    assert differs.returncode == 1, differs.stdout + differs.stderr
+    found = json.loads(differs.stdout)
+    assert found["reason"].startswith(f"in the child process {name}: ")
+    assert found["findings"][0]["site"]["file"].endswith("train.py")
+
+
+def test_a_difference_in_a_child_is_explained(tmp_path: Path) -> None:
+    """Down to the operation, the line and the cause, with the remedy tried in the child."""
+    write(tmp_path, LAUNCHER)
+    result = samebits(tmp_path, "verify", "--json", "script.py")
+    assert result.returncode == 1, result.stdout + result.stderr
+    first = json.loads(result.stdout)["findings"][0]
+    assert (first["kind"], first["cause"]) == ("op", "unseeded-torch")
+    assert first["site"]["file"].endswith("train.py")
+
+
+def test_workers_of_loaders_are_no_children(tmp_path: Path) -> None:
+    """They train nothing."""
+    write(tmp_path, LOADER)
+    result = samebits(tmp_path, "verify", "--json", "script.py", "--seed")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert records(tmp_path) == []

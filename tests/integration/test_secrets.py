@@ -1,0 +1,107 @@
+"""No secret of a command, an exception or an environment is in any file that samebits leaves."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from cli_support import samebits, write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FAILS = """
+    import os, sys
+    import torch
+    weight = torch.zeros(2, requires_grad=True)
+    weight.sum().backward()
+    assert sys.argv[1:] == ARGUMENTS, sys.argv
+    raise ValueError(f"no login as {sys.argv[2]} at {sys.argv[3]} with {os.environ['MY_API_KEY']}")
+"""
+TRAINS = """
+    import sys
+    import torch
+    torch.manual_seed(0)
+    weight = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.SGD([weight], lr=0.1)
+    (weight.square().sum() + len(sys.argv)).backward()
+    optimizer.step()
+    print("arguments", *sys.argv[1:])
+"""
+SECRETS = (
+    "hunter2-correct",
+    "https://me:battery-staple@example.com",
+    "environment-secret",
+    "hf_" + "a1B2" * 8,
+)
+ARGUMENTS = ["--password", SECRETS[0], SECRETS[1], f"--key={SECRETS[3]}"]
+
+
+def stored(folder: Path) -> bytes:
+    """All that lies in the folder of records."""
+    files = [path for path in (folder / ".samebits").rglob("*") if path.is_file()]
+    assert files
+    return b"".join(path.name.encode() + path.read_bytes() for path in files)
+
+
+def check_masked(data: bytes) -> None:
+    for word in ("hunter2", "battery", "environment-secret", "a1B2a1B2"):
+        assert word.encode() not in data
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_a_failing_script(tmp_path, command):
+    """The script gets the real arguments, and its own message is its own; the record has neither."""
+    script = write(tmp_path, "train.py", FAILS, ARGUMENTS=ARGUMENTS)
+    result = samebits(command, script, *ARGUMENTS, cwd=tmp_path, MY_API_KEY="environment-secret")
+    assert "ValueError: no login as hunter2-correct" in result.stderr
+    data = stored(tmp_path)
+    check_masked(data)
+    assert b"no login as ***" in data
+    assert b'"--password", "***"' in data
+
+
+def test_verify_runs_with_the_real_arguments(tmp_path):
+    script = write(tmp_path, "train.py", TRAINS)
+    result = samebits("verify", "--json", script, *ARGUMENTS, cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    assert f"arguments --password {SECRETS[0]}" in result.stderr
+    check_masked(stored(tmp_path))
+
+
+def test_compare_says_what_it_cannot_see(tmp_path):
+    """Another token is no other command; another argument is."""
+    script = write(tmp_path, "train.py", TRAINS)
+    for name, words in (
+        ("a", ["--token", "first-one"]),
+        ("b", ["--token", "second-1"]),
+        ("c", ["--rate", "0.5"]),
+    ):
+        assert samebits("run", "--record", f"{name}.sbr", script, *words, cwd=tmp_path).returncode == 0
+    found = samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path)
+    assert found.returncode == 0, found.stdout
+    assert any("secrets in arguments are masked" in note for note in json.loads(found.stdout)["notes"])
+    other = samebits("compare", "--json", "a.sbr", "c.sbr", cwd=tmp_path)
+    assert other.returncode == 2
+    assert "different arguments, `--token ***` and `--rate 0.5`" in json.loads(other.stdout)["reason"]
+
+
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_no_arguments(tmp_path, command):
+    script = write(tmp_path, "train.py", TRAINS)
+    result = samebits(command, "--no-arguments", script, "--name", "Lovelace", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr
+    data = stored(tmp_path)
+    assert b"Lovelace" not in data
+    assert b"--name" not in data
+    assert b"(arguments not recorded)" in data
+
+
+def test_compare_with_a_record_without_arguments(tmp_path):
+    script = write(tmp_path, "train.py", TRAINS)
+    for name, options in (("a", ["--no-arguments"]), ("b", [])):
+        assert samebits("run", *options, "--record", f"{name}.sbr", script, "x", cwd=tmp_path).returncode == 0
+    found = samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path)
+    assert found.returncode == 0, found.stdout
+    assert any("arguments were not recorded" in note for note in json.loads(found.stdout)["notes"])
