@@ -127,3 +127,25 @@ def test_workers_of_loaders_are_no_children(tmp_path: Path) -> None:
     result = samebits(tmp_path, "verify", "--json", "script.py", "--seed")
     assert result.returncode == 0, result.stdout + result.stderr
     assert records(tmp_path) == []
+
+
+REPORTING = """
+import subprocess, sys, torch
+from train import train
+torch.manual_seed(1)
+train()
+torch.seed()
+print(torch.rand(1).item())
+subprocess.run([sys.executable, "train.py", *sys.argv[1:]], check=True)
+"""
+
+
+def test_state_only_looks_at_children_too(tmp_path: Path) -> None:
+    """The script itself only reports another value; its child trains another model."""
+    write(tmp_path, REPORTING)
+    differs = samebits(tmp_path, "verify", "--state-only", "--no-localise", "--json", "script.py")
+    found = json.loads(differs.stdout)
+    assert (differs.returncode, found["state"], found["child"]) == (1, "different", "train.py-1")
+    same = samebits(tmp_path, "verify", "--state-only", "--json", "script.py", "--seed")
+    found = json.loads(same.stdout)
+    assert (same.returncode, found["verdict"], found["state"]) == (0, "different", "identical")

@@ -193,6 +193,7 @@ class Comparison:
         counts_reads: whether neither run trained, so that each value that was read out counts as a step.
         failure: the traceback of an error of samebits that ended the search for an explanation; empty if
             there was none. The verdict does not depend on it.
+        child: name of the child process in which the runs differ; empty where that is the script itself.
     """
 
     verdict: Verdict
@@ -210,6 +211,7 @@ class Comparison:
     reported: tuple[Finding, ...] = ()
     counts_reads: bool = False
     failure: str = ""
+    child: str = ""
 
     @property
     def identical(self) -> bool:

@@ -55,7 +55,7 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     state = _state(a.info, b.info, result, unfit)
     reported = reported_findings(a, b, result) if state == "identical" else ()
     if reported:
-        reason = _only_reported(result)
+        reason = only_reported(len(result.reported), trained=result.has_state)
     return Comparison(
         "different", reason, steps, findings[:1], notes + ((unfit,) if unfit else ()), result.final_digest,
         step_findings=findings, first_step=result.first.step if result.first else None,
@@ -76,9 +76,14 @@ def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict
     return "identical" if unfit is None else "not_judged"
 
 
-def _only_reported(result: Survey) -> str:
-    number = len(result.reported)
-    what = "the training is identical at every step" if result.has_state else "what is saved is identical"
+def only_reported(number: int, *, trained: bool) -> str:
+    """The headline where only values that are read out differ.
+
+    Args:
+        number: of these values.
+        trained: whether there is a training; else there are only saved values.
+    """
+    what = "the training is identical at every step" if trained else "what is saved is identical"
     return f"{what}; {number} reported value{' differs' if number == 1 else 's differ'}"
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.comparison.results import Comparison
+from samebits.comparison.verdict import only_reported
 from samebits.errors import SamebitsError
 from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
@@ -13,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection
     from pathlib import Path
 
-    from samebits.comparison.results import Comparison
     from samebits.verification.results import ScriptRun
     from samebits.verification.tools import Tools
 
@@ -33,8 +34,11 @@ def children_of(record: str, tools: Tools) -> dict[str, Path]:
 
 def with_children(
     comparison: Comparison, records: tuple[str, str], tools: Tools, excused: Collection[str] = ()
-) -> tuple[Comparison, str]:
-    """The verdict over two runs and their children, and the name of the child that differs.
+) -> Comparison:
+    """The verdict over two runs and their children.
+
+    Where the state of the two starting processes is the same, that of each child is looked at, whether or
+    not values that these processes only report differ.
 
     Args:
         comparison: of the two processes that started them.
@@ -43,38 +47,69 @@ def with_children(
         excused: names of state tensors that are left out.
     """
     first, second = (children_of(record, tools) for record in records)
-    if not first and not second:
-        return comparison, ""
-    if comparison.verdict != "identical":
-        return comparison, ""
-    steps, notes = comparison.steps, []
-    for name in sorted({*first, *second}):
-        if name not in first or name not in second:
-            which = "second" if name in first else "first"
-            reason = f"the child process {name} trained, and there is no record of it in the {which} run"
-            return replace(comparison, verdict="not_judged", state="not_judged", reason=reason), ""
-        with tools.open_record(str(first[name])) as a, tools.open_record(str(second[name])) as b:
-            found = tools.judge(a, b, excused=excused)
-        if found.verdict == "different" and _POOL in name:
-            reason = (
-                f"the child process {name} of a pool did other work in each run: which process of a pool "
-                "takes which task is chance, so the runs cannot be compared"
-            )
-            return replace(comparison, verdict="not_judged", state="not_judged", reason=reason), ""
-        if found.verdict != "identical":
-            return replace(found, reason=f"in the child process {name}: {found.reason}"), name
-        steps += found.steps
-        notes.append(f"the child process {name} was compared too: {found.steps} steps")
-    return replace(comparison, steps=steps, notes=(*comparison.notes, *notes)), ""
+    if comparison.state != "identical" or not (first or second):
+        return comparison
+    judged = {
+        name: _judged(name, (first.get(name), second.get(name)), tools, excused)
+        for name in sorted({*first, *second})
+    }
+    for name, found in judged.items():
+        if found.verdict == "different" and found.state != "identical":
+            return replace(found, reason=f"in the child process {name}: {found.reason}", child=name)
+    for found in judged.values():
+        if found.verdict == "not_judged":
+            return _doubted(comparison, str(found.reason))
+    return _joined(comparison, judged)
 
 
-def differing_child(records: tuple[str, str], tools: Tools) -> str:
-    """The name of the child that differs in two runs whose own records do not; empty if there is none."""
-    with tools.open_record(records[0]) as a, tools.open_record(records[1]) as b:
-        own = tools.judge(a, b)
-    if own.verdict == "different":
-        return ""
-    return with_children(replace(own, verdict="identical"), records, tools)[1]
+def _judged(
+    name: str, paths: tuple[Path | None, Path | None], tools: Tools, excused: Collection[str]
+) -> Comparison:
+    """The verdict over one child, by its records in the two runs."""
+    first, second = paths
+    if first is None or second is None:
+        which = "first" if first is None else "second"
+        reason = f"the child process {name} trained, and there is no record of it in the {which} run"
+        return Comparison("not_judged", reason, 0)
+    with tools.open_record(str(first)) as a, tools.open_record(str(second)) as b:
+        found = tools.judge(a, b, excused=excused)
+    if found.verdict == "not_judged":
+        return replace(found, reason=f"in the child process {name}: {found.reason}")
+    if found.verdict == "different" and _POOL in name:
+        reason = (
+            f"the child process {name} of a pool did other work in each run: which process of a pool "
+            "takes which task is chance, so the runs cannot be compared"
+        )
+        return Comparison("not_judged", reason, found.steps)
+    return found
+
+
+def _doubted(comparison: Comparison, reason: str) -> Comparison:
+    """A verdict whose state a child leaves open."""
+    if comparison.verdict == "identical":
+        return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
+    number = len(comparison.reported)
+    differs = f"{number} reported value{' differs' if number == 1 else 's differ'}"
+    return replace(comparison, state="not_judged", reason=f"{differs}; of the rest, {reason}")
+
+
+def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
+    """A verdict with those of children whose state is the same in both runs."""
+    steps = comparison.steps + sum(found.steps for found in judged.values())
+    notes = (
+        f"the child process {name} was compared too: {found.steps} steps" for name, found in judged.items()
+    )
+    differing = {name: found for name, found in judged.items() if found.verdict == "different"}
+    reported = comparison.reported + tuple(each for found in differing.values() for each in found.reported)
+    whole = replace(comparison, steps=steps, notes=(*comparison.notes, *notes), reported=reported)
+    if not differing:
+        return whole
+    reason = only_reported(len(reported), trained=True)
+    if comparison.verdict == "different":
+        return replace(whole, reason=reason)
+    name, found = next(iter(differing.items()))
+    whole = replace(found, steps=steps, notes=(*whole.notes, *found.notes), reported=reported)
+    return replace(whole, reason=f"in the child process {name}: {reason}", child=name)
 
 
 def focused(run: ScriptRun, child: str) -> ScriptRun:

@@ -44,4 +44,4 @@ def judged(pair: Pair, tools: Tools, target: Target, excused: Collection[str] = 
         comparison = replace(comparison, state="not_judged")
     elif doubt:
         comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
-    return with_children(comparison, records, tools, excused)[0], a.n_values
+    return with_children(comparison, records, tools, excused), a.n_values

@@ -27,7 +27,7 @@ def verify_records(first: str, second: str) -> Verification:
     with RecordReader(first) as a, RecordReader(second) as b:
         runs = (_run(first, a.info), _run(second, b.info))
         counted = Counted(a)
-        comparison = with_children(compare(counted, b), (first, second), Tools())[0]
+        comparison = with_children(compare(counted, b), (first, second), Tools())
         command = a.info.command
     return Verification(comparison, command, runs, 0.0, counted.n_values)
 

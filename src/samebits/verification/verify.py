@@ -14,7 +14,6 @@ from samebits.diagnosis.source_lines import at_source_line
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.child_records import differing_child
 from samebits.verification.earlier_files import blamed, note_of
 from samebits.verification.explain import INTERRUPTED, Explainer, Explanation, with_failure
 from samebits.verification.fix import LITTLE, Aim, Effort, find_fix
@@ -152,7 +151,7 @@ class _Verifier:
         """The pair that is explained: where a child process of the script differs, its records."""
         if comparison.verdict != "different":
             return pair
-        self.series.child = differing_child((pair.first.record, pair.second.record), self.tools)
+        self.series.child = comparison.child
         return Pair(self.series.focused(pair.first), self.series.focused(pair.second))
 
     def _finished(self, explanation: Explanation, first: ScriptRun) -> Verification:

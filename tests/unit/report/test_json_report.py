@@ -55,6 +55,7 @@ SCHEMA = {
     "state": str,
     "steps": int,
     "reason": (str, None),
+    "child": (str, None),
     "findings": [FINDING],
     "reported": [FINDING],
     "notes": [str],
