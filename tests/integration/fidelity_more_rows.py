@@ -1,7 +1,7 @@
 """More rows of the fidelity table: those of `fidelity_scripts.txt`, and modules of the user's own.
 
-In that file `##### name` begins a row; `| env NAME=value` and `| options -W error` may follow. `##: path`
-begins another file of the row. `# (train)` stands for `TRAIN`.
+In that file `##### name` begins a row; `| env NAME=value`, `| options -W error` and `| late REASON` may
+follow. `##: path` begins another file of the row. `# (train)` stands for `TRAIN`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ def _row(section: str) -> Row:
     files.update({path: text for path, _, text in (other.partition("\n") for other in others)})
     environment = dict(word.split("=", 1) for kind, *values in words if kind == "env" for word in values)
     flags = tuple(word for kind, *values in words if kind == "options" for word in values)
-    return Row(name, files, environment=environment, options=flags)
+    late = " ".join(word for kind, *values in words if kind == "late" for word in values)
+    return Row(name, files, environment=environment, options=flags, late=late)
 
 
 _SCRIPTS = Path(__file__).with_name("fidelity_scripts.txt").read_text(encoding="utf-8")

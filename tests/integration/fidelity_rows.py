@@ -31,6 +31,7 @@ class Row:
         environment: variables for both.
         since: the Python version from which the row applies.
         stdout: a path instead of a pipe.
+        late: why more comes on stderr after the line of `samebits run`; empty if that line is the last.
     """
 
     name: str
@@ -41,6 +42,7 @@ class Row:
     environment: dict[str, str] = field(default_factory=dict)
     since: tuple[int, int] = (3, 10)
     stdout: str = ""
+    late: str = ""
 
 
 def one(name: str, source: str | bytes, **fields: object) -> Row:

@@ -103,9 +103,19 @@ def seen(row: Row, folder: Path, way: str) -> tuple[bytes, bytes, int]:
         )
     stdout_bytes, stderr_bytes = plain(done.stdout or b""), plain(done.stderr or b"")
     if way in ("command", "controlled", "op level"):
-        last_line = re.compile(rb"^samebits: [^\n]*\.\./r\.sbr[^\n]*\n\Z", re.MULTILINE)
-        stdout_bytes, stderr_bytes = last_line.sub(b"", stdout_bytes), last_line.sub(b"", stderr_bytes)
+        stdout_bytes, stderr_bytes = (without_own_line(row, each) for each in (stdout_bytes, stderr_bytes))
     return stdout_bytes, stderr_bytes, done.returncode
+
+
+def without_own_line(row: Row, output: bytes) -> bytes:
+    """Without the line of `samebits run`, which has to be the last one unless the row says why it is not."""
+    own_line = re.compile(rb"^samebits: [^\n]*\.\./r\.sbr[^\n]*\n", re.MULTILINE)
+    found = [line for line in own_line.finditer(output) if row.late or line.end() == len(output)]
+    if not found:
+        return output
+    assert len(found) == 1, output
+    assert not row.late or found[0].end() < len(output), f"it is the last line now, although {row.late}"
+    return output[: found[0].start()] + output[found[0].end() :]
 
 
 def plain(output: bytes) -> bytes:
