@@ -152,7 +152,7 @@ def run_command(command: Command) -> Outcome:
                 preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
             )
         except OSError as error:
-            raise _not_started(command.words[0], error) from None
+            raise not_started(command.words[0], error) from None
         try:
             signals.begin(child)
             status, timed_out = _wait(child, command.limit_s)
@@ -179,7 +179,7 @@ def replace_process(request: Launch) -> NoReturn:
     try:
         os.execve(command[0], command, environment)  # noqa: S606 - there is no shell to be had
     except OSError as error:
-        raise _not_started(command[0], error) from None
+        raise not_started(command[0], error) from None
 
 
 def deliver(outcome: Outcome) -> None:
@@ -202,7 +202,13 @@ def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:
     return child_command(request.target), environment
 
 
-def _not_started(program: str, error: OSError) -> SamebitsError:
+def not_started(program: str, error: OSError) -> SamebitsError:
+    """What to say where the system did not start a program.
+
+    Args:
+        program: its path.
+        error: of the system.
+    """
     reason = f"{error.strerror} (errno {error.errno})"
     message = f"{program} could not be started: {reason}; {_advice(error)}"
     return SamebitsError(message, slug="child-start")

@@ -18,7 +18,7 @@ from samebits.resuming.log import read_lines
 from samebits.resuming.results import Kill, ResumeCheck
 from samebits.resuming.runs import RunMaker
 from samebits.resuming.trained import count_steps, is_optimizer_step, optimizer_steps, update
-from samebits.verification.fitness import before_record, script_name
+from samebits.verification.fitness import before_record, ended_words, script_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -165,8 +165,8 @@ def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
     if info is None:
         return 0, before_record(name, run.status)
     if info.status in ("failed", "running") or run.status != 0:
-        how = f": {info.failure}" if info.failure else ""
-        return info.steps, f"the whole run of {name} failed{how} (exit status {run.status})"
+        known = f"failed: {info.failure} (exit status {run.status})" if info.failure else ""
+        return info.steps, f"the whole run of {name} {known or f'ended {ended_words(run.status)}'}"
     if not info.torch:
         return 0, f"{name} never imported torch: nothing to compare"
     with RecordReader(maker.record("whole")) as record:

@@ -16,6 +16,7 @@ from samebits.resuming.place_in_data import Loaded, generator_name, wrong_batch
 from samebits.resuming.placeholders import NothingFoundError
 from samebits.resuming.results import FirstDifference, Kill, Omission
 from samebits.resuming.trained import optimizer_steps
+from samebits.verification.fitness import ended_words
 from samebits.verification.working_folder import newest_first
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
     """
     run = maker.killed(after)
     if run.status != 128 + signal.SIGKILL:
-        how = _failure(run) or f"ended by itself with exit status {run.status}"
+        how = _failure(run) or f"ended {ended_words(run.status)}"
         reason = f"the run that was to be killed after {after} steps {how}: it did not get so far"
         return Kill(after, "not_judged", reason)
     with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
@@ -219,11 +220,12 @@ def _failure(run: ScriptRun) -> str:
     if run.timed_out:
         return f"did not end in {run.seconds:.0f} s"
     if info is None:
-        return f"ended with exit status {run.status} and left no record"
+        return f"ended {ended_words(run.status)} and left no record"
     if info.status == "failed" or (info.status == "running" and run.status != 128 + signal.SIGKILL):
-        return f"failed: {info.failure or 'no reason known'} (exit status {run.status})"
+        known = f"failed: {info.failure} (exit status {run.status})"
+        return known if info.failure else f"ended {ended_words(run.status)}"
     if run.status:
-        return f"ended with exit status {run.status}"
+        return f"ended {ended_words(run.status)}"
     return ""
 
 

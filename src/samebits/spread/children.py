@@ -14,7 +14,7 @@ from samebits.determinism.switches import holds_layout
 from samebits.files import open_to_write
 from samebits.hooks.layout import fixed_layout
 from samebits.hooks.parent_death import ended_with_parent
-from samebits.recording.launch import child_command
+from samebits.recording.launch import child_command, not_started
 from samebits.recording.settings import ENVIRONMENT_NAME
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.spread.request import environment_for, settings_for, target_for
@@ -84,6 +84,7 @@ class SeedRunner:
 
         Raises:
             KeyboardInterrupt: the user ended it, and those in progress were ended.
+            SamebitsError: the interpreter cannot be started; `child-start`.
         """
         waiting = list(seeds)
         with self._ended_at_exit():
@@ -115,16 +116,20 @@ class SeedRunner:
         settings = settings_for(seed, self._request, files)
         environment = {**os.environ, **environment_for(self._request), ENVIRONMENT_NAME: settings.to_json()}
         fixed = fixed_layout(fixed=holds_layout(self._request.control))
+        words = child_command(target_for(seed, self._request))
         with fixed, open_to_write(f"{files}.out") as output, open_to_write(f"{files}.err") as errors:
-            process = subprocess.Popen(
-                child_command(target_for(seed, self._request)),
-                env=environment,
-                stdin=subprocess.DEVNULL,  # several scripts cannot ask at the same time
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,  # Ctrl-C comes here only, and a run is ended with all its processes
-                preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
-            )
+            try:
+                process = subprocess.Popen(
+                    words,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,  # several scripts cannot ask at the same time
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,  # Ctrl-C comes here only; a run is ended with all its processes
+                    preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
+                )
+            except OSError as error:
+                raise not_started(words[0], error) from None
         return _Child(seed, process, files, time.monotonic(), digest)
 
     @contextlib.contextmanager

@@ -20,6 +20,7 @@ from samebits.spread.reading import failure_of, run_of
 from samebits.spread.remarks import comparability, remarks
 from samebits.spread.results import Configuration, Contrast, Failure, Spread
 from samebits.spread.store import changed_files, command_of, folder_of, load_run, save_run, write_index
+from samebits.verification.fitness import ended_words
 from samebits.verification.place import check_place, check_target
 
 if TYPE_CHECKING:
@@ -216,7 +217,7 @@ def _require_two(configuration: Configuration) -> None:
     total = len(configuration.runs) + len(failures) + len(configuration.not_run)
     message = (
         f"{len(configuration.runs)} of {total} seeds of {command} finished, at least 2 are needed; seed "
-        f"{first.seed} ended with status {first.status}: {first.reason} (see {_shown(first.log)})"
+        f"{first.seed} ended {ended_words(first.status)}: {first.reason} (see {_shown(first.log)})"
     )
     if configuration.not_run:
         message += f"; {len(configuration.not_run)} were not started after that"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.verification.fitness import ended_words
 from samebits.verification.naming import FOLDER_SUFFIX
 from samebits.verification.place import check_place, check_target
 from samebits.verification.rank_records import LaunchComparison, verify_launches
@@ -156,7 +157,7 @@ def _check_folder(folder: Path) -> None:
 
 def _no_records(place: Path, status: int) -> SamebitsError:
     message = (
-        f"the launcher ended with status {status} and left no records in {place}; its message is above. "
+        f"the launcher ended {ended_words(status)} and left no records in {place}; its message is above. "
         f"Expected that `{_LAUNCHER}` starts `samebits run` on each rank"
     )
     return SamebitsError(message, slug="ranks-missing")
