@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import threading
 from types import FunctionType
 from typing import Any
@@ -224,7 +225,10 @@ class RandomStates:
 
 
 def pytest_configure() -> None:
-    """A shell starts what it runs in the background with Ctrl-C ignored, and children would inherit that."""
+    """Put what tests depend on as it has to be before the first of them."""
+    # It sets itself up on first use, which would look like a leak of the test that happens to come first.
+    tempfile.TemporaryDirectory().cleanup()
+    # A shell starts what it runs in the background with Ctrl-C ignored, and children would inherit that.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

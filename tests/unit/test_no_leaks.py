@@ -5,6 +5,7 @@ import importlib
 import os
 import random
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -114,3 +115,12 @@ def test_draws_are_undone():
     torch.rand(3)
 
     assert not torch.equal(state, torch.get_rng_state())
+
+
+def test_first_temporary_file_is_no_leak(surroundings):
+    """Whichever test makes the first one, alone or after others."""
+    before = surroundings()
+
+    tempfile.TemporaryDirectory().cleanup()
+
+    assert before.leaks() == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from typing import TYPE_CHECKING
 
 from samebits.hooks.frames import Site
@@ -14,8 +13,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.recording.store import EventRow
-
-tempfile.TemporaryDirectory().cleanup()  # it sets itself up on first use, which looks like a leak of a test
 
 INFO = RunInfo(("train.py", "--seed", "3"), "step", "running", torch="2.13.0", environment={"threads": 2})
 
