@@ -1,8 +1,9 @@
-"""Reads mutated records or checkpoints, in a process with a limit of memory.
+"""Reads mutated records, logs or checkpoints, in a process with a limit of memory.
 
-`fuzz_child.py KIND FIRST COUNT FOLDER` prints a line of JSON for each case that ends in anything but a result
-or a `SamebitsError`, takes more than two seconds of processor time, or sends a control character to a
-terminal; and at last a line with the counts.
+`fuzz_child.py KIND FIRST COUNT FOLDER` prints a line of JSON for each case that breaks a limit, with the name
+of the limit: `traceback` (it ended in anything but a result or a `SamebitsError`), `seconds` (of processor
+time), `raw` (a control character reached a terminal), `shown` (too much was) or `memory` (more was asked for
+than there is). At last a line with the counts and the greatest figures.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ import time
 import traceback
 import warnings
 from pathlib import Path
+from typing import Any
 
-from fuzz_mutations import CheckpointMutator, RecordMutator, make_checkpoint, make_records
+from fuzz_mutations import CheckpointMutator, LogMutator, RecordMutator, make_checkpoint, make_records
 
 from samebits.checkpoint import load
 from samebits.cli.terminal import write
 from samebits.errors import SamebitsError
-from samebits.recording.store import RecordReader
+from samebits.recording.store import RecordReader, fold
+from samebits.recording.store.log import is_written, log_of
 from samebits.report import json as json_report
 from samebits.report import record as record_report
 from samebits.report import text as text_report
@@ -33,10 +36,15 @@ from samebits.verification import verify_records
 
 SEED = 16
 MOST_SECONDS = 2.0
-MOST_MEMORY = 450 << 20  # beyond what the imports take
+MOST_SHOWN = 50_000_000
+ADDRESS_SPACE = 450 << 20  # beyond what the imports take
+HANG_S = 60  # by the clock, however busy the machine is; then the process ends with a traceback
+MOST_FAILURES = 20
 MOST_EVENTS = 60
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _STYLE = Style(colour=True, width=100)
+Wrong = tuple[str, str]
+"""The limit that was broken, and how; the limit is empty when none was."""
 
 
 class Terminal(io.StringIO):
@@ -66,6 +74,13 @@ def read_record(path: Path, other: Path, number: int, terminal: Terminal) -> Non
     write(json_report.render(result.comparison), terminal)
 
 
+def read_log(path: Path, other: Path, number: int, terminal: Terminal) -> None:
+    """All that is done with a record whose writer may still be writing its log."""
+    is_written(log_of(path))  # as `samebits clean` asks
+    read_record(path, other, number, terminal)
+    fold(path)
+
+
 def read_checkpoint(path: Path, number: int, terminal: Terminal) -> None:
     """Load it with its generators, or without."""
     with warnings.catch_warnings(record=True) as caught:
@@ -75,61 +90,87 @@ def read_checkpoint(path: Path, number: int, terminal: Terminal) -> None:
         terminal.write(f"{warning.message}\n")
 
 
-def one_case(kind: str, number: int, folder: Path, mutator: object) -> str:
-    """What went wrong; empty if nothing did."""
+def one_case(kind: str, number: int, folder: Path, mutator: Any) -> tuple[Wrong, float]:
+    """What went wrong, and the processor time of reading."""
     rng = random.Random(f"{SEED} {kind} {number}")
     path, terminal = folder / "mutated", Terminal()
+    other = mutator.write(rng, path)
     begun = time.process_time()
+    wrong: Wrong = ("", "")
     try:
-        if kind == "records":
-            other = mutator.write(rng, path)  # type: ignore[attr-defined]
-            begun = time.process_time()
-            read_record(path, other, number, terminal)
-        else:
-            path.write_bytes(mutator.mutated(rng))  # type: ignore[attr-defined]
-            begun = time.process_time()
+        if kind == "checkpoints":
             read_checkpoint(path, number, terminal)
+        else:
+            (read_log if kind == "logs" else read_record)(path, other, number, terminal)
     except SamebitsError as error:
         terminal.write(f"{error}\n")
+        wrong = ("memory", traceback.format_exc()[-2500:]) if _wanted_memory(error) else wrong
     except Exception:  # noqa: BLE001 - that is what is looked for
-        return traceback.format_exc()[-2500:]
+        wrong = ("traceback", traceback.format_exc()[-2500:])
     seconds = time.process_time() - begun
+    return wrong if wrong[0] else _broken_limit(seconds, terminal.getvalue()), seconds
+
+
+def _wanted_memory(error: BaseException) -> bool:
+    """Whether an error stands for one that says that there is no memory."""
+    under = error.__cause__ or error.__context__
+    return isinstance(error, MemoryError) or (under is not None and _wanted_memory(under))
+
+
+def _broken_limit(seconds: float, output: str) -> Wrong:
     if seconds > MOST_SECONDS:
-        return f"it took {seconds:.1f} s"
-    shown = _COLOUR.sub("", terminal.getvalue()).replace("\n", "")
+        return "seconds", f"it took {seconds:.1f} s"
+    shown = _COLOUR.sub("", output).replace("\n", "")
     if not shown.isprintable():
-        return f"control characters: {[c for c in shown if not c.isprintable()][:5]!r}"
-    return f"{len(shown)} characters were shown" if len(shown) > 50_000_000 else ""
+        return "raw", f"control characters: {[c for c in shown if not c.isprintable()][:5]!r}"
+    return ("shown", f"{len(shown)} characters were shown") if len(shown) > MOST_SHOWN else ("", "")
 
 
 def limit_memory() -> None:
     """What is mapped now, and so much more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
-    most = pages * resource.getpagesize() + MOST_MEMORY
+    most = pages * resource.getpagesize() + ADDRESS_SPACE
     resource.setrlimit(resource.RLIMIT_AS, (most, most))
+
+
+def peak_mb() -> float:
+    """The most memory that this process has held.
+
+    Not by `getrusage`: where a process is started by `vfork`, it begins there with what its parent held.
+    """
+    found = re.search(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) / 1024
+
+
+def make_mutator(kind: str, folder: Path) -> RecordMutator | LogMutator | CheckpointMutator:
+    """The mutator of a kind of file."""
+    if kind == "checkpoints":
+        return CheckpointMutator(make_checkpoint(folder))
+    records = make_records(folder)
+    return LogMutator(records) if kind == "logs" else RecordMutator(records)
 
 
 def main() -> int:
     """Run the cases."""
     kind, first, count, folder = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), Path(sys.argv[4])
-    if kind == "records":
-        mutator: object = RecordMutator(make_records(folder))
-    else:
-        mutator = CheckpointMutator(make_checkpoint(folder))
+    mutator = make_mutator(kind, folder)
     one_case(kind, -1, folder, mutator)  # what is imported late
+    imports_mb = peak_mb()
     limit_memory()
-    failures = 0
+    failures, slowest = 0, 0.0
     for number in range(first, first + count):
-        faulthandler.dump_traceback_later(60, exit=True)
-        wrong = one_case(kind, number, folder, mutator)
-        if wrong:
+        faulthandler.dump_traceback_later(HANG_S, exit=True)
+        (limit, found), seconds = one_case(kind, number, folder, mutator)
+        slowest = max(slowest, seconds)
+        if limit:
             failures += 1
-            print(json.dumps({"case": number, "wrong": wrong}), flush=True)
-        if failures > 20:
+            print(json.dumps({"case": number, "limit": limit, "found": found}), flush=True)
+        if failures > MOST_FAILURES:
             break
     faulthandler.cancel_dump_traceback_later()
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    print(json.dumps({"cases": count, "failures": failures, "peak_kb": peak}), flush=True)
+    figures = {"cases": count, "slowest_s": slowest, "imports_mb": imports_mb, "peak_mb": peak_mb()}
+    print(json.dumps(figures), flush=True)
     return 0
 
 

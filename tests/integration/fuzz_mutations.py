@@ -14,7 +14,9 @@ import torch
 import samebits
 from samebits.checkpoint import save
 from samebits.checkpoint.container import _header
-from samebits.recording.store.log import FRAME
+from samebits.recording.session import RecordingSession
+from samebits.recording.settings import RecordingSettings
+from samebits.recording.store.log import FRAME, log_of
 
 if TYPE_CHECKING:
     import random
@@ -109,15 +111,21 @@ def make_records(folder: Path) -> dict[str, Path]:
         with samebits.record(path, level="op" if name.startswith("op") else "step"):
             _train(seed=1 if name.endswith("other") else 0)
     records["killed"] = folder / "killed.sbr"
-    session = samebits.record(records["killed"])
-    session.__enter__()
-    _train(seed=0)
-    log = records["killed"].with_name("killed.sbr-log")
-    kept = records["killed"].read_bytes(), log.read_bytes()
-    session.__exit__(None, None, None)
-    records["killed"].write_bytes(kept[0])
-    log.write_bytes(kept[1])
+    _record_without_end(records["killed"])
     return records
+
+
+def _record_without_end(path: Path) -> None:
+    """A record and its log, as they are when their writer is killed: the events came in two pieces."""
+    session = RecordingSession(RecordingSettings(str(path), level="op"), ("train.py",))
+    session.start()
+    for _ in range(2):
+        _train(seed=0)
+        session.writer.flush()
+    kept = {each: each.read_bytes() for each in (path, log_of(path))}
+    session.finish()
+    for each, data in kept.items():
+        each.write_bytes(data)
 
 
 def _train(seed: int) -> None:
@@ -142,26 +150,38 @@ class RecordMutator:
     def __init__(self, records: dict[str, Path]) -> None:
         self._records = records
         self._data = {name: path.read_bytes() for name, path in records.items()}
-        self._log = records["killed"].with_name("killed.sbr-log").read_bytes()
 
     def write(self, rng: random.Random, path: Path) -> Path:
         """Write a mutated record; give the sound one to compare it with."""
-        log = path.with_name(f"{path.name}-log")
-        log.unlink(missing_ok=True)
         path.unlink(missing_ok=True)
         name = rng.choice(("step", "step", "op"))
-        kind = rng.randrange(10)
-        if kind < 3:
+        if rng.random() < 0.4:
             path.write_bytes(flipped(rng, self._data[name]))
-        elif kind < 8:
+        else:
             shutil.copyfile(self._records[name], path)
             for _ in range(rng.choice((1, 1, 3))):
                 _change_row(rng, path)
-        else:
-            name = "step"
-            path.write_bytes(self._data["killed"])
-            log.write_bytes(flipped(rng, self._log) if kind == 8 else _changed_log(rng, self._log))
         return self._records["op-other" if name == "op" else "other"]
+
+
+class LogMutator:
+    """Writes a record that was not closed, and beside it a mutated log.
+
+    Args:
+        records: see `make_records`.
+    """
+
+    def __init__(self, records: dict[str, Path]) -> None:
+        self._other = records["op-other"]
+        self._record = records["killed"].read_bytes()
+        self._log = log_of(records["killed"]).read_bytes()
+
+    def write(self, rng: random.Random, path: Path) -> Path:
+        """Write a mutated log; give the sound record to compare with."""
+        change = flipped if rng.random() < 0.5 else _changed_log
+        path.write_bytes(self._record)
+        log_of(path).write_bytes(change(rng, self._log))
+        return self._other
 
 
 def _change_row(rng: random.Random, path: Path) -> None:
@@ -298,6 +318,11 @@ class CheckpointMutator:
         self._data = path.read_bytes()
         start = 8 + int.from_bytes(self._data[:8], "little")
         self._header, self._rest = self._data[8:start], self._data[start:]
+
+    def write(self, rng: random.Random, path: Path) -> Path:
+        """Write a mutated checkpoint; there is nothing to compare it with."""
+        path.write_bytes(self.mutated(rng))
+        return path
 
     def mutated(self, rng: random.Random) -> bytes:
         """A mutated checkpoint; often with digests that fit."""
