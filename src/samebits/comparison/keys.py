@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison.ops import given, positions
+from samebits.recording.same_values import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from samebits.hooks.frames import Site
     from samebits.recording.events import Event, TensorInfo
-
-
-NUMBER = re.compile(r"#\d+")
 
 
 def site_key(site: Site | None) -> tuple[str, int, str] | None:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import zip_longest
-from typing import TYPE_CHECKING
+from itertools import groupby, zip_longest
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from samebits.comparison.results import describe
+from samebits.recording.events import Ownership
+from samebits.recording.same_values import Match, Name, Value, match, plain
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Sequence
 
     from samebits.comparison.steps import Step
     from samebits.recording.events import Event
 
+_T = TypeVar("_T")
 _KINDS = {"param": "parameter", "grad": "gradient", "optimizer": "optimizer state"}
 
 
@@ -29,8 +32,23 @@ class Place:
         """The digest of the tensor."""
         return self.event.digests[self.position]
 
+    @property
+    def value(self) -> Value:
+        """What is compared of the tensor."""
+        info = self.event.tensors[self.position]
+        return Value(self.digest, info.dtype, info.shape)
 
-Named = dict[tuple[str, str], Place]  # by role and name
+    @property
+    def is_owned(self) -> bool:
+        """Whether it belongs to the optimizer whose step the event shows."""
+        if self.event.kind != "step" or not str(self.event.op).endswith(".step"):
+            return False
+        positions = Ownership.from_text(self.event.arguments).positions
+        role = self.event.tensors[self.position].role
+        return role == "optimizer" or positions is None or self.position in positions
+
+
+Named = dict[Name, Place]
 
 
 @dataclass(frozen=True)
@@ -65,31 +83,55 @@ class StateDifference:
     Args:
         pairs: tensors that differ, in the order of the record.
         compared: whether there was anything to compare.
+        moved: how many tensors have the same values under another name.
+        lone: how many tensors only one run holds that no optimizer steps, or that are as they were: when a
+            model is freed is chance.
     """
 
     pairs: list[TensorPair] = field(default_factory=list)
     compared: bool = False
+    moved: int = 0
+    lone: int = 0
 
 
-def compare_states(a: Step, b: Step, excused: Collection[str]) -> StateDifference:
-    """Compare the last gradient of each name, then the state events of two steps."""
+def compare_states(
+    a: Step, b: Step, excused: Collection[str], before: tuple[Step, Step] | None = None
+) -> StateDifference:
+    """Compare the last gradient of each name, then the state events of two steps.
+
+    Args:
+        a: a step of the first run.
+        b: the same step of the second.
+        excused: names of state tensors that are left out.
+        before: the steps before these, if they were compared too.
+    """
     found = StateDifference()
-    _compare_events(_gradients(a), _gradients(b), excused, found)
-    for first, second in zip_longest(a.states, b.states):
-        _compare_events(_listed(first), _listed(second), excused, found)
-    for first, second in zip(a.ends, b.ends, strict=False):
+    known = [([], []), ([], [])] if before is None else [(_gradients(s), _last_states(s)) for s in before]
+    gradients, states = zip(*known, strict=True)
+    _compare_events((_gradients(a), _gradients(b)), gradients, excused, found)
+    found.lone = 0  # a gradient lives and dies with its model
+    for pair in zip_longest(_by_number(a.states), _by_number(b.states), fillvalue=()):
+        _compare_events(pair, states, excused, found)
+        states = pair
+    for ended in zip(a.ends, b.ends, strict=False):
         # What only one run still holds when its script ends is a matter of when memory was freed.
-        ours, theirs = _shared(_named([first]), _named([second]))
-        _compare(ours, theirs, excused, found)
+        ours, theirs = _shared(*(_named([event]) for event in ended))
+        _compare((ours, theirs), (_named(states[0]), _named(states[1])), excused, found)
     return found
 
 
 def final_state(a: Step, b: Step, excused: Collection[str]) -> tuple[bytes, bytes]:
-    """Names and digests of the last state in each of two steps: all that one digest has to cover."""
-    ours, theirs = (_named(held_states(step)[-1:]) for step in (a, b))
+    """Names and digests of the last state in each of two steps: all that one digest has to cover.
+
+    Names are without what is chance in them; what only one run still holds is covered in the first run.
+    """
+    ours, theirs = (_named(_last_states(step)) for step in (a, b))
     if a.ends and b.ends:
         ours, theirs = _shared(ours, theirs)
-    return _packed(ours, excused), _packed(theirs, excused)
+    found = _match((ours, theirs), ({}, {}), excused)
+    packed = _packed(ours, excused)
+    same = not found.differing and {*found.only_first, *found.only_second} <= set(_lone(found, ours, theirs))
+    return packed, packed if same else _packed(theirs, excused)
 
 
 def held_states(step: Step) -> list[Event]:
@@ -102,37 +144,86 @@ def _gradients(step: Step) -> list[Event]:
     return [event for event in step.grads if event.op != "grad"]
 
 
-def _listed(event: Event | None) -> list[Event]:
-    return [] if event is None else [event]
+def _by_number(states: Sequence[Event]) -> list[tuple[Event, ...]]:
+    """State events, those of one step together: several optimizers may follow one backward pass."""
+    return [tuple(group) for _, group in groupby(states, key=lambda event: event.step)]
 
 
-def _named(events: Iterable[Event]) -> Named:
-    """The tensors of some events by name, the last of each name."""
-    return {(t.role, t.name): Place(event, i) for event in events for i, t in enumerate(event.tensors)}
+def _last_states(step: Step) -> list[Event]:
+    held = held_states(step)
+    last = held[-1:] if step.ends and held and held[-1] in step.ends else held
+    return [event for event in last if event.step == last[-1].step]
+
+
+def _named(events: Sequence[Event]) -> Named:
+    """The tensors of some events by name: the last of each name.
+
+    Of states of one step, each with another optimizer, the last has what the model holds in the end.
+    """
+    tensors = ((event, i, t) for event in events for i, t in enumerate(event.tensors))
+    return {
+        (t.role, t.name): Place(event, i)
+        for event, i, t in tensors
+        if t.role in ("optimizer", "grad") or event is events[-1]
+    }
 
 
 def _shared(a: Named, b: Named) -> tuple[Named, Named]:
     return {k: v for k, v in a.items() if k in b}, {k: v for k, v in b.items() if k in a}
 
 
-def _compare_events(a: list[Event], b: list[Event], excused: Collection[str], found: StateDifference) -> None:
+Pair: TypeAlias = "tuple[_T, _T]"
+
+
+def _compare_events(
+    pair: Pair[Sequence[Event]],
+    before: Pair[Sequence[Event]],
+    excused: Collection[str],
+    found: StateDifference,
+) -> None:
+    a, b = pair
     found.compared |= bool(a or b)
     if [event.digests for event in a] == [event.digests for event in b] and [
         event.tensors for event in a
     ] == [event.tensors for event in b]:
         return
-    _compare(_named(a), _named(b), excused, found)
+    _compare((_named(a), _named(b)), (_named(before[0]), _named(before[1])), excused, found)
 
 
-def _compare(a: Named, b: Named, excused: Collection[str], found: StateDifference) -> None:
+def _compare(
+    pair: Pair[Named], before: Pair[Named], excused: Collection[str], found: StateDifference
+) -> None:
+    a, b = pair
     found.compared |= bool(a or b)
-    for key in [*a, *(key for key in b if key not in a)]:
-        ours, theirs = a.get(key), b.get(key)
-        if key[1] in excused or (ours and theirs and ours.digest == theirs.digest):
-            continue
-        found.pairs.append(TensorPair(*key, ours, theirs))
+    matched = _match(pair, before, excused)
+    lone = _lone(matched, a, b)
+    pairs = [TensorPair(*ours, a[ours], b[theirs]) for ours, theirs in matched.differing]
+    pairs += [TensorPair(*name, a[name], None) for name in matched.only_first if name not in lone]
+    pairs += [TensorPair(*name, None, b[name]) for name in matched.only_second if name not in lone]
+    order = {name: position for position, name in enumerate([*a, *(name for name in b if name not in a)])}
+    found.pairs += sorted(pairs, key=lambda pair: order[pair.role, pair.name])
+    found.moved += matched.moved
+    found.lone += len(lone) + matched.kept
 
 
-def _packed(tensors: Named, excused: Collection[str]) -> bytes:
-    kept = sorted((key, place.digest) for key, place in tensors.items() if key[1] not in excused)
-    return b"".join(f"{role} {name}\n".encode() + digest for (role, name), digest in kept)
+def _match(pair: Pair[Named], before: Pair[Named], excused: Collection[str]) -> Match:
+    a, b, *earlier = (
+        {name: place.value for name, place in named.items() if name[1] not in excused}
+        for named in (*pair, *before)
+    )
+    return match(a, b, (earlier[0], earlier[1]))
+
+
+def _lone(found: Match, a: Named, b: Named) -> list[Name]:
+    """What only one run holds and no optimizer steps, where the other holds something at all."""
+    if not (a and b):
+        return []
+    firsts = [name for name in found.only_first if not a[name].is_owned]
+    return firsts + [name for name in found.only_second if not b[name].is_owned]
+
+
+def _packed(tensors: Named, left_out: Collection[str]) -> bytes:
+    kept = sorted(
+        (role, plain(name), place.digest) for (role, name), place in tensors.items() if name not in left_out
+    )
+    return b"".join(f"{role} {name}\n".encode() + digest for role, name, digest in kept)

@@ -24,6 +24,7 @@ class Step:
 
     In some records reads count as boundaries until the first backward pass or optimizer, so that the same
     line that prints once more would shift every later step. They are merged with the step that follows.
+    Several optimizers that follow one backward pass make one step.
 
     Args:
         first: number of the first recorded step in it.
@@ -80,6 +81,19 @@ class Step:
         columns = (column for key, column in self.outputs.columns.items() if key[0] == "read")
         return sum(sum(other < seq for other in column.seqs) for column in columns)
 
+    def absorb(self, other: Step) -> None:
+        """Take in what came after this step, because an optimizer that belongs to it was late."""
+        self.seeds += other.seeds
+        self.ends += other.ends
+        for name, state in other.generators.items():
+            if self.generators.setdefault(name, state) != state:
+                self.drawn.add(name)
+            self.generators[name] = state
+        self.drawn |= other.drawn
+        self.outputs.absorb(other.outputs)
+        self.evidence.absorb(other.evidence)
+        self.threads |= other.threads
+
     def _add_generators(self, event: Event) -> None:
         if event.op == "seed":
             self.seeds.append(event)
@@ -97,15 +111,33 @@ def steps(record: Record, last_step: int | None = None) -> Iterator[Step]:
         record: the record.
         last_step: number of the last step to read.
     """
+    held: Step | None = None
     step: Step | None = None
     for event in record.events(STEP_KINDS, last_step=last_step):
+        if held is not None and _belongs(event, held):
+            if step is not None:
+                held.absorb(step)
+                step = None
+            held.add(event)
+            continue
         if step is not None and event.step > step.last and step.hard:
+            if held is not None:
+                yield held
             step.closed = True
-            yield step
-            step = None
+            held, step = step, None
         if step is None:
             step = Step(event.step, event.step)
         step.add(event)
+        if held is not None and step.hard:
+            yield held
+            held = None
+    if held is not None:
+        yield held
     if step is not None:
         step.closed = step.hard and (bool(step.states) or step.last < record.info.steps)
         yield step
+
+
+def _belongs(event: Event, step: Step) -> bool:
+    """Whether an event is that of one more optimizer after the same backward pass (see `OptimizerProbe`)."""
+    return event.kind in ("step", "grad") and event.op != END and event.step <= step.last

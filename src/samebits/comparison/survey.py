@@ -93,6 +93,9 @@ class Survey:
         early: first step whose batch or loss differed, by kind.
         extra: values that only one run gave, by site, summed up (first run, second run).
         unmatched: (seq in a, seq in b) of the first values of a site without a counterpart in both runs.
+        moved: the first step, and how many of its tensors have the same values under other names.
+        lone: the first step in which one run only holds tensors that take no part in it, and how many.
+        previous: the steps that were compared last.
         has_state: whether any state was compared.
         whole_sites: whether a site of reads or saves gave the same number of values in both runs.
         generators: how the random number generators fared.
@@ -115,6 +118,9 @@ class Survey:
     early: dict[str, int] = field(default_factory=dict)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     unmatched: tuple[int, int] | None = None
+    moved: tuple[int, int] | None = None
+    lone: tuple[int, int] | None = None
+    previous: tuple[Step, Step] | None = None
     has_state: bool = False
     whole_sites: bool = False
     generators: GeneratorLog = field(default_factory=GeneratorLog)
@@ -182,12 +188,18 @@ def _compare_step(a: Step, b: Step, excused: Collection[str], result: Survey) ->
         result.first_span = (a.last, b.last)
     result.generators.add(a, b)
     outputs, evidence = compare_tables(a.outputs, b.outputs), compare_tables(a.evidence, b.evidence)
-    found = StepDifference(a, b, compare_states(a, b, excused), outputs, evidence)
+    found = StepDifference(a, b, compare_states(a, b, excused, result.previous), outputs, evidence)
+    if a.states and b.states:
+        result.previous = a, b
     result.boundaries += a.closed
     result.trained |= a.hard or b.hard
     result.reads += 0 if a.hard else min(a.n_reads, b.n_reads)
     result.has_state |= found.state.compared
     result.whole_sites |= outputs.whole_sites > 0
+    if found.state.moved and result.moved is None:
+        result.moved = a.last, found.state.moved
+    if found.state.lone and result.lone is None:
+        result.lone = a.last, found.state.lone
     for key, counts in outputs.extra.items():
         if key in result.extra or len(result.extra) < _FIRST:
             before = result.extra.get(key, (0, 0))

@@ -40,6 +40,12 @@ class Column:
             single = hashlib.blake2b(b"".join(event.digests), digest_size=_WIDTH).digest()
         self._digests += single
 
+    def extend(self, other: Column) -> None:
+        """Append the values of another column."""
+        self.seqs.extend(other.seqs)
+        self.threads |= other.threads
+        self._digests += other._digests
+
     def contents(self) -> bytes:
         """All digests, one after the other."""
         return bytes(self._digests)
@@ -66,6 +72,11 @@ class Table:
         if column is None:
             column = self.columns[key] = Column()
         column.add(event)
+
+    def absorb(self, other: Table) -> None:
+        """Append the values of another table, which came later."""
+        for key, column in other.columns.items():
+            self.columns.setdefault(key, Column()).extend(column)
 
 
 @dataclass

@@ -6,13 +6,13 @@ import hashlib
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from samebits.comparison.keys import NUMBER
 from samebits.comparison.lanes import Lanes, Parting, differing_tensors, pair_lanes, parting
 from samebits.comparison.states import Place, StateDifference, TensorPair
 from samebits.comparison.steps import STEP_KINDS, Step
 from samebits.comparison.survey import StepDifference, Survey, note_outputs, survey
 from samebits.comparison.tables import TableDifference, compare_tables
 from samebits.recording.events import END
+from samebits.recording.same_values import NUMBER
 
 if TYPE_CHECKING:
     from collections.abc import Collection

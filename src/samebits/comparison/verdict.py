@@ -193,6 +193,7 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
         notes.append(
             f"{_where(key)} gave values that only one run has: {ours} in the first, {theirs} in the second"
         )
+    notes += _by_chance(result)
     if result.first is None:
         notes += [
             f"{line}; nothing that was compared depends on it"
@@ -203,6 +204,23 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
     notes += unseen_arguments(a.info, b.info)
     notes += _environment(a.info, b.info)
     return tuple(notes + sorted({*a.info.notes, *b.info.notes}))
+
+
+def _by_chance(result: Survey) -> list[str]:
+    """What differs in the state without being another state."""
+    notes = []
+    if result.moved is not None:
+        step, n = result.moved
+        notes.append(
+            f"from step {step} on the same values come in another order: {n} state tensors have other names"
+        )
+    if result.lone is not None:
+        step, n = result.lone
+        notes.append(
+            f"from step {step} on only one run still holds {n} tensor{'' if n == 1 else 's'} of models that "
+            "take no part any more: when they are freed is up to Python's garbage collector"
+        )
+    return notes
 
 
 def _environment(a: RunInfo, b: RunInfo) -> list[str]:

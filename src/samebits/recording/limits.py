@@ -4,21 +4,29 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from samebits.recording.events import END, several_threads
+from samebits.recording.same_values import Value, match
 from samebits.recording.store import RecordReader
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from samebits.recording.events import Event, TensorInfo
     from samebits.recording.recorder import Recorder
+    from samebits.recording.same_values import Name
 
 
 _AHEAD_BYTES = 64 << 20
+State: TypeAlias = "tuple[tuple[TensorInfo, ...], bytes]"
+"""Descriptions and digests of what one boundary shows."""
 
 
 class StepLimit:
-    """Stops the run after a number of step boundaries.
+    """Stops the run after a number of steps.
+
+    Several optimizers may follow one backward pass; how many, the step before shows.
 
     Args:
         recorder: counts the steps.
@@ -28,10 +36,15 @@ class StepLimit:
     def __init__(self, recorder: Recorder, steps: int) -> None:
         self._recorder = recorder
         self._steps = steps
+        self._step = self._n_boundaries = self._n_before = 0
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
         """Called at each boundary."""
-        if self._recorder.step >= self._steps:
+        step = self._recorder.step
+        if step != self._step:
+            self._step, self._n_before, self._n_boundaries = step, self._n_boundaries, 0
+        self._n_boundaries += 1
+        if step > self._steps or (step == self._steps and self._n_boundaries >= self._n_before):
             stop(self._recorder)
 
 
@@ -57,6 +70,9 @@ class ReferenceLimit:
         self._ahead: deque[Event] = deque()
         self._last_read = -1  # number of the last event that was read ahead
         self._last_step: int | None = None
+        self._expected: list[Event] = []  # those of the step that the run is in
+        self._found: list[State] = []  # what it has of it
+        self._before: tuple[list[State], list[State]] = ([], [])
         self._read_ahead()
 
     def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
@@ -65,8 +81,7 @@ class ReferenceLimit:
             return
         with self._turn:
             self._threads.add(threading.current_thread().name)
-            expected = self._next()
-            if expected is not None and expected.op != END and not self._differs(expected, infos, digests):
+            if self._goes_on(infos, digests):
                 return
             # Where several threads make steps, which of them is next says nothing.
             self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
@@ -74,10 +89,35 @@ class ReferenceLimit:
         if self._in_order:
             stop(self._recorder)
 
-    def _next(self) -> Event | None:
-        if not self._ahead:
-            self._read_ahead()
-        return self._ahead.popleft() if self._ahead else None
+    def _goes_on(self, infos: tuple[TensorInfo, ...], digests: bytes) -> bool:
+        """Whether the run is still like the other one, as far as that is known.
+
+        Several optimizers may follow one backward pass: the state after the last of them counts.
+        """
+        if not self._expected:
+            self._expected, self._found = self._next_step(), []
+        if not self._expected:
+            return False
+        self._found.append((infos, digests))
+        if len(self._found) < len(self._expected):
+            return True
+        theirs = [(event.tensors, b"".join(event.digests)) for event in self._expected]
+        same = theirs == self._found or self._match(theirs)
+        self._before, self._expected = (self._found, theirs), []
+        return same
+
+    def _next_step(self) -> list[Event]:
+        """The state events of the other run's next step; none where it has ended."""
+        found: list[Event] = []
+        while True:
+            if not self._ahead:
+                self._read_ahead()
+            if not self._ahead or (found and self._ahead[0].step != found[0].step):
+                return found
+            event = self._ahead.popleft()
+            if event.op == END:
+                return found
+            found.append(event)
 
     def _read_ahead(self) -> None:
         """Read the steps that come next, as many as fit into some memory."""
@@ -94,13 +134,23 @@ class ReferenceLimit:
             self._last_step = self._ahead[-1].step
         self._reader.let_go()
 
-    def _differs(self, expected: Event, infos: tuple[TensorInfo, ...], digests: bytes) -> bool:
-        if b"".join(expected.digests) == digests and expected.tensors == infos:
-            return False
-        theirs = {(i.role, i.name): d for i, d in zip(expected.tensors, expected.digests, strict=True)}
-        ours = {(info.role, info.name): digests[16 * n : 16 * n + 16] for n, info in enumerate(infos)}
-        shared = theirs.keys() | ours.keys()
-        return any(theirs.get(key) != ours.get(key) for key in shared if key[1] not in self._excused)
+    def _match(self, theirs: list[State]) -> bool:
+        """Whether tensors that both runs have are the same, whatever the names that are chance."""
+        ours, others, *before = (
+            {name: value for name, value in _values(states).items() if name[1] not in self._excused}
+            for states in (self._found, theirs, *self._before)
+        )
+        return bool(ours and others) and not match(ours, others, (before[0], before[1])).differing
+
+
+def _values(states: Iterable[State]) -> dict[Name, Value]:
+    """What a step leaves: the last state of the model, and that of each optimizer."""
+    found: dict[Name, Value] = {}
+    for infos, digests in states:
+        found = {name: value for name, value in found.items() if name[0] == "optimizer"}
+        for n, info in enumerate(infos):
+            found[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
+    return found
 
 
 def stop(recorder: Recorder) -> None:

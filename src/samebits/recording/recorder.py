@@ -246,6 +246,10 @@ class Recorder:
         for listener in self.on_boundary:
             listener(infos, digests)
 
+    def reopen_step(self) -> None:
+        """Go on with the step that was closed last: one more optimizer belongs to it."""
+        self.step -= 1
+
 
 def describe(role: str, name: str, tensor: Any) -> TensorInfo:
     """What a record says of a tensor beside its digest."""

@@ -30,6 +30,9 @@ class BackwardProbe:
         recorder: where events go.
         state: knows the parameters, and learns of trained tensors that are no module's.
         boundaries: records the state when the script has no optimizer.
+
+    Attributes:
+        pending: whether there was a backward pass since the last boundary; `OptimizerProbe` takes it back.
     """
 
     def __init__(self, recorder: Recorder, state: StateTracker, boundaries: StateProbe) -> None:
@@ -39,6 +42,7 @@ class BackwardProbe:
         self._patches = Patches()
         self._local = threading.local()
         self.running = 0
+        self.pending = False
         self.seen: dict[str, tuple[int, int]] = {}
         self._passes = 0
         self._bare = False
@@ -141,8 +145,10 @@ class BackwardProbe:
         recorder = self._recorder
         if not recorder.has_optimizer:
             recorder.has_optimizer = self._state.is_optimized()
+        self.pending = True
         if not recorder.has_optimizer:
             self._boundaries.close_step(op)
+            self.pending = False
 
     def _search_leaves(self, roots: list[Any], frame: FrameType) -> None:
         """Find trained tensors that no module or optimizer holds, by a walk over the autograd graph.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import calling_frame
@@ -40,6 +41,7 @@ class OptimizerProbe:
         self._boundaries = boundaries
         self._handles: list[Any] = []
         self._running: list[tuple[int, int]] = []  # thread and frame of each step in progress
+        self._group = _StepGroup()
         self._patches = Patches()
 
     def install(self, torch: Any) -> None:
@@ -105,6 +107,8 @@ class OptimizerProbe:
         recorder = self._recorder
         self._note(optimizer)
         self._enter(frame)
+        if self._group.takes(optimizer, new_pass=self._backward.pending) and recorder.step:
+            recorder.reopen_step()
         sites = recorder.sites
         sites.optimizer_site = sites.find(frame) if len(self._running) == 1 else None
         seen = self._backward.seen
@@ -142,6 +146,34 @@ class OptimizerProbe:
         with self._recorder.recording("a step"):
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)
+            self._backward.pending = False
+            self._group.add(optimizer)
+
+
+class _StepGroup:
+    """The optimizers that step after the same backward pass: together they make one step of the training."""
+
+    def __init__(self) -> None:
+        self._optimizers: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._thread: int | None = None
+
+    def takes(self, optimizer: Any, *, new_pass: bool) -> bool:
+        """Whether an optimizer that is about to step belongs to the step that was closed last.
+
+        Args:
+            optimizer: it.
+            new_pass: whether there was a backward pass since then.
+        """
+        thread = threading.get_ident()
+        if not new_pass and self._thread in (thread, None) and optimizer not in self._optimizers:
+            return True
+        self._optimizers.clear()
+        return False
+
+    def add(self, optimizer: Any) -> None:
+        """Note an optimizer that has stepped."""
+        self._optimizers.add(optimizer)
+        self._thread = threading.get_ident()
 
 
 def _frames_above(frame: FrameType) -> set[int]:
