@@ -224,7 +224,8 @@ def _by_chance(result: Survey) -> list[str]:
 
 
 def _environment(a: RunInfo, b: RunInfo) -> list[str]:
-    lines = bit_relevant_differences(a.environment, b.environment)
+    stopped = a.status != b.status and "stopped" in {a.status, b.status}
+    lines = bit_relevant_differences(a.environment, b.environment, one_was_stopped=stopped)
     if a.torch and b.torch and a.torch != b.torch and not any(line.startswith("torch") for line in lines):
         lines.insert(0, f"torch version: {a.torch} and {b.torch}")
     more = [f"{len(lines) - _LISTED} further differences"] if len(lines) > _LISTED else []

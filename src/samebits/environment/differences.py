@@ -35,18 +35,27 @@ _TABLES = {
     ("variables",): ("environment variable {}", "not set"),
     ("packages",): ("package {}", "not imported"),
 }
+_COME_LATER = {("libraries",), ("packages",)}  # a run has more of these the longer it goes on
 _LONGEST_VALUE = 80
 TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
 
 
-def bit_relevant_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+def bit_relevant_differences(
+    a: dict[str, Any], b: dict[str, Any], *, one_was_stopped: bool = False
+) -> list[str]:
     """Name the facts that differ between two environments and can change bits, one line each.
 
     Args:
         a: facts of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
         b: of the other.
+        one_was_stopped: one run ended before its script did. What only the other imported or loaded came later
+            there, or may have.
     """
-    pairs = [(name, _get(a, path), _get(b, path)) for path, name in _NAMES.items()]
+    pairs = [
+        (name, _get(a, path), _get(b, path))
+        for path, name in _NAMES.items()
+        if not (one_was_stopped and path in _COME_LATER)
+    ]
     pairs = [pair for pair in pairs if None not in pair[1:]]  # unknown: a run killed early has few facts
     one_was_killed = (_get(a, (TAKEN,)) is None) != (_get(b, (TAKEN,)) is None)
     for path, (name, missing) in _TABLES.items():
@@ -54,7 +63,8 @@ def bit_relevant_differences(a: dict[str, Any], b: dict[str, Any]) -> list[str]:
             continue  # the other's are those of its end: its script may have set some itself
         first, second = _get(a, path), _get(b, path)
         if isinstance(first, dict) and isinstance(second, dict):
-            keys = sorted({*first, *second})
+            both = one_was_stopped and path in _COME_LATER
+            keys = sorted({*first} & {*second} if both else {*first, *second})
             pairs += [
                 (name.format(_shorten(key)), first.get(key, missing), second.get(key, missing))
                 for key in keys

@@ -280,6 +280,18 @@ def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
     ]
 
 
+def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: dict[str, Any]) -> None:
+    """Twin runs are stopped where they differ; a package of another version differs all the same."""
+    whole = copy.deepcopy(facts)
+    whole["packages"] = {**facts["packages"], "pytest": "1.0", "tabulate": "0.10.0"}
+    whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
+
+    assert bit_relevant_differences(facts, whole, one_was_stopped=True) == [
+        f"package pytest: {pytest.__version__} and 1.0"
+    ]
+    assert len(bit_relevant_differences(facts, whole)) == 3
+
+
 def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
     """A killed run has none; a forged record may hold values of any type."""
     assert bit_relevant_differences({}, facts) == []
