@@ -308,9 +308,13 @@ class Walk:
         x_a = None if b is None else lookup.a.get(_or_none(lookup.partner_in_a(b)))
         threads = _threads(reader, a, b)
         stayed = bool(a and b and x_a and x_b and x_b.seq < b.seq and x_a.seq > a.seq)  # the write of b moved
-        if a and x_b and written(x_b, writers.memories[1]) and not stayed:
+        wrote_a = bool(x_a and written(x_a, writers.memories[0]))
+        wrote_b = bool(x_b and written(x_b, writers.memories[1]))
+        # In one thread nothing has moved where the other run has an op not at all, or not on this memory.
+        moved = len(threads) > 1 or ((wrote_b or not a) and (wrote_a or not b))
+        if a and x_b and wrote_b and moved and not stayed:
             self._blame(entries.order(a, x_b, _writing_threads(reader, a, b), reader))
-        elif b and x_a and written(x_a, writers.memories[0]):
+        elif b and x_a and wrote_a and moved:
             self._blame(entries.order(x_a, b, _writing_threads(reader, b, a), reader))
         elif a and b and x_a and x_b and len(threads) > 1 and self._both_accumulate(a, b):
             self._blame(entries.order(a, b, threads, reader))
@@ -405,11 +409,22 @@ def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Another order in one thread may only follow from a race, or from the runs' doing different things."""
+    """The findings without what follows from the runs' doing different things; what may follow comes last.
+
+    Another order in one thread may only follow from a race, or from the runs' doing different things. It does
+    where it comes after these: other operations made then what an op takes.
+    """
     listed = list(findings)
-    if any(found.entry == "control-flow" or found.cause == "race" for found in listed):
-        listed.sort(key=lambda found: found.entry == "order" and found.cause == "unknown")
+    parted = [at for at, found in enumerate(listed) if found.entry == "control-flow"]
+    if parted:
+        listed = [found for at, found in enumerate(listed) if at < parted[0] or not _is_mere_order(found)]
+    if parted or any(found.cause == "race" for found in listed):
+        listed.sort(key=_is_mere_order)
     return tuple(listed)
+
+
+def _is_mere_order(found: Finding) -> bool:
+    return found.entry == "order" and found.cause == "unknown"
 
 
 def _merged(group: list[Finding]) -> Finding:

@@ -35,7 +35,7 @@ _TABLES = {
     ("variables",): ("environment variable {}", "not set"),
     ("packages",): ("package {}", "not imported"),
 }
-_COME_LATER = {("libraries",), ("packages",)}  # a run has more of these the longer it goes on
+_COME_LATER = {("libraries",), ("packages",), ("variables",)}  # a run has more of these the longer it goes on
 _LONGEST_VALUE = 80
 TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
 
@@ -48,8 +48,8 @@ def bit_relevant_differences(
     Args:
         a: facts of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
         b: of the other.
-        one_was_stopped: one run ended before its script did. What only the other imported or loaded came later
-            there, or may have.
+        one_was_stopped: one run ended before its script did. What only the other imported, loaded or set came
+            later there, or may have.
     """
     pairs = [
         (name, _get(a, path), _get(b, path))

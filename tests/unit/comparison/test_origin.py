@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from event_tape import Tape
+from event_tape import Tape, digest
 
 from samebits.comparison import origin
 from samebits.comparison.compare import compare
@@ -670,6 +670,36 @@ def test_order_in_one_thread_is_no_race():
     assert finding.cause == "unknown"
     assert any("another order" in line for line in finding.evidence)
     assert finding.site.line == 9
+
+
+def foreach_add(tape, params, grads, line):
+    """A step of an optimizer: one op over the parameters that have a gradient."""
+    shown = [tape._shown("in", t) for t in (*params, *grads)]
+    for param, grad in zip(params, grads, strict=True):
+        param.memory.cells[""] = digest((param.value, grad.value)).hex()
+    shown += [tape._shown("out", param) for param in params]
+    seq = tape.add("op", "aten::_foreach_add_.List", shown, line)
+    for param in params:
+        param.memory.writer = seq
+
+
+@pytest.mark.parametrize("uses", [(0, 1), (1, 0)])
+def test_a_parameter_that_only_one_run_uses_is_not_in_another_order(uses):
+    """`for _ in range(random.randint(0, 1)): h = middle(h)`: without a gradient the optimizer leaves it."""
+
+    def run(tape, uses):
+        first, middle = (tape.op("uniform_.default", line=i, result=i) for i in (1, 2))
+        x = tape.op("mul.Tensor", first, line=5)
+        for _ in range(uses):
+            x = tape.op("exp.default", x, middle, line=7)
+        grads = [tape.op("bwd.default", x, line=9, result=1), tape.op("bwd.default", x, line=10, result=2)]
+        used = [first, middle][: 1 + uses]
+        foreach_add(tape, used, grads[: 1 + uses], line=12)
+        tape.boundary({"first": first, "middle": middle, "x": x})
+
+    found = origins(run, *uses)
+    assert [(f.site.line, f.entry) for f in found.findings] == [(7, "control-flow")]
+    assert not any("another order" in line for f in found.findings for line in f.evidence)
 
 
 def test_race_that_is_not_in_place():

@@ -285,11 +285,13 @@ def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: di
     whole = copy.deepcopy(facts)
     whole["packages"] = {**facts["packages"], "pytest": "1.0", "tabulate": "0.10.0"}
     whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
+    whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_CACHE_DIR": "/tmp/cache"}
 
     assert bit_relevant_differences(facts, whole, one_was_stopped=True) == [
-        f"package pytest: {pytest.__version__} and 1.0"
+        "environment variable MKL_CBWR: COMPATIBLE and AVX2",
+        f"package pytest: {pytest.__version__} and 1.0",
     ]
-    assert len(bit_relevant_differences(facts, whole)) == 3
+    assert len(bit_relevant_differences(facts, whole)) == 5
 
 
 def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
