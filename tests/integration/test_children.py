@@ -149,3 +149,40 @@ def test_state_only_looks_at_children_too(tmp_path: Path) -> None:
     same = samebits(tmp_path, "verify", "--state-only", "--json", "script.py", "--seed")
     found = json.loads(same.stdout)
     assert (same.returncode, found["verdict"], found["state"]) == (0, "different", "identical")
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "subprocess.run(f'{sys.executable} train.py --seed', shell=True, check=True)",
+        "assert os.system(f'{sys.executable} train.py --seed') == 0",
+        "subprocess.run([f'{sys.executable} -m train --seed'], shell=True, check=True)",
+    ],
+    ids=["shell", "os.system", "shell with a list"],
+)
+def test_a_shell_command_that_only_starts_python_is_recorded(tmp_path: Path, start: str) -> None:
+    """Its arguments and its status are as ever."""
+    write(tmp_path, f"import os, subprocess, sys\n{start}\n")
+    result = samebits(tmp_path, "verify", "--json", "script.py")
+    found = json.loads(result.stdout)
+    assert (found["verdict"], found["steps"]) == ("identical", 3), result.stderr
+    assert len(records(tmp_path)) == 1
+
+
+def test_a_child_that_cannot_be_recorded_is_named(tmp_path: Path) -> None:
+    """With the line that starts it; what trains nothing is not."""
+    write(
+        tmp_path,
+        """
+        import subprocess, sys
+        subprocess.run(["git", "--version"])
+        subprocess.run([sys.executable, "-V"])
+        subprocess.run([sys.executable, "-c", "import sys"])
+        subprocess.run(["bash", "-c", f"{sys.executable} train.py; true"])
+        """,
+    )
+    found = json.loads(samebits(tmp_path, "verify", "--json", "script.py").stdout)
+    assert found["verdict"] == "not_judged"
+    (note,) = [note for note in found["notes"] if "was not recorded" in note]
+    assert "train.py; true" in note
+    assert "(started at script.py:6)" in note

@@ -63,8 +63,8 @@ def main(arguments: list[str]) -> int:
     lines = OwnLines()
     farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
     run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
-    if not timed and not settings.replay:
-        run.record_children(settings)
+    if isinstance(session, RecordingSession) and not settings.replay:
+        run.record_children(settings, session.note_unrecorded)
     overlay = Overlay(settings.overlay)
     overlay.install()
     # First in, last out: threads that outlive the script and its own exit handlers are recorded too.
@@ -114,11 +114,12 @@ class _Run:
         self._closed = False
         session.recorder.end_run = self.stop
 
-    def record_children(self, settings: RecordingSettings) -> None:
-        """Have the processes that the script starts recorded too."""
+    def record_children(self, settings: RecordingSettings, unrecorded: Callable[[str], None]) -> None:
+        """Have the processes that the script starts recorded too; arguments as of `ChildRecords`."""
         if not settings.child:
             remove_records(children_folder(settings.record))  # of another run of that name
-        self._children = ChildRecords(replace(settings, record=os.path.abspath(settings.record)))
+        own = replace(settings, record=os.path.abspath(settings.record))
+        self._children = ChildRecords(own, unrecorded)
         self._children.install()
 
     def close(self) -> None:

@@ -1,9 +1,9 @@
 """Processes that the script starts and that train: each gets a record of its own, beside that of the script.
 
-Python programs that are started by `subprocess` run as the script itself does (`child`); processes of
-`multiprocessing` begin to record in `_bootstrap`, forked or spawned. A record is kept where a step or a
-backward pass was made. Workers of DataLoaders, which train nothing, are left alone. The name of a record is
-the target's, and which of those started it is, so that the children of two runs can be paired.
+Python programs that are started by `subprocess` or `os.system` run as the script itself does (`child`);
+processes of `multiprocessing` begin to record in `_bootstrap`, forked or spawned. A record is kept where a
+step or a backward pass was made. Workers of DataLoaders, which train nothing, are left alone. The name of a
+record is the target's, and which of those started it is, so that the children of two runs can be paired.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import functools
 import os
 import re
-import shutil
+import shlex
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -23,13 +23,13 @@ import samebits
 from samebits.determinism.process import PROCESS, thread_name
 from samebits.hooks.imports import PostImport, own_package
 from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line
-from samebits.recording.launch import BOOTSTRAP, interpreter_options
-from samebits.recording.runner import Target
+from samebits.hooks.standing import leave_no_line, standing
+from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
+from samebits.recording.launch import BOOTSTRAP
 from samebits.recording.settings import ENVIRONMENT_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
     from samebits.determinism.control import Control
@@ -41,8 +41,6 @@ SUFFIX = ".sbr"
 _POOLS = ("multiprocessing.pool", "concurrent.futures.process")
 _SERVICES = ("torch.", "multiprocessing.", "concurrent.", "joblib.")
 _SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
-_TOOLS = frozenset({"pip", "venv", "ensurepip"})
-_COMPILER = "_inductor"
 
 
 def children_folder(record: str) -> Path:
@@ -66,10 +64,14 @@ class ChildRecords:
 
     Args:
         settings: how this process is recorded.
+        unrecorded: told of commands that may train and cannot be recorded.
     """
 
-    def __init__(self, settings: RecordingSettings) -> None:
+    def __init__(
+        self, settings: RecordingSettings, unrecorded: Callable[[str], None] = lambda _: None
+    ) -> None:
         self._settings = settings
+        self._unrecorded = unrecorded
         self._folder = children_folder(settings.record)
         self._counts: Counter[str] = Counter()
         self._patches = Patches()
@@ -82,6 +84,7 @@ class ChildRecords:
         self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
         if os.name == "posix":
             self._imports.on_import("subprocess", self._patch_popen)
+            self._patch_system()
 
     def remove(self) -> None:
         """Put everything back."""
@@ -115,25 +118,64 @@ class ChildRecords:
 
         self._patches.set(popen, "_execute_child", _execute_child)
 
+    def _patch_system(self) -> None:
+        original = os.system
+
+        def system(_self: Any, /, command: Any) -> int:
+            with suppress(Exception):
+                command = self._recorded_text(os.fsdecode(command), None) or command
+            return original(command)
+
+        self._patches.set(os, "system", standing(original, system))
+
     def _recorded(self, args: Any, rest: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """The command and the other arguments of `_execute_child`, as they are for a recorded child."""
         executable, preexec, close, passed, folder, variables, startup, flags, shell, *pipes = rest
-        if executable is not None or shell or isinstance(args, (str, bytes, os.PathLike)):
+        words = (
+            [os.fsdecode(args)]
+            if isinstance(args, (str, bytes, os.PathLike))
+            else list(map(os.fsdecode, args))
+        )
+        if executable is not None:
+            self._leave([os.fsdecode(executable), *words[1:]])
             return args, rest
-        words = [os.fsdecode(word) for word in args]
-        program = python_program(words, folder)
+        if shell:
+            return self._recorded_text(" ".join(words), folder) or args, rest
+        program = self._program(words, folder)
         if program is None:
             return args, rest
+        environment = {**(os.environ if variables is None else variables), ENVIRONMENT_NAME: program[1]}
+        rest = (executable, preexec, close, passed, folder, environment, startup, flags, shell, *pipes)
+        return program[0], rest
+
+    def _recorded_text(self, command: str, folder: Any) -> str | None:
+        """A shell command as it is for a recorded child; None where it stays as it is."""
+        words = shell_words(command)
+        if words is None:
+            self._leave([command])
+            return None
+        program = self._program(words, folder)
+        return None if program is None else prefixed(program[0], ENVIRONMENT_NAME, program[1])
+
+    def _leave(self, words: Sequence[str]) -> None:
+        """Take note of a command that is not recorded."""
+        command = words[0] if len(words) == 1 else shlex.join(words)
+        if may_train(command):
+            self._unrecorded(command)
+
+    def _program(self, words: list[str], folder: Any) -> tuple[list[str], str] | None:
+        """The command of a recorded child and its settings; None where it is not recorded."""
+        program = python_program(words, folder)
+        if program is None:
+            self._leave(words)
+            return None
         options, target = program
         stem = os.path.basename(target.script) if target.script is not None else str(target.module)
         settings = replace(self._child_settings(self._next(stem)), control=_carried(self._settings.control))
-        environment = dict(os.environ if variables is None else variables)
-        environment[ENVIRONMENT_NAME] = settings.to_json()
         location = str(Path(samebits.__file__).absolute().parent.parent)
         what = [target.script] if target.script is not None else ["-m", str(target.module)]
         command = [sys.executable, *options, "-c", BOOTSTRAP, location, *what, *target.arguments]
-        rest = (executable, preexec, close, passed, folder, environment, startup, flags, shell, *pipes)
-        return command, rest
+        return command, settings.to_json()
 
     def _next(self, stem: str) -> str:
         stem = re.sub(r"[^\w.-]", "_", stem)[:80]
@@ -178,6 +220,7 @@ class ChildRecords:
         self._counts.clear()
         # It goes on where it differs, so nothing is read for that.
         session = RecordingSession(replace(self._settings, pins=(), reference=""), (name,))
+        self._unrecorded = session.note_unrecorded
         session.start()
         session.watch_draws()
         # It may be ended by SIGTERM at any time, as pools end theirs.
@@ -285,64 +328,6 @@ def _name_of(process: Any) -> str:
     name = "pool" if home in _POOLS else getattr(target, "__name__", None) or type(process).__name__
     number = ".".join(str(part) for part in getattr(process, "_identity", ()))
     return re.sub(r"[^\w.-]", "_", f"{name}-{number}")[:100]
-
-
-def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
-    """What a command runs in this interpreter: its options, and the script or module.
-
-    Args:
-        words: the command.
-        folder: where it is run; None for the working folder.
-
-    Returns:
-        None for other programs, for code that is given as text, and for tools that train nothing.
-    """
-    program = shutil.which(words[0]) if words else None
-    if program is None:
-        return None
-    if _is_interpreter(program):
-        options = interpreter_options(words)
-        target = _target(list(words[1:]))
-    elif _is_interpreter(_shebang(program)):
-        options, target = [], Target(program, None, tuple(words[1:]))
-    else:
-        return None
-    if target is None or target.module in _TOOLS or _COMPILER in (target.script or target.module or ""):
-        return None
-    if target.script is not None and not _is_file(os.path.join(folder or "", target.script)):
-        return None
-    return options, target
-
-
-def _target(words: list[str]) -> Target | None:
-    """What follows the interpreter in a command."""
-    while words:
-        word = words.pop(0)
-        if word in ("-c", "-", "-i", "-V", "-h") or word.startswith("--"):
-            return None
-        if word.startswith("-") and word.endswith("m") and word[1:2] not in ("W", "X"):
-            return Target(None, words[0], tuple(words[1:])) if words else None
-        if word in ("-W", "-X"):
-            del words[:1]
-        elif not word.startswith("-"):
-            return Target(word, None, tuple(words))
-        elif "c" in word[1:] and word[1:2] not in ("W", "X"):
-            return None
-    return None
-
-
-def _is_interpreter(path: str) -> bool:
-    """Whether this is a name of the interpreter that runs here, in the same environment."""
-    name = os.path.basename(path)
-    same = os.path.dirname(os.path.abspath(path)) == os.path.dirname(os.path.abspath(sys.executable))
-    return bool(re.fullmatch(r"python[0-9.]*", name)) and same
-
-
-def _shebang(path: str) -> str:
-    """The interpreter that a script names in its first line; empty if it names none."""
-    with open(path, "rb") as file:
-        line = file.readline(500)
-    return os.fsdecode(line[2:].strip()) if line.startswith(b"#!") else ""
 
 
 def _is_file(path: str) -> bool:

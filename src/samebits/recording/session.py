@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samebits import environment
 from samebits.determinism.process import PROCESS
 from samebits.environment.ranks import KEY as RANKS
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport
 from samebits.masking import Masker
 from samebits.recording.events import RunInfo
@@ -31,8 +32,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
+    from samebits.hooks.frames import Site
     from samebits.recording.events import TensorInfo
     from samebits.recording.probes.assembly import ProbeSet
+
+_MOST_NAMED = 5  # children
+_MOST_CHARACTERS = 80  # of a command
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -81,6 +86,7 @@ class RecordingSession:
         self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
         self._installed: list[ProbeSet | DrawProbe | EarlierFiles] = []
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
+        self._unrecorded: dict[str, Site | None] = {}
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
 
     def start(self) -> None:
@@ -159,6 +165,16 @@ class RecordingSession:
         """Why recording ended before the run did; empty if it did not."""
         return self.writer.broken
 
+    def note_unrecorded(self, command: str) -> None:
+        """Note a child that may train and is not recorded.
+
+        Args:
+            command: that starts it.
+        """
+        if len(self._unrecorded) < _MOST_NAMED:
+            sites = self.recorder.sites
+            self._unrecorded.setdefault(command, sites.known(sites.find(calling_frame())))
+
     def _steps(self) -> int:
         return self.recorder.step
 
@@ -196,9 +212,20 @@ class RecordingSession:
             notes.append(f"torch.compile was switched off to {what}: this run is eager")
         if self.recorder.unreadable:
             notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
+        for command, site in self._unrecorded.items():
+            at = "" if site is None else f" (started at {os.path.basename(site.file)}:{site.line})"
+            notes.append(
+                f"the child process `{_shortened(command)}`{at} was not recorded: if it trains, that is not"
+                " compared"
+            )
         if self._probes is not None:
             notes += self._probes.notes()
         return (*notes, *self.recorder.failures.notes())
+
+
+def _shortened(command: str) -> str:
+    one_line = " ".join(command.split())
+    return one_line if len(one_line) <= _MOST_CHARACTERS else f"{one_line[:_MOST_CHARACTERS]}…"
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:

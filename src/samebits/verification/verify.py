@@ -85,7 +85,8 @@ class _Verifier:
         first = self._run(0)
         reason = fitness.nothing_to_compare(first, self.request.target)
         if reason:
-            return self._result(Comparison("not_judged", reason, _steps(first)))
+            notes = () if first.info is None else first.info.notes
+            return self._result(Comparison("not_judged", reason, _steps(first), notes=notes))
         try:
             comparison, pair, role = self._compared(first)
         except KeyboardInterrupt:

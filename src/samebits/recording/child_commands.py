@@ -1,0 +1,108 @@
+"""What a command of a child process runs: a Python program that can be recorded, or one that cannot be."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits.recording.launch import interpreter_options
+from samebits.recording.runner import Target
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_TOOLS = frozenset({"pip", "venv", "ensurepip"})
+_COMPILER = "_inductor"
+_PLAIN_WORDS = re.compile(r"[\w./:=,@%+ \t-]+")
+_TRAINS = re.compile(
+    r"(?:^|[/\s'\"=(])(?:i?python[\d.]*|pypy[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|srun)(?=[\s'\"]|$)"
+    r"|\.(?:py|sh|ipynb)(?=[\s'\";]|$)"
+)
+_TRAINS_NOTHING = re.compile(r"\s-(?:V|-version|h|-help)\b|\s-m\s*(?:pip|venv|ensurepip)\b|_inductor")
+
+
+def shell_words(command: str) -> list[str] | None:
+    """The words of a shell command that is one program and its arguments; None where a shell does more."""
+    if not _PLAIN_WORDS.fullmatch(command):
+        return None
+    words = command.split()
+    return None if not words or "=" in words[0] else words
+
+
+def may_train(command: str) -> bool:
+    """Whether a command that is not recorded may train: it runs Python, a launcher or a shell script.
+
+    Args:
+        command: its words, joined.
+    """
+    if not _TRAINS.search(command) or _TRAINS_NOTHING.search(command):
+        return False
+    # What asks a fresh interpreter for something trains nothing without torch.
+    return not re.search(r"python[\d.]*\s+(?:-\w+\s+)*-c\b", command) or "torch" in command
+
+
+def prefixed(words: Sequence[str], variable: str, value: str) -> str:
+    """A shell command with a variable in its environment."""
+    return f"{variable}={shlex.quote(value)} exec {shlex.join(words)}"
+
+
+def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
+    """What a command runs in this interpreter: its options, and the script or module.
+
+    Args:
+        words: the command.
+        folder: where it is run; None for the working folder.
+
+    Returns:
+        None for other programs, for code that is given as text, and for tools that train nothing.
+    """
+    program = shutil.which(words[0]) if words else None
+    if program is None:
+        return None
+    if _is_interpreter(program):
+        options = interpreter_options(words)
+        target = _target(list(words[1:]))
+    elif _is_interpreter(_shebang(program)):
+        options, target = [], Target(program, None, tuple(words[1:]))
+    else:
+        return None
+    if target is None or target.module in _TOOLS or _COMPILER in (target.script or target.module or ""):
+        return None
+    if target.script is not None and not os.path.isfile(os.path.join(folder or "", target.script)):
+        return None
+    return options, target
+
+
+def _target(words: list[str]) -> Target | None:
+    """What follows the interpreter in a command."""
+    while words:
+        word = words.pop(0)
+        if word in ("-c", "-", "-i", "-V", "-h") or word.startswith("--"):
+            return None
+        if word.startswith("-") and word.endswith("m") and word[1:2] not in ("W", "X"):
+            return Target(None, words[0], tuple(words[1:])) if words else None
+        if word in ("-W", "-X"):
+            del words[:1]
+        elif not word.startswith("-"):
+            return Target(word, None, tuple(words))
+        elif "c" in word[1:] and word[1:2] not in ("W", "X"):
+            return None
+    return None
+
+
+def _is_interpreter(path: str) -> bool:
+    """Whether this is a name of the interpreter that runs here, in the same environment."""
+    name = os.path.basename(path)
+    same = os.path.dirname(os.path.abspath(path)) == os.path.dirname(os.path.abspath(sys.executable))
+    return bool(re.fullmatch(r"python[0-9.]*", name)) and same
+
+
+def _shebang(path: str) -> str:
+    """The interpreter that a script names in its first line; empty if it names none."""
+    with open(path, "rb") as file:
+        line = file.readline(500)
+    return os.fsdecode(line[2:].strip()) if line.startswith(b"#!") else ""
