@@ -285,7 +285,7 @@ def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: di
     whole = copy.deepcopy(facts)
     whole["packages"] = {**facts["packages"], "pytest": "1.0", "tabulate": "0.10.0"}
     whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
-    whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_CACHE_DIR": "/tmp/cache"}
+    whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_CACHE_DIR": "cache"}
 
     assert bit_relevant_differences(facts, whole, one_was_stopped=True) == [
         "environment variable MKL_CBWR: COMPATIBLE and AVX2",
