@@ -188,3 +188,37 @@ def test_accelerate(parts):
     assert "the order is another one" in kinds(default)["data"]
     assert set(kinds(seedable)) == {"generator"}
     assert "torch's CPU generator: not restored" in kinds(seedable)["generator"]
+
+
+TWO_OPTIMIZERS = """
+import os, torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Linear(4, 1))
+optimizers = [torch.optim.Adam(layer.parameters(), 0.1) for layer in model]
+start = 0
+if os.path.exists("last.pt"):
+    saved = torch.load("last.pt")
+    model.load_state_dict(saved["model"])
+    for optimizer, state in zip(optimizers, saved["optimizers"]):
+        optimizer.load_state_dict(state)
+    start = saved["step"]
+for step in range(start, 8):
+    model(torch.full((2, 3), float(step))).square().mean().backward()
+    for optimizer in optimizers:
+        optimizer.step()
+        optimizer.zero_grad()
+    torch.save({"model": model.state_dict(), "optimizers": [o.state_dict() for o in optimizers],
+                "step": step + 1}, "part")
+    os.replace("part", "last.pt")
+"""
+
+
+def test_optimizers_that_follow_one_backward_pass(tmp_path):
+    """They make one step together, and a run is killed after the last of them."""
+    write(tmp_path, "train.py", TWO_OPTIMIZERS)
+
+    result = check(tmp_path, "--kill-at", "5", "train.py")
+
+    found = judged(result)
+    assert (found["verdict"], found["steps"]) == ("identical", 8), result.stderr
+    assert [(k["after"], k["resumed_at"]) for k in found["kills"]] == [(5, 4)]

@@ -56,7 +56,7 @@ def rank_steps(record: Record) -> Iterator[RankStep]:
     """The steps of one rank, one at a time."""
     step: RankStep | None = None
     for event in record.events(KINDS):
-        if step is not None and event.step != step.number:
+        if step is not None and event.step > step.number:
             yield step
             step = None
         step = step or RankStep(event.step)

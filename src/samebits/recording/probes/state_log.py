@@ -43,6 +43,8 @@ class StateLogProbe:
         path = recorder.settings.state_log
         self._log = StateLog(path) if path else None
         self._steps = 0
+        self._closed = -1  # step of the recorder after the last optimizer step
+        self._n_optimizers = self._n_before = 0  # that made this step, and the one before
         self._seen: dict[str, Any] | None = None  # before the step that comes next
         self._handles: list[Any] = []
         self._variables = Variables()
@@ -59,8 +61,8 @@ class StateLogProbe:
         )
 
         self._handles = [register_optimizer_step_post_hook(self._after)]
+        self._handles.append(register_optimizer_step_pre_hook(self._before))
         if self._log is not None:
-            self._handles.append(register_optimizer_step_pre_hook(self._before))
             self._handles.append(register_module_forward_pre_hook(self._forward))
         if self._batches is not None:
             self._batches.install(torch)
@@ -90,7 +92,14 @@ class StateLogProbe:
                 self._seen = self._look()
 
     def _before(self, _optimizer: Any, _args: Any, _kwargs: Any) -> None:
-        if not self._recorder.active or self._log is None:
+        if not self._recorder.active:
+            return
+        if self._recorder.step < self._closed:  # one more optimizer belongs to the last step
+            self._steps -= 1
+            self._n_optimizers += 1
+            return
+        self._n_before, self._n_optimizers = self._n_optimizers, 1
+        if self._log is None:
             return
         with self._recorder.recording("the state log"):
             seen = self._look() if self._seen is None else self._seen
@@ -104,10 +113,12 @@ class StateLogProbe:
         if not self._recorder.active:
             return
         self._steps += 1
+        self._closed = self._recorder.step
         self._seen = None
         if self._batches is not None:
             self._batches.step = self._steps
-        if self._steps == self._recorder.settings.kill_after:
+        due, whole = self._recorder.settings.kill_after, self._n_optimizers >= self._n_before
+        if due is not None and (self._steps > due or (self._steps == due and whole)):
             self._recorder.writer.flush()
             os.kill(os.getpid(), signal.SIGKILL)
 
