@@ -39,7 +39,7 @@ PLANTED = {
             "x = x * sum(map(ord, name))",
         ],
         "os-entropy",
-        "",  # with its pin, or with the change that is proposed
+        "system's entropy fixed",
         {9, 10, 12},
     ),
     "completion": (
@@ -71,6 +71,8 @@ PLANTED = {
         {11},
     ),
 }
+# No line could be proposed in their place, so none was run: they are pinned only.
+PINNED_ONLY = ("two sources differ, one matters",)
 
 
 def verify(folder, lines, *words):
@@ -86,7 +88,9 @@ def test_cause_and_line_are_shown_by_pinned_runs(tmp_path, name):
     assert found["cause"] == cause, found
     assert words in found["confirmed_by"]
     assert found["site"]["line"] in right
-    assert found["remedy"]["confirmed"] is True
+    tried = name not in PINNED_ONLY
+    assert found["remedy"]["confirmed"] is (True if tried else None)
+    assert bool(found["remedy"]["changes"]) is tried
 
 
 def test_the_report_ends_with_why_and_keeps_the_rest_for_verbose(tmp_path):
@@ -98,7 +102,7 @@ def test_the_report_ends_with_why_and_keeps_the_rest_for_verbose(tmp_path):
         "why step 0: train.py:9 drew from NumPy's global generator, which nothing seeds; with the "
         "change below, 1 of 1 pair of runs was identical"
     ) in text
-    assert len(short.stdout.splitlines()) <= 24
+    assert len(short.stdout.splitlines()) <= 30  # with what was said before it was proven
     assert max(map(len, short.stdout.splitlines())) <= 100
     long = samebits("verify", "--verbose", "--no-interventions", "train.py", cwd=tmp_path)
     assert "found NumPy's generator in another state in each run" in " ".join(long.stdout.split())
@@ -125,9 +129,10 @@ def test_when_the_budget_is_spent_what_is_known_is_printed(tmp_path):
 def test_what_differed_only_once_is_said_so(tmp_path):
     """The first two runs differ, all others are alike."""
     lines = [
-        "with open('runs', 'a+') as file:",
-        "    first = file.write('x') and file.tell() == 1",
-        "x = x * (2 if first else 1)",
+        "try:",
+        "    os.mkdir('made')",  # a file would be one that run 2 read of run 1, and run 3 would be compared
+        "except FileExistsError:",
+        "    x = x * 2",
     ]
     result = verify(tmp_path, lines)
     assert result["verdict"] == "different"
