@@ -10,6 +10,8 @@ from samebits.comparison.ops import brings, positions
 from samebits.comparison.points import Point
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from samebits.comparison.lookup import EventCache, Lookup
     from samebits.hooks.frames import Site
     from samebits.recording.events import Event
@@ -89,7 +91,7 @@ def _unpickled(batch: Event, maker: Event) -> bool:
 class SiteDraws:
     """The draws at a line that gave other numbers in each run: a loader's own.
 
-    Each is looked at once, however many events of the line are asked about.
+    Each is looked at once, however many events of the line are asked about, in whatever order.
 
     Args:
         lookup: the records.
@@ -97,7 +99,8 @@ class SiteDraws:
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        self._seen: dict[Site, tuple[int, int]] = {}  # from which event to which the line was looked at
+        # Of each line and stretch of `REACH` events: up to which event, and from which on, it was looked at.
+        self._seen: dict[tuple[Site, int], tuple[int, int]] = {}
         self._found: dict[Site, list[int]] = {}
 
     def before(self, a: Event) -> tuple[bool, list[tuple[Event, Event]]]:
@@ -105,18 +108,30 @@ class SiteDraws:
         if a.site is None:
             return False, []
         first, last = max(0, a.seq - REACH + 1), a.seq
-        low, high = self._seen.get(a.site, (last, last))
-        self._seen[a.site] = min(low, first), max(high, last)
-        nearby, new = self._lookup.a.nearby, []
-        for seq in (*nearby.draws(a.site, first, low), *nearby.draws(a.site, high, last)):
-            pair = self._differing(seq)
-            if pair is not None:
-                new.append(pair)
+        new = [pair for seq in self._unseen(a.site, first, last) if (pair := self._differing(seq)) is not None]
         found = self._found.setdefault(a.site, [])
         found += [event.seq for event, _ in new]
         found.sort()
         at = bisect_left(found, first)
         return at < len(found) and found[at] < last, new
+
+    def _unseen(self, site: Site, first: int, last: int) -> Iterator[int]:
+        """The draws at a line from one event to before another, without those that were looked at.
+
+        Such a reach of events ends a stretch or begins one, so what was looked at of a stretch are a first
+        part and a last part.
+        """
+        for number in range(first // REACH, (last - 1) // REACH + 1):
+            begin, end = number * REACH, (number + 1) * REACH
+            head, tail = self._seen.get((site, number), (begin, end))
+            low, high = max(first, begin, head), min(last, end, tail)
+            if low < high:
+                yield from self._lookup.a.nearby.draws(site, low, high)
+            if first <= begin:
+                head = max(head, high)
+            else:
+                tail = min(tail, low)
+            self._seen[site, number] = head, tail
 
     def _differing(self, seq: int) -> tuple[Event, Event] | None:
         event = self._lookup.a.get(seq)

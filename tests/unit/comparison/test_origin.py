@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from event_tape import Tape, digest
 
-from samebits.comparison import origin
+from samebits.comparison import content, nearby, origin
 from samebits.comparison.compare import compare
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.origin import find_origins
@@ -1047,6 +1047,26 @@ def test_the_bound_is_reported(monkeypatch):
     found = origins(run, 1, 2)
     assert not found.complete
     assert "the search ended after 10 pairs" in found.notes[0]
+
+
+def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):
+    """The walk jumps from one end of a record to the other; what lies between is not looked at for that."""
+    monkeypatch.setattr(nearby, "REACH", 8)
+    monkeypatch.setattr(content, "REACH", 8)
+    tapes = Tape(generator=1), Tape(generator=2)
+    for tape in tapes:
+        for number in range(400):
+            tape.randn(line=1 + number % 3)
+        tape.boundary({})
+    lookup = Lookup(tapes[0].record(), tapes[1].record(), (0, 0), (0, 0))
+    asked = random.Random(0).sample(range(400), 40)
+    draws, given = content.SiteDraws(lookup), []
+    for seq in asked:
+        are_there, new = draws.before(lookup.a.get(seq))
+        assert are_there == (seq >= 3)
+        given += [event.seq for event, _ in new]
+    shortly_before = {s for seq in asked for s in range(max(0, seq - 7), seq) if (seq - s) % 3 == 0}
+    assert sorted(given) == sorted(shortly_before)
 
 
 def test_long_chains_need_no_recursion_and_are_visited_once():
