@@ -108,7 +108,9 @@ class SiteDraws:
         if a.site is None:
             return False, []
         first, last = max(0, a.seq - REACH + 1), a.seq
-        new = [pair for seq in self._unseen(a.site, first, last) if (pair := self._differing(seq)) is not None]
+        new = [
+            pair for seq in self._unseen(a.site, first, last) if (pair := self._differing(seq)) is not None
+        ]
         found = self._found.setdefault(a.site, [])
         found += [event.seq for event, _ in new]
         found.sort()

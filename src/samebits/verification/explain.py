@@ -36,6 +36,7 @@ _NOT_AGAIN = (
 INTERRUPTED = "interrupted: this is what is known so far"
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
+_KEPT_RUNS, _KEPT_S = 6.0, 4.0  # so many first runs and seconds are kept for what the draw log suggests
 _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pairs that are needed are made
 
 
@@ -151,6 +152,7 @@ class Explainer:
         )
 
     def _explain(self, pair: Pair) -> None:
+        self._take_draws(pair)
         found = self._localised(pair)
         origins = found.origins
         if origins is not None and origins.unread and not origins.findings:
@@ -158,10 +160,11 @@ class Explainer:
             if self._comparison.verdict != "different":
                 return
             self._excused = origins.unread
+            self._take_draws(pair)
             found = self._localised(pair)
         self._comparison = with_origins(self._comparison, found)
         self._measure_kept(found)
-        self._name_draws(pair)
+        self._name_draws()
         self._tell(self._comparison)
         if self._series.request.quick:
             return
@@ -189,9 +192,9 @@ class Explainer:
 
     def _is_patched(self, found: Localisation, pair: Pair) -> bool:
         """Whether runs are identical with the change that the draw log suggests: no pin is needed then."""
-        wanted = self._series.request.interventions and found.pair is not None
+        wanted = self._series.request.interventions and (found.pair is not None or found.too_long)
         findings = by_source(self._comparison.findings) if wanted and self._role == 1 else ()
-        if not findings or self._unmeasured(found):
+        if not findings or (self._unmeasured(found) and not found.too_long):
             return False
         comparison = replace(self._comparison, findings=findings)
         pins = tuple(f"seed-{cause.removeprefix('unseeded-')}" for cause in sorted(self._unseeded()))
@@ -211,7 +214,20 @@ class Explainer:
             origins = origins_of(pair, self._tools, self._excused)
             if origins is not None:
                 return Localisation(pair, origins, 0)
-        return localise(self._series, self._tools, self._comparison, self._role, self._excused)
+        try:
+            with self._series.limited(self._kept_seconds()):
+                return localise(self._series, self._tools, self._comparison, self._role, self._excused)
+        except BudgetSpent:
+            if not self._kept_seconds():
+                raise
+            return Localisation(None, None, 0, too_long=True)
+
+    def _kept_seconds(self) -> float:
+        """How much time is kept for a change that the draw log suggests, whatever the operations show."""
+        request = self._series.request
+        if not self._unseeded() or request.quick or not request.interventions:
+            return 0.0
+        return min(_KEPT_RUNS * self._series.first_seconds + _KEPT_S, self._series.budget_s / 2)
 
     def _measure_kept(self, found: Localisation) -> None:
         if found.pair is not None and found.origins is not None and found.origins.findings:
@@ -219,17 +235,20 @@ class Explainer:
             kept = tuple(with_kept_values(each, self._tools, pair) for each in findings)
             self._comparison = replace(self._comparison, findings=kept)
 
-    def _name_draws(self, pair: Pair) -> None:
-        """Where the first origin names no source, the draws that differ before the runs part may be it."""
+    def _take_draws(self, pair: Pair) -> None:
+        """Note the draws that differ before the runs part."""
         with (
             self._tools.open_record(pair.first.record) as a,
             self._tools.open_record(pair.second.record) as b,
         ):
-            self._drawn = sources = self._tools.draws_before(a, b, self._excused)
+            self._drawn = self._tools.draws_before(a, b, self._excused)
+
+    def _name_draws(self) -> None:
+        """Where the first origin names no source, the draws that differ before the runs part may be it."""
         findings = self._comparison.findings
         if not findings or findings[0].sources or findings[0].cause != "unknown":
             return
-        first = replace(findings[0], sources=sources)
+        first = replace(findings[0], sources=self._drawn)
         self._comparison = replace(self._comparison, findings=(first, *findings[1:]))
 
     def _unmeasured(self, found: Localisation) -> bool:

@@ -32,6 +32,7 @@ class Localisation:
         max_steps: after how many steps its runs were to end; None for at their ends.
         failure: why the script could not be run with every operation recorded (from its start, where there
             is a `pair`); empty if it could.
+        too_long: whether the time for it was over before a pair was compared.
     """
 
     pair: Pair | None
@@ -40,6 +41,7 @@ class Localisation:
     first_op_step: int = 0
     max_steps: int | None = None
     failure: str = ""
+    too_long: bool = False
 
 
 def localise(
@@ -142,6 +144,11 @@ def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
 
 
 def _why_not_found(found: Localisation) -> str:
+    if found.too_long:
+        return (
+            "with every operation recorded the script takes too long for the time for explaining: shown is "
+            "what the step-level runs saw; --budget SECONDS gives it more"
+        )
     if found.failure:
         return (
             f"the script failed when every operation was recorded ({found.failure}); shown is what the "

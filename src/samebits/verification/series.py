@@ -152,10 +152,15 @@ class Series:
         return self.runs[0].seconds if self.runs else 0.0
 
     @contextmanager
-    def limited(self) -> Iterator[None]:
-        """No run is made, and none goes on, when the budget is spent. One inside another adds nothing."""
+    def limited(self, kept_s: float = 0.0) -> Iterator[None]:
+        """No run is made, and none goes on, when the budget is spent. One inside another adds nothing.
+
+        Args:
+            kept_s: seconds of the budget that are left for what comes after.
+        """
         outer = self.deadline
-        self.deadline = _least(outer, time.monotonic() + self.budget_s)
+        end = time.monotonic() + self.budget_s if outer is None else outer
+        self.deadline = end - kept_s
         try:
             yield
         finally:

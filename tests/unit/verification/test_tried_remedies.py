@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 from fake_runs import World, different, finding, request
 
-from samebits.comparison.results import Origins
+from samebits.comparison.results import Origins, Source
 from samebits.hooks.frames import Site
 from samebits.verification import verify
+from samebits.verification.series import BudgetSpent
 
 SCRIPT = """\
 import numpy as np
@@ -69,6 +70,25 @@ def test_two_causes_have_one_remedy_which_is_what_was_run(tmp_path, script):
     assert (first.remedy.confirmed, first.remedy.trial.of) == (True, "change")
     assert applied(SCRIPT, first.remedy.changes) == lines_run(made)
     assert second.remedy.changes == first.remedy.changes
+
+
+def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_path, script):
+    """A script that makes its data element by element; the draw log says all the same what was not seeded."""
+    draw = Source("numpy.random.rand", Site(str(script), 5, ""), "unseeded-numpy")
+    first = finding(kind="loss", op="backward", entry="", events=(None, None), site=Site(str(script), 9, ""))
+
+    def run(name):
+        if name.startswith("op-"):
+            raise BudgetSpent
+
+    made = World({"run-2": different(0, first)}, sources=(draw,), on_run=run)
+    comparison = judged(tmp_path, made).comparison
+    (found,) = comparison.findings
+    assert (found.cause, found.site.line, found.entered_site.line) == ("unseeded-numpy", 5, 9)
+    assert "np.random.seed(0)" in lines_run(made)
+    assert (found.remedy.confirmed, found.remedy.trial.of) == (True, "change")
+    assert any("takes too long" in note for note in comparison.notes)
+    assert made.limits["op-1a"] < 175  # of 180 seconds
 
 
 def test_a_pin_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_path, script):
