@@ -14,21 +14,25 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 OPTIMIZERS = """
-# One optimizer per tensor, made when it is needed and stepped in the order of a set.
-import sys, torch
+# One optimizer per tensor, stepped in an order that is chance, as that of a set. Each clips its gradient.
+import os, sys, torch
 torch.manual_seed(0)
 tensors = [torch.randn(3, requires_grad=True) for _ in range(8)]
 optimizers = {}
+def clip(optimizer, *_):
+    optimizer.param_groups[0]["params"][0].grad.clamp_(-0.1, 0.1)
 for step in range(4):
     loss = sum((t ** 2).mean() for t in tensors)
     loss.backward()
     if "noise" in sys.argv and step == 2:
         torch.seed()
         tensors[5].grad += torch.rand(3)
-    for t in set(tensors):
+    for t in sorted(tensors, key=lambda t: os.urandom(4)):
         if t not in optimizers:
             optimizers[t] = torch.optim.Adam([t], 0.1)
+            optimizers[t].register_step_pre_hook(clip)
         optimizers[t].step()
+    for t in tensors:
         t.grad = None
 print(loss.item())
 """

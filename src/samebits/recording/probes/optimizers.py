@@ -107,14 +107,16 @@ class OptimizerProbe:
         recorder = self._recorder
         self._note(optimizer)
         self._enter(frame)
-        if self._group.takes(optimizer, new_pass=self._backward.pending) and recorder.step:
+        is_late = self._group.takes(optimizer, new_pass=self._backward.pending) and recorder.step > 0
+        if is_late:
             recorder.reopen_step()
         sites = recorder.sites
         sites.optimizer_site = sites.find(frame) if len(self._running) == 1 else None
         seen = self._backward.seen
         changed = [
             (name, gradient)
-            for name, gradient in self._state.gradients()
+            # What the others hold may be clipped by now, or not: that depends on the order.
+            for name, gradient in self._state.gradients(optimizer if is_late else None)
             if seen.get(name) != (id(gradient), version_of(gradient))
         ]
         if changed and recordable(tensors := [gradient for _, gradient in changed]):

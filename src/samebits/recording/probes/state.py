@@ -184,9 +184,16 @@ class StateTracker:
         self._owned.clear()
         self._dicts, self._seen_version = [], -1
 
-    def gradients(self) -> list[tuple[str, Any]]:
-        """(name, gradient) of every known parameter that has one."""
+    def gradients(self, optimizer: Any = None) -> list[tuple[str, Any]]:
+        """(name, gradient) of every known parameter that has one.
+
+        Args:
+            optimizer: only of parameters that it holds.
+        """
         known = chain(self._main().parameters, self._living())
+        if optimizer is not None:
+            held = {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
+            known = chain([(name, tensor) for name, tensor in known if id(tensor) in held])
         return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
 
     def optimizers(self) -> list[Any]:
