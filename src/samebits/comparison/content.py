@@ -6,7 +6,7 @@ from bisect import bisect_left
 from typing import TYPE_CHECKING
 
 from samebits.comparison.nearby import REACH, is_view
-from samebits.comparison.ops import brings, positions
+from samebits.comparison.ops import brings, differing_inputs, positions
 from samebits.comparison.points import Point
 
 if TYPE_CHECKING:
@@ -50,6 +50,24 @@ def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
         if twin.arguments != event.arguments and is_view(twin, links[1].memory):
             found = event, twin
     return found
+
+
+def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
+    """The views that two tensors are, where they show different parts of memory that holds the same.
+
+    A loop in another order takes the same views at other times: that they are the same is no help then.
+    """
+    links = point.links(lookup)
+    if links is None:
+        return None
+    caches, before = (lookup.a, lookup.b), (point.seq_a, point.seq_b)
+    a, b = (
+        next((cache.get(seq) for seq in cache.nearby.views(link.memory, last)), None)
+        for cache, link, last in zip(caches, links, before, strict=True)
+    )
+    if a is None or b is None or (a.op, a.site) != (b.op, b.site) or a.arguments == b.arguments:
+        return None
+    return None if differing_inputs(a, b) else (a, b)
 
 
 def gave_the_same(a: Event, b: Event) -> bool:

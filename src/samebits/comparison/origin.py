@@ -7,7 +7,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
-from samebits.comparison.content import SiteDraws, behind_batch, gave_the_same, made_by, other_part
+from samebits.comparison.content import (
+    SiteDraws,
+    behind_batch,
+    gave_the_same,
+    made_by,
+    other_part,
+    other_view,
+)
 from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import DrawBlame
 from samebits.comparison.flow import Writers, same_contents, writers_of
@@ -224,8 +231,11 @@ class Walk:
 
     def _allocated(self, point: Point, consumers: tuple[Event, Event], writers: Writers) -> None:
         a, b = writers.pair
+        view = other_view(self._lookup, point)
         if a.arguments != b.arguments:
             self._blame(entries.argument(a, b, inputs_equal=True))
+        elif view is not None:
+            self._blame(entries.argument(*view, inputs_equal=True))
         elif same_contents(writers) or self._shown_outside(writers.memories, a, consumers):
             self._blame(entries.outside(*consumers, point))
         else:

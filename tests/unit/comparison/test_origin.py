@@ -904,6 +904,25 @@ def test_another_part_was_written():
     assert (finding.site.line, finding.op, finding.entry) == (3, "aten::select.int", "argument")
 
 
+@pytest.mark.parametrize("orders", [("0", "1"), ("01", "10")])
+def test_another_part_of_memory_that_was_written_is_read(orders):
+    """`int(starts[index])`: the table was allocated without contents, and written before it is read."""
+
+    def run(tape, order):
+        table = tape.parts("new_empty.default", 1, {"0": f"garbage {order}", "1": f"dirt {order}"})
+        for part in ("0", "1"):
+            tape.copy_(table.view(part, shape=()), tape.outside(part, shape=()), line=2)
+        for index in order:
+            cell = table.view(index, shape=())
+            shown = [tape._shown("in", table), tape._shown("out", cell)]
+            tape.add("op", "aten::select.int", shown, 3, arguments=f"0, {index}")
+            tape.read(cell, line=9)
+        tape.boundary({"w": tape.op("mul.Tensor", cell, line=9)})
+
+    finding = only(run, *orders)
+    assert (finding.site.line, finding.op, finding.entry) == (3, "aten::select.int", "argument")
+
+
 def test_a_batch_of_other_rows_of_one_op():
     """`for x in loader(list(table))`, shuffled by Python: the loader's line gave another batch."""
 
