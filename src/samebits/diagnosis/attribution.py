@@ -114,11 +114,23 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     """
     listed: list[Finding] = []
     for finding in findings:
-        own = [finding] if finding.cause != "unknown" else [_of_source(finding, s) for s in finding.sources]
+        own = (
+            [finding]
+            if finding.cause != "unknown"
+            else [_of_source(finding, s) for s in _of_their_own(finding)]
+        )
         if not own or any(each.cause not in PATCHED_AT_ONCE for each in own):
             return ()
         listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
     return tuple(listed)
+
+
+def _of_their_own(finding: Finding) -> list[Source]:
+    """The sources, without the memory that a generator of NumPy's at the same line fills itself."""
+    filled = {source.site for source in finding.sources if source.cause == "unseeded-numpy"}
+    return [
+        s for s in finding.sources if s.cause != "uninitialized" or s.site is None or s.site not in filled
+    ]
 
 
 def _of_source(finding: Finding, source: Source) -> Finding:

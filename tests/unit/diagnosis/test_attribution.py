@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from samebits.comparison.results import Finding, Remedy, RemedyTrial, Source
-from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, remedied
+from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_line, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
 from samebits.diagnosis.sentences import why
@@ -141,3 +141,13 @@ def test_two_sources_that_meet_in_one_place_are_two_findings():
     assert (first.cause, first.site, first.entered_site) == ("wall-clock", clock.site, SITE)
     assert (second.cause, second.site, second.entered_site) == ("unseeded-python", SITE, None)
     assert first.confirmed_by == second.confirmed_by != ""
+
+
+def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own():
+    """`env.reset()` makes a generator without a seed, which draws into an array that NumPy left unwritten."""
+    seeded = Source("numpy.random.SeedSequence", SITE, "unseeded-numpy")
+    memory = Source("numpy.empty", SITE, "uninitialized")
+    elsewhere = replace(memory, site=Site("/w/train.py", 11, "main"))
+    (found,) = by_source([replace(BASE, cause="unknown", sources=(seeded, memory))])
+    assert (found.cause, found.site, found.sources) == ("unseeded-numpy", SITE, (seeded,))
+    assert by_source([replace(BASE, cause="unknown", sources=(seeded, elsewhere))]) == ()
