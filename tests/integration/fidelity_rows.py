@@ -309,6 +309,11 @@ ROWS = (*_START, *_END, *_ERRORS, *_MAIN, *_FORMS, *_SHADOWS, _SHADOW_PACKAGE, _
 # file that is not text (CPython reads a script and a string of the same bytes by two decoders).
 DIFFERENT = (
     one("stack", "import traceback\ntraceback.print_stack()\n"),
+    one(
+        "anomaly mode of torch",
+        "import torch\nwith torch.autograd.set_detect_anomaly(True):\n"
+        "    torch.sqrt(torch.tensor([-1.0], requires_grad=True)).sum().backward()\n",
+    ),
     one("warning past the script", "import warnings\nwarnings.warn('x', stacklevel=2)\n"),
     one("recursion without end", "def f():\n    f()\nf()\n"),
     one("unknown coding", "# coding: no-such-code\nprint(1)\n"),

@@ -119,5 +119,6 @@ def without_own_line(row: Row, output: bytes) -> bytes:
 
 
 def plain(output: bytes) -> bytes:
-    """Without addresses and durations."""
+    """Without addresses and durations, nor the time and process of a line that torch's profiler prints."""
+    output = re.sub(rb"^USDT:[\d-]+ [\d:]+ \d+:\d+", b"USDT:", output, flags=re.MULTILINE)
     return re.sub(rb"in \d+\.\d+s", b"in 0s", re.sub(rb"0x[0-9a-f]+", b"0x", output))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import functools
 import sys
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodDescriptorType, ModuleType
 from typing import Any
 
-from samebits.hooks.standing import standing
+from samebits.hooks.standing import StandingMethod, standing
 
 _ABSENT = object()
 
@@ -56,6 +56,8 @@ class Patches:
             if home is not None and (home, name_there) != (owner, name):
                 self._put(home, name_there, original, value)
                 self._at_home[id(home), name_there] = value
+        elif isinstance(owner, type):
+            value = _as_the_method(value)
         self._put(owner, name, original, value)
         name_after_place(owner, name, value)
 
@@ -87,6 +89,14 @@ def _as_the_original(original: Any, value: Any) -> Any:
     if written_in_python or not isinstance(value, FunctionType) or not callable(original):
         return value
     return standing(original, staticmethod(value))
+
+
+def _as_the_method(value: Any) -> Any:
+    """What stands for a method of a class that is written in C: see `StandingMethod`."""
+    original = getattr(value, "__wrapped__", None)
+    if not isinstance(value, FunctionType) or not isinstance(original, MethodDescriptorType):
+        return value
+    return StandingMethod(original, value)
 
 
 def _home_of(function: Any) -> tuple[ModuleType | None, str]:

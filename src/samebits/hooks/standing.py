@@ -1,4 +1,4 @@
-"""What stands in a module for a function that is written in C.
+"""What stands in a module or a class for a function that is written in C.
 
 A C function in a class is not bound to instances (`clock = time.monotonic` in a class body works), it
 pickles by its name, and it leaves no line in a traceback. What stands for one does the same: it is an object
@@ -11,7 +11,7 @@ import copy
 import functools
 import pkgutil
 import sys
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
@@ -79,6 +79,24 @@ def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
             what it needs faster than a method, which would ask `__getattr__`.
     """
     return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
+
+
+class StandingMethod:
+    """What stands in a class for a method that is written in C.
+
+    The class shows what looks like the original; an instance has a method of its own.
+
+    Args:
+        function: the original.
+        call: takes the instance and the arguments.
+    """
+
+    def __init__(self, function: Any, call: Call) -> None:
+        self._shown = standing(function, staticmethod(call))
+        self._call = call
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        return self._shown if instance is None else MethodType(self._call, instance)
 
 
 def unseen(wrapper: Any) -> Any:
