@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 # Holds the rules by which torch.compile leaves code alone; see `hide_from_compiler`.
 COMPILER_RULES = "torch._dynamo.trace_rules"
+# What torch puts around functions that it does not compile, `manual_seed` among them, when its compiler is
+# loaded; under other names, calls that seed are not recorded from then on.
+COMPILER_WRAPPERS = ("torch._compile", "torch._dynamo.eval_frame")
 # The Python function from which torch enters its autograd engine (torch/autograd/graph.py). Under another
 # name, sites of backward ops are found by a walk up the stack, as all others.
 ENGINE_FUNCTION = "_engine_run_backward"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from samebits.hooks.program import PROGRAM
-from samebits.torch_private import ENGINE_FUNCTION
+from samebits.torch_private import COMPILER_WRAPPERS, ENGINE_FUNCTION
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -121,6 +121,18 @@ def calling_frame(depth: int = 1) -> FrameType:
         return sys._getframe(depth + 1)
     except ValueError:
         return cast("FrameType", cast("Any", _NOBODY).gi_frame)
+
+
+def frame_below_compiler(frame: FrameType) -> FrameType:
+    """The frame that called a function around which torch's compiler has put something of its own.
+
+    Args:
+        frame: what called the function itself.
+    """
+    found: FrameType | None = frame
+    while found is not None and found.f_globals.get("__name__") in COMPILER_WRAPPERS:
+        found = found.f_back
+    return frame if found is None else found
 
 
 def site_of(code: CodeType, line: int) -> Site:

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many
-from samebits.hooks.frames import calling_frame
+from samebits.hooks.frames import calling_frame, frame_below_compiler
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.recording.events import TensorInfo
@@ -130,7 +130,7 @@ class RngProbe:
                 leave_no_line(error)
                 raise
             if recorder.active:
-                frame = calling_frame()
+                frame = frame_below_compiler(calling_frame())
                 with recorder.recording("a seed"):
                     if not recorder.sites.is_own(frame):
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
