@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
 from samebits.determinism.pins import pin_named
-from samebits.diagnosis.patches.library_seeds import MADE, asked_of, calls_of
+from samebits.diagnosis.patches.library_seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
 from samebits.diagnosis.patches.propose import propose, unspoken
 from samebits.diagnosis.patches.region import Sources
 from samebits.diagnosis.remedy_table import BY_LIBRARY, row_for
@@ -119,7 +119,7 @@ def _source(finding: Finding, project: Project | None) -> str:
 def _with_call(text: str, asked: Source, project: Project | None, *, made: bool) -> str:
     """The sentence, with the parameter by which the library that the user's line calls takes a seed."""
     call = asked.library
-    if call is None or not call.parameter:
+    if call is None or not call.parameter or call.parameter in SEEDED_OBJECTS:
         return text
     found = calls_of(Sources(project), asked) if project is not None else []
     name = found[0][0].source(found[0][1].func) if found else call.name

@@ -177,6 +177,16 @@ def test_a_library_without_a_parameter_has_words(package, word):
     assert word in remedy.text
 
 
+def test_a_study_of_optuna_gets_a_sampler_with_a_seed():
+    """Where it is made, not where it draws."""
+    lines = "import optuna\n\n\ndef objective(trial):\n    return trial.suggest_int('n', 1, 3)  # <-\n\n\n"
+    files = project(main=lines + "study = optuna.create_study()\n")
+    call = ("optuna.trial._trial.Trial.suggest_int", "")
+    remedy = remedy_for(drawn(site_of(files), "numpy.random.SeedSequence", call), files)
+    assert remedy is not None
+    assert remedy.after == "study = optuna.create_study(sampler=optuna.samplers.TPESampler(seed=0))"
+
+
 def drawn(site, op, library):
     """An origin with a draw that a library made."""
     cause = "unseeded-python" if op.startswith("random.") else "unseeded-numpy"

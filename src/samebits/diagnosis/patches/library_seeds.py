@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 MADE = ("random.Random", "numpy.random.SeedSequence")
 """Draws with which a generator of its own is made, which a seed for the global one does not reach."""
 # Package -> what of it takes the seed, where the function that draws does not.
-_SEEDED_BY = {"albumentations": LibraryCall("albumentations.Compose", "seed")}
+_SEEDED_BY = {
+    "albumentations": LibraryCall("albumentations.Compose", "seed"),
+    "optuna": LibraryCall("optuna.create_study", "sampler"),
+}
+# Parameter -> what of the library, made with a seed, is given to it.
+SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
 _GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
 
 
@@ -81,6 +86,12 @@ def _seeded(spot: Spot, node: ast.Call, call: LibraryCall) -> Change | Refusal |
     if call.parameter == _GENERATOR:
         module = spot.syntax.local_name("numpy") or "numpy"
         number, needs = f"{module}.random.default_rng({spot.seed})", ("import:numpy",)
+    if call.parameter in SEEDED_OBJECTS:
+        module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
+        local = spot.syntax.local_name(module)
+        if given is not None or not local:
+            return Refusal(f"give `{made.rpartition('.')[2]}` of `{name}` a seed", node.lineno)
+        number, needs = f"{local}.{made}(seed={spot.seed})", ()
     why = f"a seed for {name}()"
     if given is not None:
         return spot.replace(given.value, number, why, *needs)
