@@ -60,7 +60,7 @@ def test_nothing_was_resumed(tmp_path):
     assert "last.pt" in found["reason"]
 
 
-ROW = ["4", "steps", "step", "3", "0", "steps", "different", "from", "step", "3", "on"]
+ROW = ["4", "steps", "step", "3", "0", "steps", "different"]  # from which step on, the headline says
 
 
 def test_text_and_newest(tmp_path):

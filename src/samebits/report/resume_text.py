@@ -62,7 +62,7 @@ def _headline(result: ResumeCheck) -> str:
 def _table(result: ResumeCheck, style: Style) -> list[str]:
     head = f"  {'killed after':>12}  {'goes on at':>10}  {'identical':>9}  result"
     lines = [style.paint(head, "dim")]
-    told = {_headline(result)} - {""}  # what the headline says, or a row above, is not said again
+    told = {_headline(result)}  # what the headline says, or a row above, is not said again
     for kill in result.kills:
         start = "-" if kill.resumed_at is None else f"step {kill.resumed_at}"
         same = "-" if kill.resumed_at is None else f"{kill.compared} step{'' if kill.compared == 1 else 's'}"
