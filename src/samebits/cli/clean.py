@@ -13,9 +13,9 @@ from samebits.cli.script_parser import CommandParser, days
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_IDENTICAL
 from samebits.recording import children
+from samebits.recording.naming import DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
 from samebits.recording.store.creation import sidecars
 from samebits.recording.store.log import is_written
-from samebits.verification.naming import DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
 
 if TYPE_CHECKING:
     import argparse

@@ -11,7 +11,7 @@ import samebits
 from samebits import files
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_INTERNAL_ERROR, pointer
-from samebits.verification.naming import DEFAULT_FOLDER, next_free
+from samebits.recording.naming import DEFAULT_FOLDER, next_free
 
 _SLUG = "internal-error"
 

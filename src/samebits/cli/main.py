@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import os
 import signal
 import sys
@@ -12,21 +13,10 @@ from typing import TYPE_CHECKING
 
 import samebits
 from samebits.cli import internal_error
-from samebits.cli.clean import CleanCommand
 from samebits.cli.command import did_you_mean, summary
-from samebits.cli.compare import CompareCommand
-from samebits.cli.cost import CostCommand
-from samebits.cli.doctor import DoctorCommand
 from samebits.cli.ending import Ending
-from samebits.cli.explain import ExplainCommand
-from samebits.cli.portable_ops import PortableOpsCommand
-from samebits.cli.resume_check import ResumeCheckCommand
-from samebits.cli.run import RunCommand
 from samebits.cli.script_parser import CommandParser
-from samebits.cli.show import ShowCommand
-from samebits.cli.spread import SpreadCommand
 from samebits.cli.terminal import write
-from samebits.cli.verify import VerifyCommand
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
 from samebits.report import json as json_report
 
@@ -35,19 +25,22 @@ if TYPE_CHECKING:
 
     from samebits.cli.command import Command
 
-_COMMANDS: tuple[Command, ...] = (
-    VerifyCommand(),
-    RunCommand(),
-    CompareCommand(),
-    ShowCommand(),
-    CostCommand(),
-    DoctorCommand(),
-    SpreadCommand(),
-    ResumeCheckCommand(),
-    PortableOpsCommand(),
-    ExplainCommand(),
-    CleanCommand(),
-)
+# Only the module of the command that is given is imported: a short script is not to wait for the others.
+_COMMANDS = {
+    "verify": "VerifyCommand",
+    "run": "RunCommand",
+    "compare": "CompareCommand",
+    "show": "ShowCommand",
+    "cost": "CostCommand",
+    "doctor": "DoctorCommand",
+    "spread": "SpreadCommand",
+    "resume-check": "ResumeCheckCommand",
+    "portable-ops": "PortableOpsCommand",
+    "explain": "ExplainCommand",
+    "clean": "CleanCommand",
+}
+"""The class of each command, in a module of the command's name."""
+
 _EPILOG = """\
 examples:
   samebits verify train.py --epochs 1    # the same bits twice? if not, why?
@@ -97,20 +90,24 @@ def _replace_closed_streams() -> None:
 
 
 def _dispatch(words: list[str], *, own_process: bool) -> int:
-    for command in _COMMANDS:
-        if words[:1] == [command.name]:
-            return _run(command, words[1:], own_process=own_process)
+    if words and words[0] in _COMMANDS:
+        return _run(_command(words[0]), words[1:], own_process=own_process)
     parser = _parser()
     options = parser.parse_args(words[:1])
     if options.command is None:
         parser.print_help()
         return EXIT_NOT_JUDGED
-    names = [command.name for command in _COMMANDS]
-    meant = did_you_mean(options.command, names)
+    meant = did_you_mean(options.command, list(_COMMANDS))
     if options.command.endswith((".py", ".ipynb")):
         meant = f" (did you mean `samebits verify {options.command}`?)"
-    message = f"no command named {options.command!r}{meant}; expected one of {', '.join(names)}"
+    message = f"no command named {options.command!r}{meant}; expected one of {', '.join(_COMMANDS)}"
     raise SamebitsError(message, slug="usage")
+
+
+def _command(name: str) -> Command:
+    module = importlib.import_module(f"samebits.cli.{name.replace('-', '_')}")
+    command: Command = getattr(module, _COMMANDS[name])()
+    return command
 
 
 def _run(command: Command, words: list[str], *, own_process: bool) -> int:
@@ -135,7 +132,7 @@ def _as_json(command: Command, error: Exception) -> str:
 
 
 def _parser() -> CommandParser:
-    lines = [f"  {command.name:13}{summary(command)}" for command in _COMMANDS]
+    lines = [f"  {name:13}{summary(_command(name))}" for name in _COMMANDS]
     parser = CommandParser(
         prog="samebits",
         usage="samebits COMMAND [options]",

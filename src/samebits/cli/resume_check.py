@@ -15,10 +15,10 @@ from samebits.cli.run import add_privacy_option, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
+from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
 from samebits.resuming import ResumeRequest, resume_check
 from samebits.resuming.placeholders import split_words
-from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.verification.place import check_target, refuse_missing
 
 if TYPE_CHECKING:

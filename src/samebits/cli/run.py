@@ -19,8 +19,8 @@ from samebits.errors import SamebitsError
 from samebits.hooks.layout import fixed_layout
 from samebits.recording.farewell import ending_words
 from samebits.recording.launch import Launch, launch, replace_process
+from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
-from samebits.verification.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.verification.place import check_named, check_place, check_target
 from samebits.verification.rank_places import given_rank_record, rank_record
 

@@ -19,9 +19,9 @@ from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, wh
 from samebits.cli.terminal import style_of
 from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
+from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff
-from samebits.verification.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.verification.place import refuse_missing
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from samebits.doctor.surroundings import Place
 from samebits.environment.software import collect_source
-from samebits.verification.naming import DEFAULT_FOLDER
+from samebits.recording.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,10 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.recording.naming import SUFFIX
 from samebits.recording.settings import RecordingSettings
 from samebits.resuming.leftovers import ended_leftovers
 from samebits.resuming.placeholders import fill_in
-from samebits.verification.naming import SUFFIX
 from samebits.verification.place import check_place
 from samebits.verification.runs import Script, run_script
 from samebits.verification.stdin import StandardInput

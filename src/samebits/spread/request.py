@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from samebits.determinism.control import Control
 from samebits.determinism.switches import environment_for as control_variables
+from samebits.recording.naming import DEFAULT_FOLDER
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
-from samebits.verification.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,10 +15,10 @@ from samebits import files
 from samebits.environment import numeric_variables
 from samebits.errors import SamebitsError
 from samebits.masking import Masker
+from samebits.recording.naming import target_name
 from samebits.spread.request import environment_for
 from samebits.spread.results import Configuration, Seeding, SeedRun
 from samebits.spread.series import Series
-from samebits.verification.naming import target_name
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.recording.children import children_folder
 from samebits.recording.events import RunInfo
 from samebits.recording.farewell import why_incomplete
-from samebits.verification.naming import target_name
+from samebits.recording.naming import target_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection

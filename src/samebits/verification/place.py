@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from samebits import files
 from samebits.errors import SamebitsError
+from samebits.recording.naming import DEFAULT_FOLDER
 from samebits.recording.script_file import check_target as check_script
-from samebits.verification.naming import DEFAULT_FOLDER
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
+from samebits.recording.naming import FOLDER_SUFFIX
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.fitness import ended_words
-from samebits.verification.naming import FOLDER_SUFFIX
 from samebits.verification.place import check_place, check_target
 from samebits.verification.rank_records import LaunchComparison, verify_launches
 

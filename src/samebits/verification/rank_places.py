@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits import files
 from samebits.errors import SamebitsError
-from samebits.verification.naming import FOLDER_SUFFIX, SUFFIX
+from samebits.recording.naming import FOLDER_SUFFIX, SUFFIX
 from samebits.verification.place import check_place, refuse_missing
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from samebits.comparison.ranks import RankComparison, compare_ranks
 from samebits.comparison.results import Comparison
 from samebits.environment.ranks import KEY, RankFacts
 from samebits.errors import SamebitsError
+from samebits.recording.naming import SUFFIX
 from samebits.recording.store import RecordReader
-from samebits.verification.naming import SUFFIX
 from samebits.verification.rank_places import read_label
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.tools import Counted

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from samebits.determinism.switches import holds_layout
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import can_fix_layout
+from samebits.recording.naming import SUFFIX
 from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
 from samebits.verification.child_records import focused
 from samebits.verification.earlier_files import read_notes
-from samebits.verification.naming import SUFFIX
 from samebits.verification.perturbation import NONE, stress
 from samebits.verification.place import check_place
 from samebits.verification.runs import Script, run_script

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from samebits.recording.naming import next_free, target_name
 from samebits.recording.runner import Target
-from samebits.verification.naming import next_free, target_name
 
 
 @pytest.mark.parametrize(
