@@ -99,3 +99,26 @@ def test_a_moving_average_that_no_optimizer_steps_is_state(tmp_path: Path) -> No
     found = verify(tmp_path, MODELS, "script.py", "noise")
     assert found["verdict"] == "different"
     assert "the 16 steps before it are identical" in found["reason"]
+
+
+CLOSURES = """
+# Each optimizer makes its own backward pass, in a closure.
+import torch
+torch.manual_seed(0)
+layers = [torch.nn.Linear(3, 1) for _ in range(2)]
+optimizers = [torch.optim.SGD(layer.parameters(), 0.1) for layer in layers]
+for _ in range(3):
+    for layer, optimizer in zip(layers, optimizers):
+        def closure():
+            optimizer.zero_grad()
+            loss = layer(torch.ones(2, 3)).square().mean()
+            loss.backward()
+            return loss
+        optimizer.step(closure)
+"""
+
+
+def test_each_closure_is_a_step(tmp_path: Path) -> None:
+    """Its backward pass belongs to its optimizer alone."""
+    found = verify(tmp_path, CLOSURES, "script.py")
+    assert (found["verdict"], found["steps"]) == ("identical", 6)

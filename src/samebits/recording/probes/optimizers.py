@@ -97,17 +97,19 @@ class OptimizerProbe:
             self._recorder.has_optimizer = True
             self._state.add_optimizer(optimizer)
 
-    def _before(self, optimizer: Any, _args: Any, _kwargs: Any) -> None:
+    def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
         if self._recorder.active:
             with self._recorder.recording("gradients"):
-                self._begin(optimizer, calling_frame())
+                # The first of the arguments is the optimizer; a closure makes a backward pass of its own.
+                closure = any(map(callable, (*args[1:], *kwargs.values())))
+                self._begin(optimizer, calling_frame(), new_pass=closure or self._backward.pending)
 
-    def _begin(self, optimizer: Any, frame: FrameType) -> None:
+    def _begin(self, optimizer: Any, frame: FrameType, *, new_pass: bool) -> None:
         recorder = self._recorder
         self._note(optimizer)
         self._enter(frame)
-        is_late = self._group.takes(optimizer, new_pass=self._backward.pending) and recorder.step > 0
+        is_late = self._group.takes(optimizer, new_pass=new_pass) and recorder.step > 0
         if is_late:
             recorder.reopen_step()
         sites = recorder.sites
