@@ -119,6 +119,10 @@ class _Verifier:
         for role in range(1, self.request.runs):
             pair = Pair(first, self._run(role, reference=first.record))
             comparison = self._judged(pair)
+            if comparison.verdict == "identical" and _was_stopped(pair, self.request.steps):
+                # It saw a difference that is none to who knows the whole step: its rest is to be seen too.
+                pair = Pair(first, self._run(role, again=True))
+                comparison = self._judged(pair)
             if "identical" not in (comparison.verdict, comparison.state):
                 return comparison, pair, role
             if found is None or found[0].verdict == "identical":
@@ -227,8 +231,10 @@ class _Verifier:
         )
         return replace(comparison, findings=findings), fix if self.request.fix else None
 
-    def _run(self, role: int, *, reference: str = "", excused: tuple[str, ...] = ()) -> ScriptRun:
-        """One of the runs that are compared."""
+    def _run(
+        self, role: int, *, reference: str = "", excused: tuple[str, ...] = (), again: bool = False
+    ) -> ScriptRun:
+        """One of the runs that are compared; `again` if there was one already, which ended early."""
         settings = RecordingSettings(
             record="",
             level=self.request.level,
@@ -247,6 +253,8 @@ class _Verifier:
         else:
             more = self.request.runs - role - 1
             plan = Plan(f"run-{role + 1}", words, settings, role=role, more=more)
+            if again:
+                plan = replace(plan, name=f"run-{role + 1}-whole", purpose="excuse")
         return self.series.run(plan)
 
     def _judged(self, pair: Pair, excused: Collection[str] = ()) -> Comparison:
@@ -256,7 +264,9 @@ class _Verifier:
         if pair.second.info is None:
             return Comparison("not_judged", reason, _steps(pair.first))
         comparison, n_values = judged(pair, self.tools, target, excused)
-        self._n_values[Path(pair.second.record).stem.removesuffix("-excused")] = n_values
+        self._n_values[Path(pair.second.record).stem.removesuffix("-excused").removesuffix("-whole")] = (
+            n_values
+        )
         if reason:
             return _with_failure(comparison, reason)
         note = fitness.exit_note(runs, target) if comparison.verdict != "not_judged" else ""
@@ -301,6 +311,14 @@ class _Verifier:
             f"stress in run {n}: {', '.join(run.perturbation)}" for n, run in enumerate(compared, start=1)
         )
         return (*kept, *stress)
+
+
+def _was_stopped(pair: Pair, steps: int | None) -> bool:
+    """Whether the second run was stopped where its state seemed to differ."""
+    a, b = pair.first.info, pair.second.info
+    return (
+        steps is None and a is not None and b is not None and (a.status, b.status) == ("finished", "stopped")
+    )
 
 
 def _steps(run: ScriptRun) -> int:

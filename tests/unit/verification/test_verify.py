@@ -52,6 +52,16 @@ def test_full_does_not_stop_the_second_run(tmp_path):
     assert world.settings("run-2").reference == ""
 
 
+def test_a_run_that_was_stopped_at_no_difference_is_made_again(tmp_path):
+    """Its beginning alone proves nothing."""
+    world = World(infos={"run-2": {"status": "stopped"}}, verdicts={"run-2-whole": different()})
+
+    result = run(world, tmp_path, localise=False)
+
+    assert (result.comparison.verdict, world.names) == ("different", ["run-1", "run-2", "run-2-whole"])
+    assert world.settings("run-2-whole").reference == ""
+
+
 def test_more_runs_stop_at_the_first_difference(tmp_path):
     """Each further run is compared with the first; after a difference there is no further one."""
     world = World(verdicts={"run-3": different()})
