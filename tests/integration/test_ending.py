@@ -12,6 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
+from process_support import is_gone
 
 SAMEBITS = (sys.executable, "-m", "samebits")
 
@@ -67,18 +68,6 @@ def pids(folder: Path) -> list[int]:
                 return [int(word) for word in found.read_text().split()]
         time.sleep(0.02)
     raise AssertionError("the script did not begin")
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process ends within some seconds; of a zombie only its number is left."""
-    for _ in range(500):
-        try:
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "XZ":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_run_is_one_process(tmp_path: Path) -> None:

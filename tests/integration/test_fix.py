@@ -7,17 +7,8 @@ from pathlib import Path
 
 import pytest
 from cli_support import judged, samebits, write
+from fault_scripts import ORDER_OF_A_SET, SEED_OF_THE_CLOCK, TRAIN
 
-TRAIN = """
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(3):
-    loss = (model(data(step)) - 1).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-WORDS = "'ant bee cat dog eel fox gnu hen'.split()"
 FAULTS = {
     "never seeded": "import torch\n\ndef data(step):\n    return torch.ones(3, 4)\n",
     "global of numpy": """\
@@ -35,19 +26,8 @@ own = random.Random()
 def data(step):
     return torch.tensor([[own.random() for _ in range(4)]])
 """,
-    "seed of the clock": """\
-import time
-import torch
-torch.manual_seed(time.time_ns() % 2**32)
-def data(step):
-    return torch.ones(3, 4)
-""",
-    "order of a set": f"""\
-import torch
-torch.manual_seed(0)
-def data(step):
-    return torch.tensor([float(ord(word[0]) - 96) for word in list(set({WORDS}))[:4]]).reshape(1, 4) / 9
-""",
+    "seed of the clock": SEED_OF_THE_CLOCK,
+    "order of a set": ORDER_OF_A_SET,
     "uuid": """\
 import uuid
 import torch

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-import time
-from pathlib import Path
 from textwrap import dedent
+from typing import TYPE_CHECKING
 
 import pytest
+from process_support import is_gone
 
 from samebits.recording.store import RecordReader
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 TRAINING = """
 import atexit, contextlib, os, subprocess, sys, tempfile, threading, torch
@@ -116,19 +118,6 @@ def test_nothing_is_left_behind(tmp_path: Path) -> None:
     workers = {int(line) for line in (tmp_path / "workers").read_text().split()}
     assert len(workers) >= 3
     assert all(map(is_gone, workers))
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process ends within some seconds; of a zombie only its number is left."""
-    for _ in range(200):
-        try:
-            os.kill(pid, 0)
-            if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "XZ":
-                return True
-        except OSError:
-            return True
-        time.sleep(0.02)
-    return False
 
 
 def test_a_loader_that_would_complain_does_not(tmp_path: Path) -> None:

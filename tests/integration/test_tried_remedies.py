@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_support import judged, samebits
+from fault_scripts import ORDER_OF_A_SET, SEED_OF_THE_CLOCK, TRAIN
 
 PLANTED = Path(__file__).parents[2] / "bench" / "planted"
 # The harness of the planted corpus is a plain script whose modules lie beside it.
@@ -22,16 +23,6 @@ finally:
 # The harness makes folders in this process: the generator of their names stays, as it would after any test.
 tempfile.TemporaryFile().close()
 
-TRAIN = """
-model = torch.nn.Linear(4, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for step in range(2):
-    loss = (model(data(step)) - 1).square().mean()
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-"""
-WORDS = "'ant bee cat dog eel fox gnu hen'.split()"
 SEEDED = "import torch\ntorch.manual_seed(0)\n"
 FAULTS = {
     "torch": "import torch\ndef data(step):\n    return torch.ones(3, 4)\n",
@@ -61,19 +52,8 @@ def data(step):
     "secrets": SEEDED + "import secrets\ndef data(step):\n    return torch.ones(4) * secrets.randbelow(99)\n",
     "time": SEEDED + "import time\ndef data(step):\n    return torch.ones(1, 4) * (time.time() % 1)\n",
     "process": SEEDED + "import os\ndef data(step):\n    return torch.ones(1, 4) * (os.getpid() % 97 / 97)\n",
-    "seed of the clock": """\
-import time
-import torch
-torch.manual_seed(time.time_ns() % 2**32)
-def data(step):
-    return torch.ones(3, 4)
-""",
-    "order of a set": f"""\
-import torch
-torch.manual_seed(0)
-def data(step):
-    return torch.tensor([float(ord(word[0]) - 96) for word in list(set({WORDS}))[:4]]).reshape(1, 4) / 9
-""",
+    "seed of the clock": SEED_OF_THE_CLOCK,
+    "order of a set": ORDER_OF_A_SET,
     "hash": SEEDED + "def data(step):\n    return torch.ones(1, 4) * (hash(str(step)) % 97 / 97)\n",
     "own generator of NumPy": """\
 import numpy as np

@@ -25,6 +25,7 @@ from samebits.determinism.process import acting, thread_name
 from samebits.determinism.seeds import fit
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
+from samebits.hooks.spawning import on_preparation
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -115,18 +116,15 @@ class ChildProcesses:
             random.seed(fit(active.source_seed, "python"))
 
     def _patch_spawn(self, spawn: ModuleType) -> None:
-        original = spawn.get_preparation_data
-
-        @functools.wraps(original)
-        def get_preparation_data(name: str) -> dict[str, Any]:
-            data: dict[str, Any] = original(name)
-            if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
-                # For the server itself, which newer Pythons let import the script (3.13.2, gh-126631). There
-                # would be no control, and the children would not import it again.
-                return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
+        def extend(data: dict[str, Any]) -> dict[str, Any]:
             return {_ENTRY: self._entry(spawn.get_executable()), **data}
 
-        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+        def without_main(data: dict[str, Any]) -> dict[str, Any]:
+            # Newer Pythons let the server import the script (3.13.2, gh-126631). There would be no control,
+            # and the children would not import it again.
+            return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
+
+        on_preparation(self._patches, spawn, extend, without_main)
 
     def _entry(self, executable: Any) -> _Begin:
         tell = executable not in self._told

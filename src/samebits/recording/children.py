@@ -23,6 +23,7 @@ import samebits
 from samebits.determinism.process import PROCESS, thread_name
 from samebits.hooks.imports import PostImport, own_package
 from samebits.hooks.patching import Patches
+from samebits.hooks.spawning import on_preparation
 from samebits.hooks.standing import leave_no_line, standing
 from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
 from samebits.recording.launch import BOOTSTRAP
@@ -239,16 +240,10 @@ class ChildRecords:
             forget(session)
 
     def _patch_spawn(self, spawn: ModuleType) -> None:
-        original = spawn.get_preparation_data
-
-        @functools.wraps(original)
-        def get_preparation_data(name: str) -> dict[str, Any]:
-            data: dict[str, Any] = original(name)
-            if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
-                return data
+        def extend(data: dict[str, Any]) -> dict[str, Any]:
             return {**data, "samebits_record": _Begin(self._settings.to_json())}
 
-        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+        on_preparation(self._patches, spawn, extend)
 
 
 def begin_in_spawned(settings: RecordingSettings) -> None:

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import functools
 import os
-import sys
 from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
+from samebits.hooks.spawning import on_preparation
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -112,16 +112,10 @@ class Overlay:
             linecache.cache[path] = (len(data), None, lines, path)  # without a time it is never checked
 
     def _patch_spawn(self, spawn: ModuleType) -> None:
-        original = spawn.get_preparation_data
-
-        @functools.wraps(original)
-        def get_preparation_data(name: str) -> dict[str, Any]:
-            data: dict[str, Any] = original(name)
-            if sys._getframe(1).f_globals.get("__name__") == "multiprocessing.forkserver":
-                return data  # the server itself unpickles nothing
+        def extend(data: dict[str, Any]) -> dict[str, Any]:
             return {_ENTRY: _Begin(self._texts), **data}
 
-        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+        on_preparation(self._patches, spawn, extend)
 
 
 class _Begin:

@@ -225,3 +225,33 @@ class Tape:
 
 def hash_of(*values: Any) -> str:
     return digest(values).hex()
+
+
+def drawn_with(kind):
+    """A chain in which each operation takes a number that its line drew, from a state that differs."""
+
+    def run(tape, value, length):
+        if kind == "moved":
+            tape.seed(1)
+        tape.generator = value
+        x = tape.op("ones.default", line=1, result=1)
+        for _ in range(length):
+            name = "normal.generator" if kind == "given" else "randn.default"
+            x = tape.op("add.Tensor", x, tape.op(name, line=3, draws=True), line=4)
+        tape.boundary({"w": x})
+
+    return run
+
+
+def chained(entered):
+    """A chain of operations; what differs enters with the first, or with each."""
+
+    def run(tape, value, length):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=3)
+        for i in range(length):
+            more = [tape.outside((value, i))] if entered == "outside" else []
+            arguments = f"{value + i}" if entered == "argument" else ""
+            x = tape.op("add.Tensor", x, *more, line=4, arguments=arguments)
+        tape.boundary({"w": x})
+
+    return run

@@ -6,7 +6,7 @@ import random
 from dataclasses import replace
 
 import pytest
-from event_tape import Tape, digest
+from event_tape import Tape, chained, digest, drawn_with
 
 from samebits.comparison import content, nearby, origin
 from samebits.comparison.compare import compare
@@ -1169,45 +1169,15 @@ def test_compare_puts_the_origins_first():
     assert NO_WRITER == -1
 
 
-def _drawn_with(kind):
-    """A chain in which each operation takes a number that its line drew, from a state that differs."""
-
-    def run(tape, value, length):
-        if kind == "moved":
-            tape.seed(1)
-        tape.generator = value
-        x = tape.op("ones.default", line=1, result=1)
-        for _ in range(length):
-            name = "normal.generator" if kind == "given" else "randn.default"
-            x = tape.op("add.Tensor", x, tape.op(name, line=3, draws=True), line=4)
-        tape.boundary({"w": x})
-
-    return run
-
-
-def _chained(entered):
-    """A chain of operations; what differs enters with the first, or with each."""
-
-    def run(tape, value, length):
-        x = tape.op("lift_fresh.default", tape.outside(value), line=3)
-        for i in range(length):
-            more = [tape.outside((value, i))] if entered == "outside" else []
-            arguments = f"{value + i}" if entered == "argument" else ""
-            x = tape.op("add.Tensor", x, *more, line=4, arguments=arguments)
-        tape.boundary({"w": x})
-
-    return run
-
-
 @pytest.mark.parametrize(
     "run",
     [
-        _drawn_with("given"),
-        _drawn_with("moved"),
-        _drawn_with("never seeded"),
-        _chained("outside"),
-        _chained("argument"),
-        _chained("first"),
+        drawn_with("given"),
+        drawn_with("moved"),
+        drawn_with("never seeded"),
+        chained("outside"),
+        chained("argument"),
+        chained("first"),
     ],
 )
 @pytest.mark.parametrize("length", [2_000])

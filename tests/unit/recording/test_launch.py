@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from process_support import is_gone, is_in_state
 
 import samebits
 from samebits.errors import SamebitsError
@@ -87,8 +88,15 @@ def script(driver: Path, source: str) -> str:
     return str(path)
 
 
+def heed_signals() -> None:
+    """Ignore no signal that a shell has ignored for us, as `nohup` and `&` do."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(driver: Path, path: str, *words: str, **fields: object) -> subprocess.Popen[bytes]:
-    """Run the driver, in a session of its own: no terminal, and no signals of ours."""
+    """Run the driver, in a session of its own: no terminal, and no signals of ours, ignored ones neither."""
+    fields.setdefault("preexec_fn", heed_signals)
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
         [sys.executable, str(driver), path, *words],
         stdout=subprocess.PIPE,
@@ -328,24 +336,6 @@ time.sleep(60)
 
 # A job of its own in a session that has another: as a shell with job control starts it.
 JOB = "import os, subprocess, sys; subprocess.run(sys.argv[1:], preexec_fn=lambda: os.setpgid(0, 0))"
-
-
-def is_in_state(pid: int, states: str) -> bool:
-    """Whether a process gets into one of some states (see proc(5)) within some seconds."""
-    for _ in range(500):
-        try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-        except OSError:
-            state = "X"
-        if state in states:
-            return True
-        time.sleep(0.02)
-    return False
-
-
-def is_gone(pid: int) -> bool:
-    """Whether a process ends within some seconds; of a zombie only its number is left."""
-    return is_in_state(pid, "XZ")
 
 
 def test_a_child_ends_with_its_parent(driver: Path) -> None:
