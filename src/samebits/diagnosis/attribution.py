@@ -16,8 +16,14 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import Pins, SearchResult
     from samebits.hooks.frames import Site
 
-PATCHED_AT_ONCE = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy"})
-"""Causes that the draw log shows so well that one pair of runs with a patch is enough."""
+SEED_PINS = {
+    "unseeded-torch": "seed-torch",
+    "unseeded-numpy": "seed-numpy",
+    "unseeded-python": "seed-python",
+    "os-entropy": "entropy",
+}
+"""The pin of each source of fresh numbers: with these one pair of runs with a patch is enough."""
+_AT_THEIR_LINE = frozenset({"wall-clock", "environment", "race", "worker-order", "uninitialized"})
 _SHOWN = 6  # pins that are listed by name
 
 
@@ -104,25 +110,29 @@ def _caused(finding: Finding, causes: tuple[str, ...], pins: Pins) -> Finding:
 
 
 def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
-    """The findings, with one for each source where several met at one place.
+    """The findings for which a patch is tried at once, one for each source where several met at one place.
 
     Args:
         findings: the origins.
 
     Returns:
-        none where one of them has another cause than those that a patch is tried for at once.
+        none where the draw log does not show what one of them comes from.
     """
     listed: list[Finding] = []
     for finding in findings:
-        own = (
-            [finding]
-            if finding.cause != "unknown"
-            else [_of_source(finding, s) for s in _of_their_own(finding)]
-        )
-        if not own or any(each.cause not in PATCHED_AT_ONCE for each in own):
+        own = [finding]
+        if finding.cause == "unknown":
+            own = [_of_source(finding, source) for source in _of_their_own(finding)]
+        sure = all(each.cause in SEED_PINS for each in own) or (len(own) == 1 and _is_drawn(own[0]))
+        if not own or not sure:
             return ()
         listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
     return tuple(listed)
+
+
+def _is_drawn(finding: Finding) -> bool:
+    """Whether a source of the finding's cause is in the draw log, and of no other."""
+    return finding.cause in _AT_THEIR_LINE and {source.cause for source in finding.sources} == {finding.cause}
 
 
 def _of_their_own(finding: Finding) -> list[Source]:

@@ -18,7 +18,7 @@ _MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python",
 def pairs_needed(
     causes: Collection[str], same: int = 0, different: int = 1, *, weak: bool = False
 ) -> tuple[int, int]:
-    """How many pairs are needed to say that a difference is gone, and how many are made if there is time.
+    """How many pairs are needed to say that a difference is gone, and how many are better.
 
     Where pairs that had the difference were identical, it shows only sometimes: then so many are needed that
     they would all be identical by chance once in twenty times at most.

@@ -15,12 +15,17 @@ from samebits.diagnosis.search import search
 from samebits.verification.chance import pairs_needed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from samebits.comparison.results import Comparison, Source
     from samebits.diagnosis.mechanisms import Trace
     from samebits.diagnosis.search import Outcome, Pins, SearchResult
+    from samebits.verification.fix_results import Fix
     from samebits.verification.interventions import Interventions
+
+
+_WHICH = "find out which of these matter"
+_BY_CHANCE = "see in more pairs whether that was chance"
 
 
 @dataclass(frozen=True)
@@ -33,6 +38,7 @@ class Terms:
         soon: moment of `time.monotonic` from which on only what is needed is run.
         sources: draws that differed before the runs parted.
         words: what the user's source names (`words_of`).
+        try_patch: runs a patch for what pins have shown, given with their names.
     """
 
     pinned: Pins = ()
@@ -40,6 +46,7 @@ class Terms:
     soon: float = math.inf
     sources: tuple[Source, ...] = ()
     words: frozenset[str] = frozenset()
+    try_patch: Callable[[Comparison, Pins], Fix | None] = lambda *_: None
 
 
 class Diagnosis:
@@ -51,6 +58,8 @@ class Diagnosis:
 
     Attributes:
         confirmed: the smallest set of pins that made the runs identical, if one did, and not by chance.
+        fix: what runs with a patch for these showed, if one was tried.
+        so_far: what is known while a patch is tried.
         out_of_time: whether there was no time to try them all.
     """
 
@@ -61,7 +70,10 @@ class Diagnosis:
         self._same = terms.same
         self._possible = tuple(pin.name for pin in PINS if pin.name not in terms.pinned and not why_not(pin))
         self._tried: dict[frozenset[str], Outcome] = {}
+        self._fixes: dict[Pins, Fix | None] = {}
         self.confirmed: Confirmation | None = None
+        self.fix: Fix | None = None
+        self.so_far: Comparison | None = None
         self.out_of_time = False
 
     def settle(self, comparison: Comparison, *, all_pins: bool) -> Comparison:
@@ -77,6 +89,9 @@ class Diagnosis:
         causes = {finding.cause for finding in comparison.findings}
         result = search(likely, every, self._test, without_implied)
         while result.pins is not None:
+            able = not unable(result.pins, found)
+            if able and result.minimal and self._is_patched(comparison, result.pins, causes):
+                return self._with_confirmed(comparison, self._once(result.pins))
             weak = any((found or {}).get(pin) == "source" for pin in result.pins)
             repeated, enough = self._repeated(result.pins, causes, weak=weak)
             if repeated.certain and unable(result.pins, found):
@@ -110,11 +125,28 @@ class Diagnosis:
         """The comparison with pins that made the runs identical."""
         self.out_of_time |= not result.minimal or not enough
         if result.minimal and enough:
-            self.confirmed = repeated
-            return replace(comparison, findings=attributed(comparison.findings, repeated))
-        why = "find out which of these matter" if enough else "see in more pairs whether that was chance"
-        note = f"{repeated.line()}; there was no time to {why}"
-        return replace(comparison, notes=(note, *comparison.notes))
+            return self._with_confirmed(comparison, repeated)
+        return _with_doubt(comparison, repeated, _WHICH if enough else _BY_CHANCE)
+
+    def _with_confirmed(self, comparison: Comparison, confirmed: Confirmation) -> Comparison:
+        self.confirmed, self.fix = confirmed, self._fixes.get(confirmed.pins)
+        return replace(comparison, findings=attributed(comparison.findings, confirmed))
+
+    def _is_patched(self, comparison: Comparison, pins: Pins, causes: set[str]) -> bool:
+        """Whether runs with a patch for what pins showed once are identical; then no more pairs are made."""
+        if pins not in self._fixes:
+            once = self._once(pins)
+            shown = replace(comparison, findings=attributed(comparison.findings, once))
+            sure = len(pins) == 1 and pairs_needed(causes, self._same)[0] == 1
+            self.confirmed = once if sure else None
+            self.so_far = shown if sure else _with_doubt(comparison, once, _BY_CHANCE)
+            self._fixes[pins] = self._terms.try_patch(shown, pins)
+            self.confirmed = self.so_far = None
+        fix = self._fixes[pins]
+        return fix is not None and bool(fix.confirmed)
+
+    def _once(self, pins: Pins) -> Confirmation:
+        return Confirmation(pins, 1, 1, self._interventions.max_steps)
 
     def _test(self, pins: Pins) -> Outcome:
         known = self._tried.get(frozenset(pins))
@@ -137,3 +169,9 @@ class Diagnosis:
                 return Confirmation(pins, done, done + 1, steps), False
             done += 1
         return Confirmation(pins, done, done, steps), done >= least
+
+
+def _with_doubt(comparison: Comparison, shown: Confirmation, to_do: str) -> Comparison:
+    """The comparison with a note of pins that made runs identical, where it is not known what that means."""
+    note = f"{shown.line()}; there was no time to {to_do}"
+    return replace(comparison, notes=(note, *comparison.notes))

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.results import LATE
-from samebits.diagnosis.attribution import PATCHED_AT_ONCE, by_source
+from samebits.diagnosis.attribution import SEED_PINS, by_source
 from samebits.diagnosis.mechanisms import words_of
 from samebits.errors import SamebitsError
 from samebits.verification.diagnose import Diagnosis, Terms
-from samebits.verification.fix import Aim
+from samebits.verification.fix import LITTLE, Aim, Effort
 from samebits.verification.further import Search, all_origins
 from samebits.verification.interventions import Extent, Interventions, least_steps, parting_of, time_limit
 from samebits.verification.kept import with_kept_values
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Comparison, Origins, Source
     from samebits.diagnosis.attribution import Confirmation
+    from samebits.diagnosis.search import Pins
     from samebits.verification.fix_results import Fix
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
@@ -41,10 +42,10 @@ _SOON_RUNS, _SOON_S = 3.0, 4.0  # after so many first runs and seconds, only pai
 
 
 class TryPatch(Protocol):
-    """**Protocol:** runs a patch for some findings before anything is pinned."""
+    """**Protocol:** runs a patch for some findings."""
 
-    def __call__(self, aim: Aim, max_steps: int | None) -> Fix | None:
-        """The patch if runs with it were identical."""
+    def __call__(self, aim: Aim, effort: Effort) -> Fix | None:
+        """What runs with it showed; None if none could be made."""
         ...
 
 
@@ -66,7 +67,7 @@ class Explanation:
         excused: names of state tensors that are left out.
         seen_again: False where further runs with nothing changed did not differ.
         interrupted: whether Ctrl-C ended the search.
-        fix: a patch with which runs were identical, where one was tried before anything was pinned.
+        fix: what runs with a patch showed, where one was tried.
     """
 
     comparison: Comparison
@@ -139,11 +140,13 @@ class Explainer:
         except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands, and what is known so far
             self._comparison = with_failure(self._comparison)
         if ended:
+            if self._diagnosis is not None and self._diagnosis.so_far is not None:
+                self._comparison = self._diagnosis.so_far
             self._comparison = replace(self._comparison, notes=(ended, *self._comparison.notes))
-        confirmed = self._diagnosis.confirmed if self._diagnosis else None
-        return Explanation(
-            self._comparison, confirmed, self._excused, self._seen_again, interrupted, self._fix
-        )
+        diagnosis, fix = self._diagnosis, self._fix
+        confirmed = diagnosis.confirmed if diagnosis is not None else None
+        fix = diagnosis.fix if diagnosis is not None else fix
+        return Explanation(self._comparison, confirmed, self._excused, self._seen_again, interrupted, fix)
 
     def _over(self) -> str:
         return (
@@ -184,11 +187,11 @@ class Explainer:
         """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
         findings = self._comparison.findings
         wanted = self._series.request.interventions and found.pair is not None
-        first_is_one = bool(findings) and findings[0].cause in PATCHED_AT_ONCE
+        first_is_one = bool(findings) and findings[0].cause in SEED_PINS
         return wanted and first_is_one and not self._unseeded() <= {finding.cause for finding in findings}
 
     def _unseeded(self) -> set[str]:
-        return {source.cause for source in self._drawn} & PATCHED_AT_ONCE
+        return {source.cause for source in self._drawn} & SEED_PINS.keys()
 
     def _is_patched(self, found: Localisation, pair: Pair) -> bool:
         """Whether runs are identical with the change that the draw log suggests: no pin is needed then."""
@@ -197,13 +200,16 @@ class Explainer:
         if not findings or (self._unmeasured(found) and not found.too_long):
             return False
         comparison = replace(self._comparison, findings=findings)
-        pins = tuple(f"seed-{cause.removeprefix('unseeded-')}" for cause in sorted(self._unseeded()))
-        self._fix = self._try_patch(Aim(comparison, pins, self._excused), self._last_step(pair))
-        if self._fix is not None:
-            line = f"with the change below, {self._fix.shown()}"
-            shown = tuple(replace(each, confirmed_by=line) for each in findings)
-            self._comparison = replace(comparison, findings=shown)
-        return self._fix is not None
+        fresh = self._unseeded() if any(each.cause in SEED_PINS for each in findings) else ()
+        pins = tuple(SEED_PINS[cause] for cause in sorted(fresh))
+        aim = Aim(comparison, pins, self._excused, shown=True)
+        fix = self._try_patch(aim, Effort(1, 1, self._last_step(pair)))
+        if fix is None or not fix.confirmed:
+            return False
+        self._fix, line = fix, f"with the change below, {fix.shown()}"
+        shown = tuple(replace(each, confirmed_by=line) for each in findings)
+        self._comparison = replace(comparison, findings=shown)
+        return True
 
     def _settle(self, diagnosis: Diagnosis, *, all_pins: bool) -> None:
         if self._series.request.interventions and self._seen_again:
@@ -297,4 +303,9 @@ class Explainer:
             self._comparison = replace(self._comparison, notes=(*notes, *self._comparison.notes))
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
         words = words_of(read_program(request.target, self._comparison.findings))
-        return Diagnosis(interventions, Terms(request.pins, same, soon, self._drawn, words))
+        effort = Effort(LITTLE, LITTLE, extent.max_steps)
+
+        def try_patch(comparison: Comparison, pins: Pins) -> Fix | None:
+            return self._try_patch(Aim(comparison, pins, self._excused, shown=True), effort)
+
+        return Diagnosis(interventions, Terms(request.pins, same, soon, self._drawn, words, try_patch))

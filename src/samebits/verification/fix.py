@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 4
 LITTLE = 2  # rounds and patches where pins have shown the cause, and no patch was asked for
 _MOST_TRIED = 6
+_TRIAL = "fix-"
 
 
 @dataclass(frozen=True)
@@ -60,11 +61,14 @@ class Aim:
         comparison: the difference, with its origins.
         pins: names of the pins that made the runs identical.
         excused: names of state tensors that are left out.
+        shown: whether something else shows the cause too: pins with which a pair was identical, or draws that
+            differed. Then no more pairs are made than are needed.
     """
 
     comparison: Comparison
     pins: tuple[str, ...] = ()
     excused: tuple[str, ...] = ()
+    shown: bool = False
 
 
 @dataclass(frozen=True)
@@ -117,7 +121,8 @@ class _Terms:
         """How many pairs must be identical."""
         causes = {finding.cause for finding in findings}
         causes |= {source.cause for finding in findings for source in finding.sources}
-        return pairs_needed(causes, self._same)[1]
+        least, better = pairs_needed(causes, self._same)
+        return least if self.aim.shown else better
 
 
 class _Search:
@@ -127,6 +132,7 @@ class _Search:
         self._series, self._tools, self._terms = series, tools, terms
         self._original = project
         self._tried = 0
+        self._before = len({_trial_of(run) for run in series.runs if run.purpose == "fix"})
         self._refusals: list[str] = []
         self._why: list[str] = []
         self._untried: Fix | None = None
@@ -207,7 +213,7 @@ class _Search:
         return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s)
 
     def _patched_series(self, project: Project) -> Series:
-        return self._series.overlaid(self._written(project), f"fix-{self._tried}-")
+        return self._series.overlaid(self._written(project), f"{_TRIAL}{self._before + self._tried}-")
 
     def _judged(self, pair: Pair) -> Comparison:
         runs, target = (pair.first, pair.second), self._series.request.target
@@ -232,7 +238,7 @@ class _Search:
 
     def _written(self, project: Project) -> Pairs:
         """The files of a project that are not as the user has them, written beside the records."""
-        folder = self._series.request.folder / "fix" / str(self._tried)
+        folder = self._series.request.folder / "fix" / str(self._before + self._tried)
         pairs = []
         for number, file in enumerate(self._changed(project)):
             path = folder / f"{number}-{os.path.basename(file.after.path)}"
@@ -258,6 +264,11 @@ class _Search:
         return Fix(
             patch, self._original.root, trial.pairs, confirmed, trial.words, tried=self._tried, steps=steps
         )
+
+
+def _trial_of(run: ScriptRun) -> str:
+    """The number of the patch that a run was made with."""
+    return os.path.basename(run.record).removeprefix(_TRIAL).partition("-")[0]
 
 
 def _how_failed(run: ScriptRun) -> str:

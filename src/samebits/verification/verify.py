@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.comparison.results import Comparison
-from samebits.diagnosis.attribution import remedied
+from samebits.diagnosis.attribution import SEED_PINS, remedied
 from samebits.diagnosis.remedies import with_remedies, with_whole_set
 from samebits.diagnosis.source_lines import at_source_line
 from samebits.errors import SamebitsError
@@ -190,7 +190,7 @@ class _Verifier:
         if comparison.verdict != "different":
             return comparison
         comparison, project = self._with_remedies(comparison)
-        if explanation.fix is not None:
+        if explanation.fix is not None and confirmed is None:
             remedies = [finding.remedy for finding in comparison.findings if finding.remedy is not None]
             pins = dict.fromkeys(pin for remedy in remedies for pin in remedy.controls)
             return with_whole_set(comparison, tuple(pins), project)
@@ -204,19 +204,23 @@ class _Verifier:
         findings = tuple(at_source_line(each, project) for each in comparison.findings)
         return with_remedies(replace(comparison, findings=findings), project), project
 
-    def _try_patch(self, aim: Aim, max_steps: int | None) -> Fix | None:
-        """The first patch for some findings, if runs with it are identical."""
-        aim = replace(aim, comparison=self._with_remedies(aim.comparison)[0])
-        try:
-            fix = find_fix(self.series, self.tools, aim, Effort(1, 1, max_steps))
-        except (SamebitsError, OSError):  # pins are tried then
+    def _try_patch(self, aim: Aim, effort: Effort) -> Fix | None:
+        """What runs with a patch show; None where none is tried."""
+        comparison = self._with_remedies(aim.comparison)[0]
+        findings = [each for each in comparison.findings if each.cause not in SEED_PINS]
+        whole = all(each.remedy and each.remedy.changes for each in findings)
+        if effort.patches == 1 and not whole:  # the one patch would leave some as they are
             return None
-        return fix if fix.confirmed else None
+        try:
+            return find_fix(self.series, self.tools, replace(aim, comparison=comparison), effort)
+        except (SamebitsError, OSError):  # other pins are tried, or more pairs with them
+            return None
 
     def _with_fix(self, comparison: Comparison, explanation: Explanation) -> tuple[Comparison, Fix | None]:
         """The comparison with what a patch showed, and the patch where one was asked for."""
         fix, effort = explanation.fix, self._effort(explanation)
-        if fix is None and effort is not None:
+        undone = fix is None or (self.request.fix and not fix.confirmed)
+        if undone and effort is not None:
             pins = explanation.confirmed.pins if explanation.confirmed is not None else ()
             try:
                 fix = find_fix(self.series, self.tools, Aim(comparison, pins, explanation.excused), effort)

@@ -296,6 +296,87 @@ def test_causes_that_may_agree_by_chance_are_pinned_first(tmp_path):
     )
 
 
+def with_text(made, tmp_path, text):
+    """The world with another script."""
+    (tmp_path / "train.py").write_text(text)
+    return made
+
+
+def test_what_is_drawn_in_one_place_is_patched_at_once(tmp_path):
+    """`np.empty` gave other memory in each run: no pin says more than the line with `np.zeros`."""
+    drawn = Source("numpy.empty", Site(str(tmp_path / "train.py"), 4, "<module>"), "uninitialized")
+    made = patched(tmp_path, finding(cause="uninitialized", entry="outside", sources=(drawn,)))
+    with_text(made, tmp_path, "import numpy as np\nimport torch\n\nx = torch.tensor(np.empty(3))\n")
+    found, _ = explained(tmp_path, made)
+    assert made.names[4:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
+    assert found.remedy.changes[0].after == ("x = torch.tensor(np.zeros(3))",)
+    assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("change", 2)
+
+
+def test_entropy_is_replaced_at_once(tmp_path):
+    drawn = Source("os.urandom", Site(str(tmp_path / "train.py"), 4, "<module>"), "os-entropy")
+    made = patched(tmp_path, finding(cause="os-entropy", entry="outside", sources=(drawn,)), sources=(drawn,))
+    with_text(made, tmp_path, "import os\nimport torch\n\nx = torch.tensor(list(os.urandom(4)))\n")
+    found, _ = explained(tmp_path, made)
+    assert made.names[4:] == ["fix-1-1", "fix-1-2"]
+    assert found.remedy.trial.pairs == 1
+
+
+def test_where_nothing_can_be_changed_on_the_line_only_pins_are_tried(tmp_path):
+    """A duration decides: which number to put there is the user's to say."""
+    drawn = Source("time.monotonic", Site(str(tmp_path / "train.py"), 5, "<module>"), "wall-clock")
+    made = patched(tmp_path, finding(cause="wall-clock", sources=(drawn,)), {"clock"}, sources=(drawn,))
+    text = (
+        "import time\nimport torch\n\nstart = time.monotonic()\nx = torch.tensor(time.monotonic() - start)\n"
+    )
+    found, _ = explained(tmp_path, with_text(made, tmp_path, text))
+    assert not any(name.startswith("fix") for name in made.names)
+    assert "with the clock frozen" in found.confirmed_by
+
+
+def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(tmp_path):
+    script = str(tmp_path / "train.py")
+    clock = Source("time.monotonic", Site(script, 5, "<module>"), "wall-clock")
+    memory = Source("numpy.empty", Site(script, 6, "<module>"), "uninitialized")
+    one = finding(cause="uninitialized", sources=(memory,), site=memory.site)
+    two = finding(cause="wall-clock", sources=(clock,), site=clock.site, step=3)
+    made = patched(tmp_path, one)
+    made.origins["op-1b"] = Origins((one, two))
+    text = "import time\nimport torch\nimport numpy as np\nt = time.monotonic()\nx = time.monotonic() - t\n"
+    explained(tmp_path, with_text(made, tmp_path, f"{text}y = torch.tensor(np.empty(3))\n"))
+    assert made.names[4].startswith(("pinned", "values"))
+
+
+SET = "import torch\n\nnames = set('a b c d'.split())\nx = torch.tensor([len(name) for name in names])\n"
+
+
+def test_a_pin_that_helps_once_and_a_patch_for_what_it_shows_are_enough(tmp_path):
+    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+    found, _ = explained(tmp_path, made)
+    assert pins(made) == [("hash-seed",)] * 2
+    assert made.names[-3:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
+    assert (found.cause, found.remedy.trial.of, found.remedy.trial.pairs) == ("hash-order", "change", 2)
+    assert found.confirmed_by == "with the hash seed fixed, 1 of 1 pair of runs was identical"
+
+
+def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_pin(tmp_path):
+    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+    made.verdicts |= {f"fix-{trial}-{run}": different() for trial in (1, 2) for run in (2, 3)}
+    found, _ = explained(tmp_path, made)
+    assert len(pins(made)) > 2
+    assert (found.cause, found.remedy.trial.of) == ("hash-order", "pins")
+    tried = [name for name in made.names if name.startswith("fix")]
+    assert len(tried) == len(set(tried))
+
+
+def test_a_patch_is_not_tried_again_under_the_same_name(tmp_path):
+    """What was tried at once is tried again behind the pin, where another origin is patched as well."""
+    made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
+    made.verdicts["fix-1-2"] = different()
+    explained(tmp_path, made)
+    assert len(made.names) == len(set(made.names))
+
+
 def told_of(tmp_path, made, **fields):
     """The result, and what was told before it."""
     told = []
