@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from samebits.comparison.beside import ValuesBeside
 from samebits.comparison.generators import GeneratorLog
 from samebits.comparison.states import StateDifference, compare_states, final_state, held_states
 from samebits.comparison.steps import Step, steps
@@ -139,7 +141,7 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
         to_first: stop behind the first step that makes them different.
     """
     result = Survey()
-    outputs = _short_hash()
+    outputs, beside = _short_hash(), ValuesBeside(a, b)
     last_state: tuple[Step, Step] | None = None
     threads: tuple[set[str], set[str]] = (set(), set())
     streams = [steps(record, _last_common_step(a, b)) for record in (a, b)]
@@ -154,7 +156,7 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
         if not (a.info.status == b.info.status == "finished"):
             # A script that was cut short ended at another place than its twin.
             first.ends, second.ends = [], []
-        outputs.update(_compare_step(first, second, excused, result))
+        outputs.update(_compare_step((first, second), excused, beside, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
@@ -182,12 +184,17 @@ def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
     return (not first.hard and not second.hard) or a.info.status == b.info.status == "finished"
 
 
-def _compare_step(a: Step, b: Step, excused: Collection[str], result: Survey) -> bytes:
+def _compare_step(
+    pair: tuple[Step, Step], excused: Collection[str], beside: ValuesBeside, result: Survey
+) -> bytes:
     """Compare one step of two runs; give the digests of the outputs that both have."""
+    a, b = pair
     if result.first_span == (-1, -1):
         result.first_span = (a.last, b.last)
     result.generators.add(a, b)
-    outputs, evidence = compare_tables(a.outputs, b.outputs), compare_tables(a.evidence, b.evidence)
+    only_moved = partial(beside.only_moved, steps=pair)
+    outputs = compare_tables(a.outputs, b.outputs, only_moved)
+    evidence = compare_tables(a.evidence, b.evidence, only_moved)
     found = StepDifference(a, b, compare_states(a, b, excused, result.previous), outputs, evidence)
     if a.states and b.states:
         result.previous = a, b

@@ -12,12 +12,19 @@ from samebits.comparison.align import align
 from samebits.comparison.keys import site_key
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from samebits.recording.events import Event
 
+    OnlyMoved = Callable[["Key", "tuple[Column, Column]"], bool]
+
 _WIDTH = 16
 Key = tuple[str, str, Any]
+
+
+def key_of(event: Event) -> Key:
+    """Kind, op and site: what the values of one column have in common."""
+    return event.kind, event.op, site_key(event.site)
 
 
 class Column:
@@ -67,7 +74,7 @@ class Table:
 
     def add(self, event: Event) -> None:
         """Append an event."""
-        key = (event.kind, event.op, site_key(event.site))
+        key = key_of(event)
         column = self.columns.get(key)
         if column is None:
             column = self.columns[key] = Column()
@@ -101,16 +108,24 @@ class TableDifference:
     whole_sites: int = 0
 
 
-def compare_tables(a: Table, b: Table) -> TableDifference:
+def compare_tables(a: Table, b: Table, only_moved: OnlyMoved | None = None) -> TableDifference:
     """Match the values of two runs, site by site and in order.
 
     Where a site gave the same number of values, the k-th is compared with the k-th; values that several
     threads gave are compared without regard to order. Where the numbers differ, values are matched by their
     digest and the rest is extra.
+
+    Args:
+        a: of the first run.
+        b: of the second.
+        only_moved: tells where columns that are not the same are no difference; such are left out.
     """
     found = TableDifference()
     for key in [*a.columns, *(key for key in b.columns if key not in a.columns)]:
         first, second = a.columns.get(key, Column()), b.columns.get(key, Column())
+        same = first.contents() == second.contents()
+        if not same and only_moved is not None and only_moved(key, (first, second)):
+            continue
         if len(first) == len(second):
             found.whole_sites += 1
             unequal = list(_first_unequal(first, second))

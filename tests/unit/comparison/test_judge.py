@@ -620,3 +620,39 @@ def test_a_run_that_was_cut_short_proves_nothing_of_the_state(status):
 def test_another_number_of_steps_is_no_identical_state():
     a, b = train(3, before=reads({1: ["x"]})), train(4, before=reads({1: ["y"]}))
     assert judge(a.record(), b.record()).state == "different"
+
+
+def reading_ahead(of_steps, *, thread="Thread-1", status="finished"):
+    """A run in which another thread reads values out, so many of them in each step."""
+    values = iter(range(100))
+
+    def read(tape, step, _):
+        for _ in range(of_steps[step]):
+            tape.read(tape.outside(("sample", next(values))), 50, thread=thread)
+
+    return train(before=read).record(status=status)
+
+
+@pytest.mark.parametrize("other", [(1, 2, 4), (4, 2, 1), (1, 3, 3)])
+def test_in_which_step_another_thread_reads_a_value_out_is_chance(other):
+    result = judge(reading_ahead((2, 2, 3)), reading_ahead(other))
+    assert (result.verdict, result.reported, result.notes) == ("identical", (), ())
+
+
+def test_in_which_step_the_training_thread_reads_a_value_out_counts():
+    result = judge(reading_ahead((2, 2, 3), thread=""), reading_ahead((1, 2, 4), thread=""))
+    assert (result.verdict, result.first_step) == ("different", 1)
+
+
+def test_another_thread_may_have_come_further_where_runs_were_ended():
+    ahead = reading_ahead((2, 2, 5), status="stopped")
+    assert judge(reading_ahead((1, 2, 2), status="stopped"), ahead).notes == ()
+
+
+def test_values_of_another_thread_that_differ_as_a_whole_count():
+    def read(value):
+        return lambda tape, step, _: tape.read(tape.outside((value, step)), 50, thread="Thread-1")
+
+    result = judge(train(before=read("a")).record(), train(before=read("b")).record())
+    assert (result.verdict, result.state) == ("different", "identical")
+    assert [(found.kind, found.step) for found in result.reported] == [("read", 0)]
