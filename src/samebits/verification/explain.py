@@ -175,6 +175,8 @@ class Explainer:
         if searched:  # one run tells what any number of pins would only suggest
             self._find_all(search)
         if self._is_patched(found, pair):
+            if not searched and self._unmeasured(found):
+                self._find_all(search)
             return
         diagnosis = self._diagnosis = self._begin_diagnosis(pair, again=found.pair is not None)
         self._settle(diagnosis, all_pins=False)
@@ -197,7 +199,7 @@ class Explainer:
         """Whether runs are identical with the change that the draw log suggests: no pin is needed then."""
         wanted = self._series.request.interventions and (found.pair is not None or found.too_long)
         findings = by_source(self._comparison.findings) if wanted and self._role == 1 else ()
-        if not findings or (self._unmeasured(found) and not found.too_long):
+        if not findings:
             return False
         comparison = replace(self._comparison, findings=findings)
         fresh = self._unseeded() if any(each.cause in SEED_PINS for each in findings) else ()
@@ -261,7 +263,9 @@ class Explainer:
         """Whether the values of the first origin are still to be fetched."""
         findings = found.origins.findings if found.origins is not None else ()
         first = self._comparison.findings[0] if findings else None
-        return first is not None and first.difference is None and None not in first.events
+        if first is None or first.entry == "control-flow":
+            return False
+        return first.difference is None and None not in first.events
 
     def _find_all(self, search: Search) -> None:
         """All origins, and by how much the values there differ."""

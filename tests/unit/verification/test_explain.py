@@ -22,6 +22,10 @@ def script(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+UNDRAWN = finding(cause="wall-clock", entry="outside")
+"""Of a cause that no draw shows, so that pins have to."""
+
+
 def world(found, *helps, **fields):
     """Runs that differ at one origin, and are identical with some pins."""
     return World(
@@ -44,11 +48,11 @@ def explained(tmp_path, made, **fields):
 
 
 def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
-    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    made = world(UNDRAWN, {"clock"})
     found, _ = explained(tmp_path, made)
-    assert pins(made)[:2] == [("seed-torch",)] * 2
-    assert found.confirmed_by == "with torch's generators seeded, 1 of 1 pair of runs was identical"
-    assert (found.remedy.confirmed, found.remedy.pairs) == (True, 1)
+    assert pins(made)[:2] == [("clock",)] * 2
+    assert found.confirmed_by == "with the clock frozen, 1 of 1 pair of runs was identical"
+    assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("pins", 1)
 
 
 def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
@@ -185,19 +189,19 @@ def interrupt_at(wanted):
 
 
 def test_what_is_known_is_told_when_ctrl_c_ends_the_search(tmp_path):
-    made = world(finding(cause="unseeded-torch"), {"seed-torch"}, on_run=interrupt_at("pinned-01"))
+    made = world(UNDRAWN, {"clock"}, on_run=interrupt_at("pinned-01"))
     result = verify(request(tmp_path, fix=True, replay=1), tools=made.tools())
     assert result.interrupted
     assert result.comparison.notes[0] == "interrupted: this is what is known so far"
     (found,) = result.comparison.findings
-    assert (found.cause, found.remedy.controls) == ("unseeded-torch", ("seed-torch",))
+    assert (found.cause, found.remedy.controls) == ("wall-clock", ("clock",))
     assert made.names[-1] == "pinned-01"
 
 
 @pytest.mark.parametrize("name", ["fix-1-1", "replay"])
 def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
-    (tmp_path / "train.py").write_text("import torch\n\nx = torch.rand(2)\n")
-    made = world(finding(cause="unseeded-torch"), {"seed-torch"}, on_run=interrupt_at(name))
+    made = patched(tmp_path, UNDRAWN, {"clock"}, on_run=interrupt_at(name))
+    with_text(made, tmp_path, "import time\nimport torch\n\nx = torch.tensor(time.time())\n")
     result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
     assert result.interrupted
     assert "1 of 1 pair" in result.comparison.findings[0].confirmed_by
@@ -209,7 +213,7 @@ def test_ctrl_c_before_the_verdict_ends_it(tmp_path):
 
 
 def test_an_error_in_the_search_does_not_take_the_verdict_away(tmp_path):
-    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    made = world(UNDRAWN, {"clock"})
 
     def damaged(name):
         if name == "pinned-02":
@@ -217,12 +221,12 @@ def test_an_error_in_the_search_does_not_take_the_verdict_away(tmp_path):
 
     made.on_run = damaged
     found, notes = explained(tmp_path, made)
-    assert found.cause == "unseeded-torch"
+    assert found.cause == "wall-clock"
     assert notes[0] == "the search for the cause ended early: it is damaged"
 
 
 def test_a_bug_in_the_search_does_not_take_the_verdict_away(tmp_path):
-    made = world(finding(cause="unseeded-torch"), {"seed-torch"})
+    made = world(UNDRAWN, {"clock"})
 
     def broken(name):
         if name == "pinned-02":
@@ -231,7 +235,7 @@ def test_a_bug_in_the_search_does_not_take_the_verdict_away(tmp_path):
     made.on_run = broken
     result = verify(request(tmp_path), tools=made.tools())
     assert result.comparison.verdict == "different"
-    assert result.comparison.findings[0].cause == "unseeded-torch"
+    assert result.comparison.findings[0].cause == "wall-clock"
     assert result.comparison.failure.endswith("RecursionError: too deep\n")
 
 
@@ -345,6 +349,24 @@ def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(t
     text = "import time\nimport torch\nimport numpy as np\nt = time.monotonic()\nx = time.monotonic() - t\n"
     explained(tmp_path, with_text(made, tmp_path, f"{text}y = torch.tensor(np.empty(3))\n"))
     assert made.names[4].startswith(("pinned", "values"))
+
+
+def test_what_lies_in_the_way_that_the_runs_took_is_not_measured(tmp_path):
+    drawn = Source("os.urandom", Site(str(tmp_path / "train.py"), 4, "<module>"), "os-entropy")
+    made = patched(tmp_path, finding(cause="os-entropy", entry="control-flow", sources=(drawn,)))
+    made.captured = {}
+    text = "import os\nimport torch\n\nx = torch.rand(3) if os.urandom(1)[0] > 99 else torch.ones(3)\n"
+    explained(tmp_path, with_text(made, tmp_path, text))
+    assert made.names[4:] == ["fix-1-1", "fix-1-2"]
+
+
+def test_what_a_change_has_taken_away_is_still_measured(tmp_path):
+    made = patched(tmp_path, finding(cause="unseeded-torch"))
+    made.captured = {"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)}
+    found, _ = explained(tmp_path, made)
+    assert made.names[4:] == ["fix-1-1", "fix-1-2", "values-1a", "values-1b"]
+    assert found.difference is not None
+    assert found.remedy.trial.of == "change"
 
 
 SET = "import torch\n\nnames = set('a b c d'.split())\nx = torch.tensor([len(name) for name in names])\n"

@@ -94,10 +94,11 @@ def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_
 def test_a_pin_of_which_no_finding_speaks_is_part_of_the_remedy(tmp_path, script):
     """NumPy had to be seeded too, though only torch's draw was found."""
     made = world(unseeded(script, "torch", 4))
+    made.verdicts["fix-1-2"] = different()
     found, *_ = judged(tmp_path, made).comparison.findings
     assert "numpy.random.seed(0)" in found.remedy.text
-    assert "np.random.seed(0)" in lines_run(made)
-    assert applied(SCRIPT, found.remedy.changes) == lines_run(made)
+    assert "np.random.seed(0)" in lines_run(made, "fix-2-1")
+    assert applied(SCRIPT, found.remedy.changes) == lines_run(made, "fix-2-1")
     assert set(found.remedy.controls) == {"seed-torch", "seed-numpy"}
 
 
