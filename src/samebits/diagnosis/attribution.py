@@ -24,6 +24,7 @@ SEED_PINS = {
 }
 """The pin of each source of fresh numbers: with these one pair of runs with a patch is enough."""
 _AT_THEIR_LINE = frozenset({"wall-clock", "environment", "race", "worker-order", "uninitialized"})
+_SEEN_AS = {"nondeterministic-kernel": "kernel", "uninitialized": "uninitialized"}  # cause: entry
 _SHOWN = 6  # pins that are listed by name
 
 
@@ -116,23 +117,25 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         findings: the origins.
 
     Returns:
-        none where the draw log does not show what one of them comes from.
+        none where the record does not show what one of them comes from.
     """
     listed: list[Finding] = []
     for finding in findings:
         own = [finding]
         if finding.cause == "unknown":
             own = [_of_source(finding, source) for source in _of_their_own(finding)]
-        sure = all(each.cause in SEED_PINS for each in own) or (len(own) == 1 and _is_drawn(own[0]))
+        sure = all(each.cause in SEED_PINS for each in own) or (len(own) == 1 and _is_shown(own[0]))
         if not own or not sure:
             return ()
         listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
     return tuple(listed)
 
 
-def _is_drawn(finding: Finding) -> bool:
-    """Whether a source of the finding's cause is in the draw log, and of no other."""
-    return finding.cause in _AT_THEIR_LINE and {source.cause for source in finding.sources} == {finding.cause}
+def _is_shown(finding: Finding) -> bool:
+    """Whether an operation shows the finding's cause by itself, or the draw log has sources of no other."""
+    seen = not finding.sources and _SEEN_AS.get(finding.cause) == finding.entry
+    drawn = {source.cause for source in finding.sources} == {finding.cause}
+    return seen or (drawn and finding.cause in _AT_THEIR_LINE)
 
 
 def _of_their_own(finding: Finding) -> list[Source]:

@@ -151,3 +151,18 @@ def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own(
     (found,) = by_source([replace(BASE, cause="unknown", sources=(seeded, memory))])
     assert (found.cause, found.site, found.sources) == ("unseeded-numpy", SITE, (seeded,))
     assert by_source([replace(BASE, cause="unknown", sources=(seeded, elsewhere))]) == ()
+
+
+def test_what_an_operation_shows_by_itself_is_patched_at_once():
+    kernel = known("nondeterministic-kernel", entry="kernel", sources=())
+    assert by_source([kernel]) == (kernel,)
+    assert by_source([replace(kernel, entry="outside")]) == ()
+    clock = Source("time.time", SITE, "wall-clock")
+    assert by_source([replace(kernel, sources=(clock,))]) == ()
+
+
+def test_what_one_kind_of_draw_shows_is_patched_at_once_and_what_two_show_is_not():
+    clock, pid = Source("time.time", SITE, "wall-clock"), Source("os.getpid", SITE, "environment")
+    one = known("wall-clock", sources=(clock,))
+    assert by_source([one]) == (one,)
+    assert by_source([replace(one, sources=(clock, pid))]) == ()
