@@ -86,6 +86,7 @@ class Diagnosis:
         found = traces(comparison.findings, self._terms.sources, self._terms.words)
         likely = self._able(likely_pins(comparison.findings), found)
         every = every_pin(self._possible, likely) if all_pins else ()
+        likely += self._able((every,), found)  # before those that can show nothing
         causes = {finding.cause for finding in comparison.findings}
         result = search(likely, every, self._test, without_implied)
         while result.pins is not None:
