@@ -372,7 +372,8 @@ def test_what_a_change_has_taken_away_is_still_measured(tmp_path):
 def test_pins_of_which_the_source_shows_a_way_to_act_are_searched_before_all(tmp_path):
     """A thread fills a buffer that is read: no draw tells, but the script starts threads."""
     made = patched(tmp_path, finding(entry="outside"), {"serial-threads"})
-    text = "import threading\nimport torch\n\nx = torch.ones(3)\nthreading.Thread(target=x.add_, args=(1,)).start()\n"
+    thread = "threading.Thread(target=x.add_, args=(1,)).start()"
+    text = f"import threading\nimport torch\n\nx = torch.ones(3)\n{thread}\n"
     found, _ = explained(tmp_path, with_text(made, tmp_path, text))
     assert found.cause == "race"
     assert max(map(len, pins(made))) < 8
