@@ -10,7 +10,7 @@ from torch import nn
 
 def idle_slots():
     """Room for threads, from the load of the last moment (running tasks, all tasks, last pid)."""
-    with open("/proc/loadavg", encoding="utf-8") as load:
+    with open("/proc/loadavg", encoding="utf-8") as load:  # <- planted
         running, last = load.read().split()[3:5]  # <- planted
     return 2 + (int(running.split("/")[0]) + int(last)) % (4 * (os.cpu_count() or 1))
 
