@@ -43,6 +43,16 @@ PLANTED = {
         "unseeded-numpy",
         9,
     ),
+    "address of a tensor": (
+        ["shift = x.data_ptr() // 4096 % 9973", "x = x + shift / 9973"],
+        "id-order",
+        9,
+    ),
+    "address of a buffer": (
+        ["import ctypes", "place = ctypes.addressof(ctypes.c_int())", "x = x + place // 4096 % 9973 / 9973"],
+        "id-order",
+        10,
+    ),
     "python": (["x = x + 1", "x = x * random.random()"], "unseeded-python", 10),
     "generator": (
         ["own = torch.Generator()", "own.seed()", "x = x + 1", "x = x * torch.rand(1, generator=own)"],

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 # Each line with a comment draws, from the source that the comment names.
 SOURCES = """
-    import concurrent.futures, glob, os, pathlib, random, resource, secrets, socket, tempfile, time, uuid
+    import concurrent.futures, ctypes, glob, os, pathlib, random, resource, secrets, socket, tempfile
+    import time, uuid
     from datetime import date, datetime
     from multiprocessing.pool import ThreadPool
     from time import perf_counter
@@ -34,6 +35,9 @@ SOURCES = """
     np.random.RandomState()  # numpy.random.SeedSequence
     np.random.seed()  # numpy.random.SeedSequence
     torch.set_num_threads(1)  # torch.set_num_threads
+    torch.zeros(1).data_ptr()  # torch.Tensor.data_ptr
+    torch.zeros(1).untyped_storage().data_ptr()  # torch.UntypedStorage.data_ptr
+    ctypes.addressof(ctypes.c_int())  # ctypes.addressof
     os.urandom(4)  # os.urandom
     uuid.uuid4()  # uuid.uuid4
     uuid.uuid1()  # uuid.uuid1

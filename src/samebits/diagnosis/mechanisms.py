@@ -59,6 +59,7 @@ _CLOCKS = (
 )
 _THREADS = r"num_threads|num_interop_threads|cpu_count|sched_getaffinity"
 _STATUS = r"\.(stat|lstat|fstat|scandir)$"
+_ADDRESSES = r"weakref|data_ptr|addressof|buffer_info|__array_interface__|^ctypes\b|\.ctypes\b"
 _COMPILED = r"torch\.(compile|jit)|\.compile$"
 
 MECHANISMS: Mapping[str, Mechanism] = {
@@ -69,9 +70,7 @@ MECHANISMS: Mapping[str, Mechanism] = {
     "seed-torch": Mechanism(("unseeded-torch",), ("rng",), r"torch\.Generator|\.(seed|initial_seed)$"),
     "seed-libraries": Mechanism((), ("rng",), r"^(cv2|cupy|tensorflow)\b"),
     "hash-seed": Mechanism(("hash-order",), words=_SETS),
-    "layout": Mechanism(
-        ("id-order",), words=rf"{_SETS}|{_TEXT}|builtins\.id$|weakref|data_ptr|addressof|^ctypes\b"
-    ),
+    "layout": Mechanism(("id-order",), words=rf"{_SETS}|{_TEXT}|builtins\.id$|{_ADDRESSES}"),
     "clock": Mechanism(("wall-clock", "autotuning"), words=_CLOCKS),
     "entropy": Mechanism(
         ("os-entropy",), words=r"urandom|^(secrets|uuid|tempfile)\b|SystemRandom|getrandom|^/dev/"

@@ -193,8 +193,14 @@ TABLE = (
     ),
     Row(
         "id-order",
-        "builtins.id|data_ptr",
+        "builtins.id",
         "give the objects numbers of their own: `id` is an address",
+        ("layout",),
+    ),
+    Row(
+        "id-order",
+        ".*data_ptr|ctypes.addressof",
+        "put a number of your own in the place of the address: memory lies elsewhere in each run",
         ("layout",),
     ),
     Row(

@@ -15,6 +15,7 @@ from samebits.hooks.frames import USER, calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.hooks.static_types import StaticTypePatches
+from samebits.recording.probes.draw_addresses import watch_addresses
 from samebits.recording.probes.draw_facts import watch_facts
 from samebits.recording.probes.draw_files import watch_files
 from samebits.recording.probes.draw_functions import (
@@ -85,6 +86,7 @@ class DrawProbe:
         imports.on_import("numpy.random", self._watch_numpy)
         imports.on_import("numpy", lambda numpy: watch_unwritten(numpy, self._patches, self._log))
         imports.on_torch(self._watch_torch)
+        watch_addresses(self._patches, self._log, imports)
         watch_facts(self._patches, self._log, imports)
         watch_files(self._patches, self._log)
         watch_queues(self._patches, self._log, imports)
