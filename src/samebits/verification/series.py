@@ -233,8 +233,8 @@ class Series:
         pinned = settings.pins and perturbation.fixed_layout
         if pinned or (holds_layout(settings.control) and can_fix_layout()):
             # Addresses follow from what is allocated, so that both runs have to do the same: neither is
-            # compared with the other while it runs.
-            settings = replace(settings, reference="")
+            # compared with the other while it runs, and they are told the same words.
+            settings = replace(settings, reference="", phase=plan.words)
         if plan.purpose == "compare":
             settings = replace(settings, earlier=self._earlier(settings.record))
         output = self._script.output if plan.purpose == "compare" else "nothing"

@@ -9,6 +9,7 @@ from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 
 from samebits.comparison.results import Comparison, Origins
 from samebits.errors import SamebitsError
+from samebits.hooks.layout import can_fix_layout
 from samebits.verification import verify
 
 
@@ -50,6 +51,18 @@ def test_full_does_not_stop_the_second_run(tmp_path):
     run(world, tmp_path, full=True)
 
     assert world.settings("run-2").reference == ""
+
+
+@pytest.mark.skipif(not can_fix_layout(), reason="addresses cannot be fixed here")
+def test_runs_with_fixed_addresses_are_told_the_same(tmp_path):
+    """A longer text for one of them would move what is allocated after it."""
+    world = World()
+
+    run(world, tmp_path, pins=("layout",))
+
+    first, second = (world.settings(name) for name in ("run-1", "run-2"))
+    assert (first.reference, second.reference) == ("", "")
+    assert (first.phase, second.phase) == ("run 1 of 2", "run 2 of 2")  # no time, which may be longer in one
 
 
 def test_a_run_that_was_stopped_at_no_difference_is_made_again(tmp_path):
