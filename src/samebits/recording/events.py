@@ -195,5 +195,7 @@ def _positions(words: list[str]) -> list[int]:
     found: list[int] = []
     for word in words:
         first, _, last = word.partition("-")
+        if found and int(first) <= found[-1]:  # ranges that grow end; repeated ones would fill the memory
+            raise ValueError(word)
         found += range(int(first), min(int(last or first), _MOST_TENSORS) + 1)
     return found

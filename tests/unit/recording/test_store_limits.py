@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import sys
 import time
 from typing import TYPE_CHECKING
 
@@ -11,8 +12,10 @@ import pytest
 from record_support import INFO, row, write
 
 from samebits.errors import SamebitsError
+from samebits.recording.events import Ownership
 from samebits.recording.store import RecordReader, RecordWriter, schema
 from samebits.recording.store.log import frame, frames, log_of
+from samebits.recording.store.snapshot import Snapshot
 from samebits.report import json as json_report
 from samebits.report import record as record_report
 from samebits.report import text as text_report
@@ -130,3 +133,19 @@ def test_the_schema_cannot_run_anything(tmp_path: Path) -> None:
     )
     db.close()
     damaged(path)
+
+
+def test_ranges_of_tensors_that_are_repeated_say_nothing() -> None:
+    """Each stands for a million numbers."""
+    assert Ownership.from_text("optimizer 1 owns 0-2 5") == Ownership(1, (0, 1, 2, 5))
+    assert Ownership.from_text("optimizer 1 owns " + "0-99999999 " * 1_000) == Ownership()
+    assert Ownership.from_text("optimizer 1 owns 3 3") == Ownership()
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="sqlite3 sets no limits")
+def test_no_value_is_longer_than_its_file(tmp_path: Path) -> None:
+    """A statement can make longer ones of what a forged page says; so can SQLite itself."""
+    write(tmp_path / "a.sbr", 4)
+    with Snapshot(tmp_path / "a.sbr").connect() as connection:
+        with pytest.raises(sqlite3.DataError):
+            connection.execute("SELECT length(zeroblob(200000000))").fetchall()

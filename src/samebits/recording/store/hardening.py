@@ -19,16 +19,21 @@ _LIMITS = {
     "SQLITE_LIMIT_TRIGGER_DEPTH": 1,
     "SQLITE_LIMIT_WORKER_THREADS": 0,
 }
+_SHORTEST_LIMIT = 1 << 16  # SQLite's own statements and messages are values too
 _SWITCHES = {"DEFENSIVE": True, "TRUSTED_SCHEMA": False, "ENABLE_TRIGGER": False, "ENABLE_VIEW": False}
 
 
-def harden(connection: sqlite3.Connection) -> None:
+def harden(connection: sqlite3.Connection, size: int) -> None:
     """Have a connection run nothing that its database brings along, and write nothing.
 
     To be called before the first statement: that one reads the schema.
+
+    Args:
+        connection: to the database.
+        size: of its file, in bytes: no value in it is longer.
     """
     if hasattr(connection, "setlimit"):
-        for name, value in _LIMITS.items():
+        for name, value in {**_LIMITS, "SQLITE_LIMIT_LENGTH": max(size, _SHORTEST_LIMIT)}.items():
             if hasattr(sqlite3, name):
                 connection.setlimit(getattr(sqlite3, name), value)
     if hasattr(connection, "setconfig"):  # of Python 3.12

@@ -47,7 +47,7 @@ class Snapshot:
         """Return a connection that can only read, in any thread, but in one at a time."""
         connection = sqlite3.connect(self._uri, uri=True, isolation_level=None, check_same_thread=False)
         try:
-            harden(connection)
+            harden(connection, self.size)
         except BaseException:
             connection.close()
             raise
