@@ -146,6 +146,5 @@ def test_ranges_of_tensors_that_are_repeated_say_nothing() -> None:
 def test_no_value_is_longer_than_its_file(tmp_path: Path) -> None:
     """A statement can make longer ones of what a forged page says; so can SQLite itself."""
     write(tmp_path / "a.sbr", 4)
-    with Snapshot(tmp_path / "a.sbr").connect() as connection:
-        with pytest.raises(sqlite3.DataError):
-            connection.execute("SELECT length(zeroblob(200000000))").fetchall()
+    with Snapshot(tmp_path / "a.sbr").connect() as connection, pytest.raises(sqlite3.DataError):
+        connection.execute("SELECT length(zeroblob(200000000))").fetchall()
