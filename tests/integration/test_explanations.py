@@ -44,8 +44,9 @@ PLANTED = {
     ),
     "completion": (
         [
-            # All threads start at once and work without the lock of the interpreter: the scheduler orders them, on any
-            # number of cores, and two of 24! orders are all but never the same. Threads that sleep come in order.
+            # All threads start at once and work without the lock of the interpreter: the scheduler orders
+            # them, on any number of cores, and two of 24! orders are all but never the same. Threads that
+            # sleep come in the order of their times.
             "pool, gate = ThreadPoolExecutor(24), threading.Barrier(24)",
             "fs = [pool.submit(lambda: (gate.wait(), hashlib.sha256(bytes(1_000_000)))) for i in range(24)]",
             "order = [fs.index(f) for f in as_completed(fs)]",
@@ -80,7 +81,7 @@ PINNED_ONLY = ("two sources differ, one matters",)
 def verify(folder, lines, *words):
     """The judgement over a script with these lines."""
     write(folder, "train.py", START, BODY="\n".join(lines))
-    return judged(samebits("verify", "--json", *words, "train.py", cwd=folder))
+    return judged(samebits("verify", "--json", *words, "train.py", cwd=folder, timeout=600))
 
 
 @pytest.mark.parametrize("name", PLANTED)

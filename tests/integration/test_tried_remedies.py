@@ -35,6 +35,23 @@ random.shuffle(rows)
 def data(step):
     return torch.from_numpy(rows[step]).float()
 """,
+    "a seed that torch makes up and gives": """\
+import torch
+def fresh():
+    return torch.seed()
+seed = fresh()
+print("seed", seed)
+def data(step):
+    return torch.rand(3, 4) * (seed % 97 / 97)
+""",
+    "a number of SystemRandom": """\
+import random
+import torch
+seed = random.SystemRandom().randrange(2**32)
+torch.manual_seed(seed)
+def data(step):
+    return torch.rand(3, 4) * (seed % 97 / 97)
+""",
     "os.urandom, without `import random`": """\
 import os
 import torch

@@ -37,7 +37,24 @@ LINES = [
     ("unseeded-python", "random.seed", "random.seed()", "random.seed(0)"),
     ("os-entropy", "numpy.random.SeedSequence", "np.random.seed(None)", "np.random.seed(0)"),
     ("unseeded-torch", "", "torch.seed()", "torch.manual_seed(0)"),
+    ("unseeded-torch", "", "s = torch.seed()", "s = torch.manual_seed(0).initial_seed()"),
+    ("unseeded-torch", "", "print(torch.seed())", "print(torch.manual_seed(0).initial_seed())"),
     ("unknown", "", "gen.seed()", "gen.manual_seed(0)"),
+    ("unknown", "", "s = gen.seed()", "s = gen.manual_seed(0).initial_seed()"),
+    (
+        "unseeded-numpy",
+        "numpy.random.SeedSequence",
+        "s = np.random.SeedSequence().entropy",
+        "s = np.random.SeedSequence(0).entropy",
+    ),
+    (
+        "os-entropy",
+        "random.SystemRandom",
+        "x = random.SystemRandom().randrange(9)",
+        "x = random.Random(0).randrange(9)",
+    ),
+    ("os-entropy", "random.SystemRandom", "seed = random.SystemRandom().randrange(9)", "seed = 0"),
+    ("os-entropy", "uuid.uuid4", "random.seed(uuid.uuid4().int + rank)", "random.seed(0 + rank)"),
     ("wall-clock", "time.time", "seed = int(time.time() * 1000) % 2**32", "seed = 0"),
     ("wall-clock", "time.time", "torch.manual_seed(int(time.time()))", "torch.manual_seed(0)"),
     ("wall-clock", "time.time", "x = torch.tensor(time.time())", "x = torch.tensor(0.0)"),
@@ -304,6 +321,28 @@ def test_a_generator_made_in_a_loop_is_seeded_from_one_that_goes_on():
     found = patched("unseeded-numpy", text, "numpy.random.SeedSequence")
     assert "default_rng(np.random.randint(2**31)).normal" in found
     assert "\nnp.random.seed(0)\n" in found
+
+
+def test_a_seed_that_torch_makes_up_in_a_function_goes_on_from_the_seed_of_the_script():
+    text = """
+        import torch
+
+        def main():
+            seed = torch.seed()  # <- here
+            return seed
+    """
+    files = project(main=text)
+    found = replace(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    after = text_after(propose([found], files).patches[0])
+    assert "    seed = torch.manual_seed(torch.initial_seed() + 1).initial_seed()" in after
+    assert "import torch\n\ntorch.manual_seed(0)\n" in after
+
+
+def test_the_systems_generator_made_in_a_loop_is_seeded_from_one_that_goes_on():
+    text = "import random\nfor i in range(3):\n    x = random.SystemRandom().random()  # <- here\n"
+    found = patched("os-entropy", text, "random.SystemRandom")
+    assert "x = random.Random(random.getrandbits(32)).random()" in found
+    assert "\nrandom.seed(0)\n" in found
 
 
 def test_a_default_of_none_becomes_a_number():

@@ -119,11 +119,18 @@ def fresh_seed(spot: Spot) -> Iterator[Change | Refusal]:
 
 
 def _numbered(spot: Spot, call: ast.Call, function: ast.Attribute) -> Change:
-    """`x.manual_seed(0)`, or one more than the last seed where the line may run often."""
+    """`x.manual_seed(0)`, or one more than the last seed where the line may run often.
+
+    `seed` gives the number and `manual_seed` the generator: where the number is used, it is asked for it.
+    """
     owner = spot.syntax.source(function.value)
-    number = f"{owner}.initial_seed() + 1" if spot.syntax.repeats(call) else str(spot.seed)
-    text = f"{owner}.manual_seed({number})"
-    return spot.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random")
+    repeats = spot.syntax.repeats(call)
+    number = f"{owner}.initial_seed() + 1" if repeats else str(spot.seed)
+    used = not isinstance(spot.syntax.parent(call), ast.Expr)
+    text = f"{owner}.manual_seed({number})" + (".initial_seed()" if used else "")
+    is_global = spot.syntax.name(function.value) in ("torch", "torch.random")
+    needs = ("seed:torch",) if repeats and is_global else ()  # the first of these numbers
+    return spot.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random", *needs)
 
 
 def _is_generator(spot: Spot, node: ast.expr) -> bool:
@@ -149,7 +156,19 @@ def changing_seed(spot: Spot) -> Iterator[Change | Refusal]:
         if _only_of_this(spot, whole):
             yield spot.replace(whole, str(spot.seed), "a number in place of a seed that changes")
         else:
-            yield spot.replace(call, str(spot.seed), "a number in place of the part of the seed that changes")
+            part = _taken_of(spot, call)
+            yield spot.replace(part, str(spot.seed), "a number in place of the part of the seed that changes")
+
+
+def _taken_of(spot: Spot, call: ast.Call) -> ast.expr:
+    """The value that is taken of what a call gives: `uuid4().int`, `SystemRandom().randrange(9)`."""
+    node: ast.expr = call
+    above = spot.syntax.parent(node)
+    while (isinstance(above, ast.Attribute) and above.value is node) or (
+        isinstance(above, ast.Call) and above.func is node
+    ):
+        node, above = above, spot.syntax.parent(above)
+    return node
 
 
 def any_seed(spot: Spot) -> Iterator[Change]:

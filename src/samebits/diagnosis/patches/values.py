@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING
 
 from samebits.diagnosis.patches.rule import Refusal, Rule, causes
+from samebits.diagnosis.patches.seeds import fresh_number
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,10 +45,10 @@ def entropy(spot: Spot) -> Iterator[Change | Refusal]:
     for call in spot.calls():
         name = spot.syntax.name(call.func)
         if name in ("random.SystemRandom", "secrets.SystemRandom") and not call.args:
-            text = f"{spot.syntax.source(call.func).removesuffix('SystemRandom')}Random({spot.seed})"
-            needs = () if spot.syntax.source(call.func).startswith("random.") else ("import:random",)
-            text = text if not needs else f"random.Random({spot.seed})"
-            yield spot.replace(call, text, "a generator with a seed in place of the system's", *needs)
+            number, needs = fresh_number(spot, call, "random")
+            module = spot.syntax.local_name("random") or "random"
+            why = "a generator with a seed in place of the system's"
+            yield spot.replace(call, f"{module}.Random({number})", why, "import:random", *needs)
         elif name in _FROM_RANDOM:
             yield _drawn(spot, call, name)
         elif name.startswith("tempfile."):
