@@ -28,7 +28,7 @@ def seeds_source(event: Event, source: str) -> bool:
 
 def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
     """How each run seeded a source, as the end of a sentence."""
-    calls = [[event for event in events if seeds_source(event, source)] for events in (a, b)]
+    calls = [_calls_of(source, events) for events in (a, b)]
     texts = [[event.arguments for event in events] for events in calls]
     if not any(texts):
         return "it was never seeded"
@@ -47,12 +47,18 @@ def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
     return f"it was seeded differently: {first.arguments} and {second.arguments} at {place(first.site)}"
 
 
+def _calls_of(source: str, events: Iterable[Event]) -> list[Event]:
+    """The calls that seeded a source."""
+    return [event for event in events if seeds_source(event, source)]
+
+
 class GeneratorLog:
     """Follows the generators of two runs, step by step."""
 
     def __init__(self) -> None:
         self.first_difference: dict[str, int] = {}
         self.seeds: tuple[list[Event], list[Event]] = ([], [])
+        self._seeded_then: dict[str, str] = {}
         self._before: dict[str, bytes] = {}
         self._drawn: dict[str, int] = {}
 
@@ -63,8 +69,10 @@ class GeneratorLog:
         for source, state in a.generators.items():
             if source in a.drawn or self._before.get(source, state) != state:
                 self._drawn.setdefault(source, a.last)
-            if source in b.generators and state != b.generators[source]:
-                self.first_difference.setdefault(source, a.last)
+            differs = source in b.generators and state != b.generators[source]
+            if differs and source not in self.first_difference:
+                self.first_difference[source] = a.last
+                self._seeded_then[source] = self._seeding(source)
         self._before.update(a.generators)
 
     def lines(self, *, used_only: bool = False, used: Collection[str] = ()) -> list[str]:
@@ -83,7 +91,15 @@ class GeneratorLog:
 
     def _line(self, source: str, step: int) -> str:
         differed = f"the state of {generator_words(source)} differed at step {step}"
-        return f"{differed}{self._use(source)}; {seeding(source, *self.seeds)}"
+        return f"{differed}{self._use(source)}; {self._seeded_then[source]}"
+
+    def _seeding(self, source: str) -> str:
+        """How it was seeded so far; where that was the same in both runs, what made its states differ."""
+        calls = [[event.arguments for event in _calls_of(source, log)] for log in self.seeds]
+        words = seeding(source, *self.seeds)
+        if calls[0] and calls[0] == calls[1]:
+            words += "; after that, other amounts were drawn from it or another state was put in its place"
+        return words
 
     def _use(self, source: str) -> str:
         return f"; it was used at step {self._drawn[source]}" if source in self._drawn else ""

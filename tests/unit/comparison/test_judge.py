@@ -158,6 +158,22 @@ def test_generators_are_evidence_of_a_difference():
     assert result.findings[0].cause == "unknown"
 
 
+def test_a_generator_that_is_put_back_was_seeded_alike_only_until_then():
+    """A context that seeds and then puts the state back, which nothing had seeded."""
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, state in ((tape, 1), (other, 2)):
+        for step in range(2):
+            t.seed(step, line=2 + step, call="numpy.random.seed")
+            t.generators["numpy"] = state
+            t.boundary({"w": t.outside("w")})
+    line = (
+        "the state of NumPy's generator differed at step 0; both runs seeded it alike, last by"
+        " numpy.random.seed(0) at /home/u/train.py:2; after that, other amounts were drawn from it or another"
+        " state was put in its place; nothing that was compared depends on it"
+    )
+    assert judge(tape.record(), other.record()).notes == (line,)
+
+
 def test_a_seed_is_that_of_its_library():
     tape, other = Tape(level="step"), Tape(level="step")
     for t, value in ((tape, 3), (other, 4)):
