@@ -42,10 +42,13 @@ def test_the_table_fits_a_terminal(tmp_path):
 
 
 def test_what_cannot_be_timed_is_one_line(tmp_path):
-    """Too few steps, a script that fails, a script that is not there."""
+    """Too few steps, a script that fails or ends at once, a script that is not there."""
     short = write(tmp_path, "short.py", SEEDED, STEPS=2)
     broken = write(tmp_path, "broken.py", "raise ValueError('no data')\n")
-    for words, said in (((short,), "steps were taken"), ((broken,), "no data"), (("none.py",), "none.py")):
-        done = samebits("cost", *words, cwd=tmp_path)
+    gone = write(tmp_path, "gone.py", "import os\nos._exit(3)\n")
+    said_of = {short: "steps were taken", broken: "no data", gone: "with exit status 3", "none.py": "none.py"}
+    for script, said in said_of.items():
+        done = samebits("cost", script, cwd=tmp_path)
         assert (done.returncode, done.stdout) == (2, "")
         assert said in complaints(done.stderr)[0]
+        assert ("at least 7 steps" in done.stderr) is (script == short)  # of no use to what failed

@@ -36,11 +36,13 @@ class Timing:
         durations: of its timed steps, in seconds.
         control: what its control says of itself.
         failure: why it has no durations; empty if it has.
+        too_few: whether that is because the script ran and took too few steps.
     """
 
     durations: tuple[float, ...]
     control: dict[str, Any]
     failure: str = ""
+    too_few: bool = False
 
 
 def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = None) -> CostReport:
@@ -54,7 +56,7 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
         announce: told what is about to run.
 
     Raises:
-        SamebitsError: the script cannot be run or takes too few steps; `cost-no-steps`.
+        SamebitsError: the script fails (`cost-script-failed`) or takes too few steps (`cost-no-steps`).
         KeyboardInterrupt: the user ended it before a round was over.
     """
     tell = announce or (lambda _: None)
@@ -110,9 +112,10 @@ class _Runner:
             )
         deliver(outcome)
         hint = "; --output shows what it printed" if request.output == "nothing" else ""
-        return self._read(f"the script ended {ended_words(outcome.status)}{hint}")
+        return self._read(outcome.status, hint)
 
-    def _read(self, ending: str) -> Timing:
+    def _read(self, status: int, hint: str) -> Timing:
+        ending = f"the script ended {ended_words(status)}{hint}"
         try:
             seen = json.loads(self._file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -121,16 +124,22 @@ class _Runner:
             return Timing((), seen["control"], seen["failure"] or ending)
         times = seen["times"][self._request.warmup :]
         durations = tuple(after - before for before, after in pairwise(times))
-        failure = "" if len(durations) >= _FEWEST_STEPS else f"only {len(seen['times'])} steps were taken"
-        return Timing(durations, seen["control"], failure)
+        if len(durations) >= _FEWEST_STEPS:
+            return Timing(durations, seen["control"])
+        if status:
+            return Timing(durations, seen["control"], ending)
+        return Timing(durations, seen["control"], f"only {len(seen['times'])} steps were taken", too_few=True)
 
 
 def _check(first: Timing, request: CostRequest) -> None:
     if not first.failure:
         return
-    message = (
-        f"the cost cannot be measured: {first.failure}; expected a script that takes at least "
-        f"{request.warmup + _FEWEST_STEPS + 1} steps (of an optimizer, or backward passes without one)"
+    message = f"the cost cannot be measured: {first.failure}"
+    if not first.too_few:  # it failed: how many steps it would have taken is not known
+        raise SamebitsError(message, slug="cost-script-failed")
+    message += (
+        f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} steps (of an "
+        "optimizer, or backward passes without one)"
     )
     raise SamebitsError(message, slug="cost-no-steps")
 

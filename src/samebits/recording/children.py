@@ -234,7 +234,7 @@ class ChildRecords:
 
         trained = has_trained(session)
         failed = status not in (0, None)
-        failure = f"the process ended with status {status}" if failed else ""
+        failure = f"the process ended with exit status {status}" if failed else ""
         session.finish(Ending("failed" if failed else "finished", status or 0, failure))
         if not trained:
             forget(session)
