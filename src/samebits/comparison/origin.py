@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -34,16 +35,16 @@ from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
 from samebits.comparison.results import LATE, Origins
 from samebits.comparison.results import place as site_text
+from samebits.comparison.starts import last_steps, read_points, save_points, start_points
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator
+    from collections.abc import Collection, Iterable
 
     from samebits.comparison.draws import Blame
     from samebits.comparison.results import Finding
     from samebits.comparison.sources import Record
-    from samebits.comparison.survey import Survey
     from samebits.recording.events import Event
 
 _MOST_PAIRS = 1_000_000
@@ -54,6 +55,7 @@ def find_origins(
     b: Record,
     excused: Collection[str] = (),
     explained: Collection[tuple[str, str, int]] = (),
+    until: float | None = None,
 ) -> Origins:
     """Find where the first difference between two op-level records came in.
 
@@ -67,21 +69,22 @@ def find_origins(
         excused: names of state tensors that are left out.
         explained: cause, file and line of origins that are known already: draws of that cause at that line
             are no evidence for others.
+        until: moment of `time.monotonic` at which the search ends with what it has found; None for never.
     """
     found = survey_runs(a, b, excused, to_first=True)
-    reads = _read_points(a, b, found)
-    starts, one_sided = _start_points(found)
+    reads = read_points(a, b, found)
+    starts, one_sided = start_points(found)
     keyer = Keyer(numbered=not found.several_threads)
-    lookup = Lookup(a, b, found.first_span, _last_steps(a, b, found), keyer)
+    lookup = Lookup(a, b, found.first_span, last_steps(a, b, found), keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
-    walk = Walk(lookup, reads, found.generators.lines(used_only=True))
+    walk = Walk(lookup, reads, found.generators.lines(used_only=True), until)
     walk.run(
-        [*(point for _, point in starts if point not in unread.values()), *reads, *_save_points(a, b, found)]
+        [*(point for _, point in starts if point not in unread.values()), *reads, *save_points(a, b, found)]
     )
     findings = walk.findings()
     if not findings and not unread:
         findings = one_sided or first_parting(lookup, found)
-    drawn = DrawEvidence(lookup, found, _last_steps(a, b, found), explained)
+    drawn = DrawEvidence(lookup, found, last_steps(a, b, found), explained)
     shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return Origins(
         shown,
@@ -102,10 +105,18 @@ class Walk:
         reads: reads that differ. A Python value that differs after one of them may come from it: then the
             read is followed instead of the place where the value entered.
         hints: evidence for values that come from outside torch.
+        until: moment of `time.monotonic` at which the search ends with what it has found; None for never.
     """
 
-    def __init__(self, lookup: Lookup, reads: Iterable[Point], hints: Iterable[str] = ()) -> None:
+    def __init__(
+        self,
+        lookup: Lookup,
+        reads: Iterable[Point],
+        hints: Iterable[str] = (),
+        until: float | None = None,
+    ) -> None:
         self._lookup = lookup
+        self._until = until
         self._hints = tuple(hints)
         self._draws = SiteDraws(lookup)
         self._generators = DrawBlame(lookup)
@@ -124,17 +135,23 @@ class Walk:
         """Visit everything that the starts lead to."""
         self._push(starts)
         while self._pending or self._queue:
-            if len(self._seen) + len(self._examined) > _MOST_PAIRS:
+            ended = self._ended()
+            if ended:
                 self.complete = False
-                self.notes.append(
-                    f"the search ended after {_MOST_PAIRS} pairs of tensors and operations: there may be "
-                    "further origins"
-                )
+                self.notes.append(f"{ended}: there may be further origins")
                 return
             if self._pending:
                 self._examine(*self._pending.pop())
             else:
                 self._visit(self._queue.popleft())
+
+    def _ended(self) -> str:
+        """Why the search is not to go on; empty if it is."""
+        if len(self._seen) + len(self._examined) > _MOST_PAIRS:
+            return f"the search ended after {_MOST_PAIRS} pairs of tensors and operations"
+        if self._until is not None and time.monotonic() >= self._until:
+            return "the time for explaining was over before the records were searched to the end"
+        return ""
 
     def findings(self) -> list[Finding]:
         """The origins found."""
@@ -358,44 +375,6 @@ def _enters(finding: Finding) -> bool:
 
 def _or_none(seq: int | None) -> int:
     return -1 if seq is None else seq
-
-
-def _start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]:
-    """The state tensors that differ, and findings about those that only one run has."""
-    starts, one_sided = [], []
-    for pair in found.first.state.pairs if found.first else ():
-        if pair.a is not None and pair.b is not None:
-            starts.append(
-                (pair.name, Point(pair.a.event.seq, pair.a.position, pair.b.event.seq, pair.b.position))
-            )
-        else:
-            line = f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
-            a, b = (place.event if place else None for place in (pair.a, pair.b))
-            one_sided.append(entries.finding(a, b, "control-flow", evidence=(line,)))
-    return starts, one_sided
-
-
-def _read_points(a: Record, b: Record, found: Survey) -> list[Point]:
-    return [point for point, kind in _output_points(a, b, found) if kind == "read"]
-
-
-def _save_points(a: Record, b: Record, found: Survey) -> list[Point]:
-    return [point for point, kind in _output_points(a, b, found) if kind == "save"]
-
-
-def _output_points(a: Record, b: Record, found: Survey) -> Iterator[tuple[Point, str]]:
-    pairs = found.first.outputs.differing if found.first else [found.unmatched] if found.unmatched else []
-    for seq_a, seq_b in pairs:
-        ours, theirs = a.event(seq_a), b.event(seq_b)
-        for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
-            if x != y:
-                yield Point(seq_a, i, seq_b, i), ours.kind
-
-
-def _last_steps(a: Record, b: Record, found: Survey) -> tuple[int, int]:
-    if found.first is None:
-        return a.info.steps, b.info.steps
-    return found.first.a.last, found.first.b.last
 
 
 def _unread_notes(unread: dict[str, Point]) -> list[str]:

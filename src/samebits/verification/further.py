@@ -169,7 +169,8 @@ class _Rounds:
             found if found.difference else measured(self._tools, pair, substitution, found, rules)
             for found, rules in zip(self.findings, self._own, strict=True)
         ]
-        return pair, origins_of(pair, self._tools, self._search.excused, self._explained())
+        until = self._series.deadline
+        return pair, origins_of(pair, self._tools, self._search.excused, self._explained(), until)
 
     def _kept_by(self, substitution: Substitution) -> ScriptRun:
         """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.

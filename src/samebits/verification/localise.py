@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.recording.settings import RecordingSettings
+from samebits.verification.series import BudgetSpent
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Origins
@@ -74,8 +75,13 @@ def localise(
             keep_bytes=_KEPT_BYTES,
             keep_from_step=step if start else 0,
         )
-        pair = series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
-        origins = origins_of(pair, tools, excused)
+        try:
+            pair = series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
+        except BudgetSpent:
+            if found is None:
+                raise
+            return found
+        origins = origins_of(pair, tools, excused, until=series.deadline)
         if origins is not None:
             found = Localisation(pair, origins, attempt, start, last)
             if start == 0 or not came_before(origins):
@@ -102,6 +108,7 @@ def origins_of(
     tools: Tools,
     excused: tuple[str, ...] = (),
     explained: tuple[tuple[str, str, int], ...] = (),
+    until: float | None = None,
 ) -> Origins | None:
     """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
 
@@ -110,6 +117,7 @@ def origins_of(
         tools: compare them.
         excused: names of state tensors that are left out.
         explained: see `find_origins`.
+        until: see `find_origins`.
     """
     if pair.first.info is None or pair.second.info is None:
         return None
@@ -117,7 +125,7 @@ def origins_of(
         comparison = tools.judge(a, b, excused)
         if comparison.verdict != "different":
             return None
-        return tools.find_origins(a, b, excused, explained)
+        return tools.find_origins(a, b, excused, explained, until)
 
 
 def came_before(origins: Origins) -> bool:

@@ -65,6 +65,7 @@ class FindOrigins(Protocol):
         b: Record,
         excused: Collection[str] = (),
         explained: Collection[tuple[str, str, int]] = (),
+        until: float | None = None,
     ) -> Origins:
         """Where differences came in."""
         ...

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -1066,6 +1067,22 @@ def test_the_bound_is_reported(monkeypatch):
     found = origins(run, 1, 2)
     assert not found.complete
     assert "the search ended after 10 pairs" in found.notes[0]
+
+
+def test_a_search_whose_time_is_over_gives_what_it_has():
+    def run(tape, value):
+        x = tape.op("lift_fresh.default", tape.outside(value), line=1)
+        tape.boundary({"w": tape.op("mul.Tensor", x, line=2)})
+
+    records = []
+    for value in (1, 2):
+        tape = Tape()
+        run(tape, value)
+        records.append(tape.record())
+    assert find_origins(*records, until=time.monotonic() + 60).complete
+    found = find_origins(*records, until=time.monotonic())
+    assert not found.complete
+    assert found.notes[0].startswith("the time for explaining was over before the records were searched")
 
 
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):

@@ -96,6 +96,7 @@ class World:
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
     explained: list = field(default_factory=list)
+    until: list = field(default_factory=list)
 
     def tools(self) -> Tools:
         """The functions that verification uses."""
@@ -133,9 +134,10 @@ class World:
             return IDENTICAL if any(needed <= pins for needed in self.helps) else different()
         return self.verdicts.get(b.name, IDENTICAL)
 
-    def find_origins(self, a, b, excused=(), explained=()) -> Origins:
+    def find_origins(self, a, b, excused=(), explained=(), until=None) -> Origins:
         """The scripted origins."""
         self.explained.append(explained)
+        self.until.append(until)
         return self.origins[b.name] if b.name in self.origins or not self.helps else Origins()
 
     def draws_before(self, a, b, excused=()):
