@@ -116,8 +116,10 @@ def blocks(
     if comparison.findings and not _is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)
         found += _first(first, other, style, sources, verbose=verbose, likely=likely or result.quick)
-        for title, findings in _divided(comparison.findings):
+        own, following = _parted(comparison.findings, verbose=verbose)
+        for title, findings in _divided(own):
             found.append(_block(_others(title, findings, style, folder)))
+        found.append(_block(_consequences(following, style)))
     more = [
         fix_lines(result.fix, style, folder) if result.fix is not None else [],
         _replayed(comparison, style, sources, verbose=verbose),
@@ -275,6 +277,28 @@ def _is_listed(comparison: Comparison) -> bool:
     """Whether all that is known of the first difference stands among the reported values already."""
     first = comparison.findings[0]
     return bool(comparison.reported) and first.kind == "read" and first.cause == "unknown" and not first.entry
+
+
+def _parted(
+    findings: tuple[Finding, ...], *, verbose: bool
+) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
+    """The findings to be listed, and those that are only counted.
+
+    Where the runs went on with different lines, all that came after may differ for that alone.
+    """
+    first, *others = findings
+    if verbose or first.entry != "control-flow":
+        return findings, ()
+    following = tuple(each for each in others if each.cause == "unknown")
+    return tuple(each for each in findings if each not in following), following
+
+
+def _consequences(findings: Sequence[Finding], style: Style) -> list[str]:
+    if not findings:
+        return []
+    many = "difference comes" if len(findings) == 1 else "differences come"
+    text = f"{len(findings)} further {many} after the runs parted, and may follow from that"
+    return style.wrap(f"{text} (--verbose lists them)", hanging=2)
 
 
 def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:

@@ -107,6 +107,17 @@ def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script,
     assert "also different on its own\n  step 2, aten::race" in shown
 
 
+def test_what_comes_after_the_runs_parted_is_counted_unless_its_cause_is_known():
+    parted = finding(cause="unknown", entry="control-flow", remedy=None)
+    after = [replace(parted, op=f"aten::op{n}", entry="outside") for n in range(7)]
+    result = different(parted, *after, finding(op="aten::rand"))
+    shown = text.render(result, PLAIN, "/code")
+    assert "7 further differences come after the runs parted, and may follow from that" in shown
+    assert "aten::op0" not in shown
+    assert "also different\n  step 2, aten::rand" in shown
+    assert "also different\n  step 2, aten::op0" in text.render(result, PLAIN, "/code", verbose=True)
+
+
 def test_a_state_difference_names_the_tensors(script, tmp_path):
     """At step level what came out is the parameters that differ."""
     names = ("fc1.weight", "fc1.bias", "fc2.weight", "fc2.bias", "conv.weight")
