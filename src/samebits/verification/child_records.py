@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from samebits.verification.tools import Tools
 
 _POOL = "pool-"
+_NAMED = 8
 
 
 def children_of(record: str, tools: Tools) -> dict[str, Path]:
@@ -53,13 +54,32 @@ def with_children(
         name: _judged(name, (first.get(name), second.get(name)), tools, excused)
         for name in sorted({*first, *second})
     }
-    for name, found in judged.items():
-        if found.verdict == "different" and found.state != "identical":
-            return replace(found, reason=f"in the child process {name}: {found.reason}", child=name)
+    apart = {
+        name: found
+        for name, found in judged.items()
+        if found.verdict == "different" and found.state != "identical"
+    }
+    if apart:  # the first is explained; in others the same line may differ, or another one
+        name, found = next(iter(apart.items()))
+        notes = (*found.notes, *_also(apart, name))
+        return replace(found, reason=f"in the child process {name}: {found.reason}", child=name, notes=notes)
     for found in judged.values():
         if found.verdict == "not_judged":
             return _doubted(comparison, str(found.reason))
     return _joined(comparison, judged)
+
+
+def _also(apart: dict[str, Comparison], shown: str) -> list[str]:
+    """Which other children differ in their state."""
+    others = [f"{name}{_step(found)}" for name, found in apart.items() if name != shown]
+    if not others:
+        return []
+    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
+    return [f"the state differs in other child processes too: {', '.join(others[:_NAMED])}{more}"]
+
+
+def _step(found: Comparison) -> str:
+    return "" if found.first_step is None else f" at step {found.first_step}"
 
 
 def _judged(

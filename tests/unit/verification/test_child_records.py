@@ -86,6 +86,16 @@ def test_children_are_looked_at_where_the_script_only_reports_other_values(folde
     assert found.reason == "in the child process train-1: the state differs at step 2"
 
 
+def test_other_children_that_differ_are_named(folder: Folder) -> None:
+    """Each rank of a launcher is a child: only the first is explained."""
+    folder.child("train-1", STATE)
+    folder.child("train-2", replace(STATE, first_step=4))
+    folder.child("train-3", SAME)
+    found = folder.verdict(SAME)
+    assert found.child == "train-1"
+    assert found.notes[-1] == "the state differs in other child processes too: train-2 at step 4"
+
+
 def test_a_child_that_trained_in_one_run_only_leaves_the_state_open(folder: Folder) -> None:
     folder.child("train-1", SAME, runs=(1,))
     found = folder.verdict(SAME)
