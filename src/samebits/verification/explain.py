@@ -175,7 +175,7 @@ class Explainer:
         if searched:  # one run tells what any number of pins would only suggest
             self._find_all(search)
         if self._is_patched(found, pair):
-            if not searched and self._unmeasured(found):
+            if not searched and not self._is_split(found) and self._unmeasured(found):
                 self._find_all(search)
             return
         diagnosis = self._diagnosis = self._begin_diagnosis(pair, again=found.pair is not None)
@@ -184,6 +184,10 @@ class Explainer:
             self._find_all(search)
         if diagnosis.confirmed is None:
             self._settle(diagnosis, all_pins=True)
+
+    def _is_split(self, found: Localisation) -> bool:
+        """Whether several findings are of one place, whose value can be put in place only once."""
+        return found.origins is not None and len(self._comparison.findings) > len(found.origins.findings)
 
     def _is_hidden(self, found: Localisation) -> bool:
         """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""

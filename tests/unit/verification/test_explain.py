@@ -380,6 +380,17 @@ def test_pins_of_which_the_source_shows_a_way_to_act_are_searched_before_all(tmp
     assert len(set(pins(made))) < 8
 
 
+def test_two_sources_of_one_place_are_not_measured_as_two(tmp_path):
+    script = str(tmp_path / "train.py")
+    drawn = [Source(op, Site(script, 4, "<module>"), cause) for op, cause in SOURCES]
+    made = patched(tmp_path, finding(cause="unknown", sources=tuple(drawn)), sources=tuple(drawn))
+    made.captured = {}
+    text = "import random\nimport numpy as np\nimport torch\nx = torch.rand(2) + random.random()"
+    explained(tmp_path, with_text(made, tmp_path, f"{text} + np.random.rand()\n"))
+    assert made.names[4:] == ["fix-1-1", "fix-1-2"]
+
+
+SOURCES = (("random.random", "unseeded-python"), ("numpy.random.rand", "unseeded-numpy"))
 SET = "import torch\n\nnames = set('a b c d'.split())\nx = torch.tensor([len(name) for name in names])\n"
 
 
