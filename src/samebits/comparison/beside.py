@@ -55,7 +55,9 @@ class ValuesBeside:
         if self._whole:
             return _total(ours) == _total(theirs)
         # Runs that were ended early have left each thread where it was, in one run further than in the other.
-        return all(_hold(ours[name], theirs[name]) for name in ours.keys() & theirs.keys())
+        common = ours.keys() & theirs.keys()
+        rest = (_total({name: log[name] for name in log.keys() - common}) for log in (ours, theirs))
+        return _hold(*rest) and all(_hold(ours[name], theirs[name]) for name in common)
 
     @cached_property
     def _values(self) -> list[dict[Key, ByThread]]:

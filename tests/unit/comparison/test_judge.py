@@ -672,3 +672,14 @@ def test_values_of_another_thread_that_differ_as_a_whole_count():
     result = judge(train(before=read("a")).record(), train(before=read("b")).record())
     assert (result.verdict, result.state) == ("different", "identical")
     assert [(found.kind, found.step) for found in result.reported] == [("read", 0)]
+
+
+def test_values_of_threads_with_other_names_count_in_runs_that_were_ended_too():
+    """No name is in both runs, so that thread by thread there is nothing to compare."""
+
+    def read(value):
+        thread = f"reader of {value}"
+        return lambda tape, step, _: tape.read(tape.outside((value, step)), 50, thread=thread)
+
+    a, b = (train(before=read(value)).record(status="stopped") for value in "ab")
+    assert judge(a, b).verdict == "different"
