@@ -14,6 +14,7 @@ import json
 import random
 import re
 import resource
+import shutil
 import sys
 import time
 import traceback
@@ -126,6 +127,16 @@ def _broken_limit(seconds: float, output: str) -> Wrong:
     return ("shown", f"{len(shown)} characters were shown") if len(shown) > MOST_SHOWN else ("", "")
 
 
+def keep_case(folder: Path, number: int) -> Path:
+    """Copy the files of a case, which hold times and places and could not be made again."""
+    kept = folder / f"case-{number}"
+    kept.mkdir()
+    for path in folder.iterdir():
+        if path.is_file() and not path.is_symlink():
+            shutil.copy2(path, kept)
+    return kept
+
+
 def limit_memory() -> None:
     """What is mapped now, and so much more."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
@@ -165,6 +176,8 @@ def main() -> int:
         slowest = max(slowest, seconds)
         if limit:
             failures += 1
+            kept = keep_case(folder, number)
+            found = f"{found}\nits files are kept in {kept}"
             print(json.dumps({"case": number, "limit": limit, "found": found}), flush=True)
         if failures > MOST_FAILURES:
             break

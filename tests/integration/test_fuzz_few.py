@@ -69,6 +69,15 @@ def test_figures_beyond_a_limit_fail(figures):
         check_limits(figures, 10)
 
 
+def test_the_files_of_a_case_are_kept(tmp_path):
+    mutator = RecordMutator(make_records(tmp_path))
+    mutator.write(random.Random(1), tmp_path / "mutated")
+    kept = fuzz_child.keep_case(tmp_path, 7)
+    assert kept.name == "case-7"
+    assert (kept / "mutated").read_bytes() == (tmp_path / "mutated").read_bytes()
+    assert {path.name for path in kept.iterdir()} == {p.name for p in tmp_path.iterdir() if p.is_file()}
+
+
 def test_what_is_mutated_is_what_a_reader_reads(tmp_path):
     """A log that is sound is the record; some of those that are changed are read, and some are refused."""
     records = make_records(tmp_path)

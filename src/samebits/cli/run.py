@@ -16,7 +16,6 @@ from samebits.determinism.pins.plan import combine
 from samebits.determinism.switches import holds_layout
 from samebits.environment.ranks import rank_facts
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import fixed_layout
 from samebits.recording.farewell import ending_words
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
@@ -90,11 +89,12 @@ class RunCommand:
         )
         variables = control_variables(control)
         plan = combine(pins, control, {**os.environ, **variables})
-        request = Launch(options.target, settings.to_json(), {**variables, **plan.environment})
-        with fixed_layout(fixed=plan.fixed_layout or holds_layout(control)):
-            if in_place:
-                replace_process(request)
-            outcome = launch(request)
+        fixed = plan.fixed_layout or holds_layout(control)
+        environment = {**variables, **plan.environment}
+        request = Launch(options.target, settings.to_json(), environment, fixed_layout=fixed)
+        if in_place:
+            replace_process(request)
+        outcome = launch(request)
         write(f"samebits: {ending_words(record, str(record))}", sys.stderr)
         return outcome.status
 

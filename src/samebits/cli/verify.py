@@ -112,41 +112,9 @@ class VerifyCommand:
         if options.nproc_per_node is not None:
             return verify_ranks(options, _folder(options))
         refuse_rank("verify")
-        if options.apply and not options.fix:
-            message = "--apply writes the change that --fix looks for; give both"
-            raise SamebitsError(message, slug="apply-without-fix")
-        if options.quick and options.fix:
-            raise SamebitsError("--quick tries nothing, --fix tries patches; give one of them", slug="usage")
-        if options.share and not options.fresh:
-            raise SamebitsError("--share names what the copies of --fresh share; give both", slug="usage")
-        live = wants_progress(options)
-        control = control_of(options)
-        request = VerifyRequest(
-            target=options.target,
-            folder=_folder(options),
-            runs=options.runs,
-            steps=options.steps,
-            level=options.level,
-            stress=options.stress,
-            full=options.full,
-            localise=not options.no_localise,
-            output="stderr" if options.json else "inherit",
-            progress=live,
-            replay=options.replay,
-            control=control,
-            environment=control_variables(control),
-            pins=pins_of(options),
-            interventions=not options.no_interventions,
-            fix=options.fix,
-            quick=options.quick,
-            budget=options.budget,
-            no_arguments=options.no_arguments,
-            state_only=options.state_only,
-            keep_records=options.keep is not None,
-            fresh=options.fresh,
-            share=tuple(options.share),
-        )
-        phases = Phases(sys.stderr) if live else None
+        _check(options)
+        request = _request(options)
+        phases = Phases(sys.stderr) if request.progress else None
         told = None if options.json else FirstAnswer(style_of(sys.stdout), os.getcwd())
         try:
             result = verify(request, announce=phases, tell=None if told is None else told.tell)
@@ -167,6 +135,47 @@ class VerifyCommand:
         if result.interrupted:
             raise KeyboardInterrupt
         return status
+
+
+def _check(options: argparse.Namespace) -> None:
+    """Refuse options that do not go together."""
+    if options.apply and not options.fix:
+        message = "--apply writes the change that --fix looks for; give both"
+        raise SamebitsError(message, slug="apply-without-fix")
+    if options.quick and options.fix:
+        raise SamebitsError("--quick tries nothing, --fix tries patches; give one of them", slug="usage")
+    if options.share and not options.fresh:
+        raise SamebitsError("--share names what the copies of --fresh share; give both", slug="usage")
+
+
+def _request(options: argparse.Namespace) -> VerifyRequest:
+    control = control_of(options)
+    return VerifyRequest(
+        target=options.target,
+        folder=_folder(options),
+        runs=options.runs,
+        steps=options.steps,
+        level=options.level,
+        stress=options.stress,
+        full=options.full,
+        localise=not options.no_localise,
+        output="stderr" if options.json else "inherit",
+        progress=wants_progress(options),
+        replay=options.replay,
+        control=control,
+        environment=control_variables(control),
+        pins=pins_of(options),
+        interventions=not options.no_interventions,
+        fix=options.fix,
+        quick=options.quick,
+        budget=options.budget,
+        no_arguments=options.no_arguments,
+        one_at_a_time=options.one_at_a_time,
+        state_only=options.state_only,
+        keep_records=options.keep is not None,
+        fresh=options.fresh,
+        share=tuple(options.share),
+    )
 
 
 def _written(fix: Fix, folder: Path, *, wanted: bool) -> Fix:
@@ -231,6 +240,12 @@ def _add_explanation_options(parser: ScriptParser) -> None:
         metavar="SECONDS",
         help="time for explaining a difference, and as much for --fix (default: 3 minutes, or 20 times the "
         "first run if longer)",
+    )
+    parser.add_argument(
+        "--one-at-a-time",
+        action="store_true",
+        help="make no two runs at the same time, even if the script changes nothing outside of itself and "
+        "processors and memory are left",
     )
     parser.add_argument("--verbose", action="store_true", help="show all evidence, and every run")
 

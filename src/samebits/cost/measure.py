@@ -14,7 +14,6 @@ from samebits.cost.results import Cost, CostReport
 from samebits.cost.variants import base_variants, switch_variants
 from samebits.determinism.switches import environment_for, holds_layout
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import fixed_layout
 from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.supervision import CHILD_GRACE_S
@@ -106,10 +105,12 @@ class _Runner:
         )
         variables = {} if control is None else environment_for(control, os.environ).variables
         self._file.unlink(missing_ok=True)
-        with fixed_layout(fixed=holds_layout(control)):
-            outcome = launch(
-                Launch(request.target, settings.to_json(), variables, request.output, grace_s=CHILD_GRACE_S)
+        outcome = launch(
+            Launch(
+                request.target, settings.to_json(), variables, request.output, grace_s=CHILD_GRACE_S,
+                fixed_layout=holds_layout(control),
             )
+        )  # fmt: skip
         deliver(outcome)
         hint = "; --output shows what it printed" if request.output == "nothing" else ""
         return self._read(outcome.status, hint)

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.doctor.cpus import read_kinds, read_quota
 from samebits.doctor.surroundings import Cpus, Gpu, Interpreter, Torch, to_facts
 from samebits.doctor.switch_views import view_switches
 from samebits.environment import collect
+from samebits.environment.cpus import read_kinds, read_quota
 from samebits.hooks.layout import can_fix_layout
 
 if TYPE_CHECKING:

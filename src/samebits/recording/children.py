@@ -100,7 +100,7 @@ class ChildRecords:
         return replace(
             own, record=record, reference=reference if _is_file(reference) else "", child=True, control=None,
             progress=False, overwrite=True, ranks=None, state_log="", kill_after=None, values="",
-            earlier=None, farewell="", replay=0,
+            earlier=None, effects="", farewell="", replay=0,
         )  # fmt: skip
 
     def _patch_popen(self, subprocess: ModuleType) -> None:

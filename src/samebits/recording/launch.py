@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, NoReturn
 import samebits
 from samebits.errors import SamebitsError
 from samebits.hooks.descendants import descendants, end
+from samebits.hooks.layout import fixed_layout
 from samebits.hooks.parent_death import ended_with_parent
 from samebits.recording.script_file import check_target
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -66,6 +68,7 @@ class Launch:
         limit_s: seconds after which it is ended, first by SIGTERM; None for no limit.
         folder: its working folder; None for this program's own.
         grace_s: see `Supervision`.
+        fixed_layout: whether it starts without address space randomisation, where the system allows that.
     """
 
     target: Target
@@ -76,6 +79,7 @@ class Launch:
     limit_s: float | None = None
     folder: str | None = None
     grace_s: float | None = None
+    fixed_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,7 @@ class Command:
     limit_s: float | None = None
     folder: str | None = None
     grace_s: float | None = None
+    fixed_layout: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,34 +119,60 @@ class Outcome:
 
 
 def launch(request: Launch) -> Outcome:
-    """Run a target in a fresh interpreter with this one's options, and wait for it: see `run_command`.
+    """Run a target in a fresh interpreter with this one's options, and wait for it: see `launch_all`."""
+    return launch_all((request,))[0]
+
+
+def launch_all(requests: Sequence[Launch]) -> tuple[Outcome, ...]:
+    """Run targets at the same time, each in a fresh interpreter, and wait for all: see `run_commands`.
 
     Raises:
-        SamebitsError: the script cannot be run (see `check_target`), this process knows no interpreter
+        SamebitsError: a script cannot be run (see `check_target`), this process knows no interpreter
             (`no-interpreter`), or the interpreter cannot be started (`child-start`).
     """
-    words, environment = _prepared(request)
-    outcome = run_command(
-        Command(
-            words, environment, request.output, request.stdin, request.limit_s, request.folder,
-            request.grace_s,
-        )
-    )  # fmt: skip
-    _make_single(request)
-    return outcome
+    outcomes = run_commands([_command(request) for request in requests])
+    for request in requests:
+        _make_single(request)
+    return outcomes
 
 
 def run_command(command: Command) -> Outcome:
-    """Run a program and wait for it.
+    """Run a program and wait for it: see `run_commands`."""
+    return run_commands((command,))[0]
 
-    What becomes of signals meanwhile: see `Supervision`. On Linux it is killed when this process ends.
+
+def run_commands(commands: Sequence[Command]) -> tuple[Outcome, ...]:
+    """Run programs at the same time and wait for all of them.
+
+    What becomes of signals meanwhile: see `Supervision`, which has the grace of the first. On Linux they are
+    killed when this process ends.
 
     Raises:
-        SamebitsError: it cannot be started; `child-start`.
+        SamebitsError: one cannot be started; `child-start`. The others are killed.
     """
-    with Supervision(command.grace_s) as signals:
+    children: list[subprocess.Popen[bytes]] = []
+    with Supervision(commands[0].grace_s) as signals:
         try:
-            child = subprocess.Popen(
+            for command in commands:
+                children.append(_started(command))
+                signals.begin(children[-1])
+            begun = time.monotonic()
+            ended = [
+                _wait(child, command.limit_s, begun)
+                for child, command in zip(children, commands, strict=True)
+            ]
+        except BaseException:
+            for child in children:
+                child.kill()
+            raise
+        signals.finish()
+    return tuple(_outcome(status, signals.told, timed_out=timed_out) for status, timed_out in ended)
+
+
+def _started(command: Command) -> subprocess.Popen[bytes]:
+    with fixed_layout(fixed=command.fixed_layout):
+        try:
+            return subprocess.Popen(
                 command.words,
                 env=command.environment,
                 cwd=command.folder,
@@ -153,15 +184,11 @@ def run_command(command: Command) -> Outcome:
             )
         except OSError as error:
             raise not_started(command.words[0], error) from None
-        try:
-            signals.begin(child)
-            status, timed_out = _wait(child, command.limit_s)
-        except BaseException:
-            child.kill()
-            raise
-        signals.finish()
+
+
+def _outcome(status: int, told: int | None, *, timed_out: bool) -> Outcome:
     shown, number = (status, None) if status >= 0 else (128 - status, -status)
-    return Outcome(shown, number, timed_out, signals.told)
+    return Outcome(shown, number, timed_out, told)
 
 
 def replace_process(request: Launch) -> NoReturn:
@@ -177,7 +204,8 @@ def replace_process(request: Launch) -> NoReturn:
         if stream is not None:
             stream.flush()
     try:
-        os.execve(command[0], command, environment)  # noqa: S606 - there is no shell to be had
+        with fixed_layout(fixed=request.fixed_layout):
+            os.execve(command[0], command, environment)  # noqa: S606 - there is no shell to be had
     except OSError as error:
         raise not_started(command[0], error) from None
 
@@ -190,6 +218,14 @@ def deliver(outcome: Outcome) -> None:
     """
     if outcome.told is not None:
         signal.raise_signal(outcome.told)
+
+
+def _command(request: Launch) -> Command:
+    words, environment = _prepared(request)
+    return Command(
+        words, environment, request.output, request.stdin, request.limit_s, request.folder, request.grace_s,
+        request.fixed_layout,
+    )  # fmt: skip
 
 
 def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:
@@ -233,10 +269,11 @@ def _make_single(request: Launch) -> None:
         fold(os.path.join(request.folder or "", record))
 
 
-def _wait(child: subprocess.Popen[bytes], limit_s: float | None) -> tuple[int, bool]:
-    """The status of the child, and whether it had to be ended."""
+def _wait(child: subprocess.Popen[bytes], limit_s: float | None, begun: float) -> tuple[int, bool]:
+    """The status of a child that has run since a moment, and whether it had to be ended."""
+    left = None if limit_s is None else max(0.0, begun + limit_s - time.monotonic())
     try:
-        return child.wait(limit_s), False
+        return child.wait(left), False
     except subprocess.TimeoutExpired:
         below = descendants(child.pid)
         child.terminate()

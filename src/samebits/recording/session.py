@@ -20,6 +20,7 @@ from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.earlier_files import EarlierFiles
+from samebits.recording.probes.effects import EffectsProbe
 from samebits.recording.progress import Progress
 from samebits.recording.recorder import Recorder
 from samebits.recording.settings import RecordingSettings
@@ -84,7 +85,7 @@ class RecordingSession:
         self._probes: ProbeSet | None = None
         self._draws = DrawProbe(self.recorder)
         self._earlier = None if settings.earlier is None else EarlierFiles(settings.earlier)
-        self._installed: list[ProbeSet | DrawProbe | EarlierFiles] = []
+        self._installed: list[ProbeSet | DrawProbe | EarlierFiles | EffectsProbe] = []
         self._values = ValueLog(self.recorder, settings.values) if settings.values else None
         self._unrecorded: dict[str, Site | None] = {}
         self._noise = SchedulingNoise(settings.scheduling_noise) if settings.scheduling_noise else None
@@ -99,6 +100,11 @@ class RecordingSession:
             recorder.on_boundary.append(limit if self._earlier is None else _unless(self._earlier, limit))
         if settings.progress:
             recorder.on_boundary.append(self.progress)
+        if settings.effects:
+            effects = EffectsProbe(settings.effects, os.path.dirname(settings.record))
+            recorder.on_boundary.append(effects)
+            self._installed.append(effects)
+            effects.install()
         recorder.start()
         PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)

@@ -1,4 +1,4 @@
-"""What happens to signals while a child runs.
+"""What happens to signals while children run.
 
 A signal that this process ignores, or that nobody in Python set, stays as it is: the child inherits that.
 """
@@ -38,14 +38,14 @@ ENDING = numbers(_ENDING)
 
 
 class Supervision:
-    """While a child runs, signals to this process are meant for it.
+    """While children run, signals to this process are meant for them.
 
-    Ctrl-C reaches the child from the terminal; a second one kills it. A signal that asks to end is passed on;
-    with a grace the child, and what it has started, is killed when that is over, and a second such signal
-    kills all at once. What stops this process (Ctrl-Z) stops the child, and both go on together.
+    Ctrl-C reaches a child from the terminal; a second one kills it. A signal that asks to end is passed on;
+    with a grace the children, and what they have started, are killed when that is over, and a second such
+    signal kills all at once. What stops this process (Ctrl-Z) stops the children, and all go on together.
 
     Args:
-        grace_s: seconds that the child has to end once this process is told to; None for as long as it takes.
+        grace_s: seconds that children have to end once this process is told to; None for as long as it takes.
 
     Attributes:
         told: the signal that told this process to end; None when there was none.
@@ -54,7 +54,7 @@ class Supervision:
     def __init__(self, grace_s: float | None = None) -> None:
         self.told: int | None = None
         self._grace_s = grace_s
-        self._child: subprocess.Popen[bytes] | None = None
+        self._children: list[subprocess.Popen[bytes]] = []
         self._early: list[int] = []
         self._below: list[Process] = []
         self._first_interrupt = 0.0
@@ -75,12 +75,12 @@ class Supervision:
 
     def begin(self, child: subprocess.Popen[bytes]) -> None:
         """Pass on to this child what came and what will come."""
-        self._child = child
+        self._children.append(child)
         for number in self._early:
-            self._pass_on(number)
+            child.send_signal(number)
 
     def finish(self) -> None:
-        """The child has ended: where this process was told to end, so does what the child had started."""
+        """All have ended: where this process was told to end, so does what they had started."""
         if self.told is not None and self._grace_s is not None:
             end(self._below, _ORPHANS_GRACE_S)
 
@@ -101,17 +101,16 @@ class Supervision:
             self._first_interrupt = now
             if not _in_foreground():  # else the terminal has sent it to the child too
                 self._pass_on(signal.SIGINT)
-        elif now - self._first_interrupt > _SAME_KEYPRESS_SECONDS and self._child is not None:
-            self._child.kill()
+        elif now - self._first_interrupt > _SAME_KEYPRESS_SECONDS:
+            self._kill()
 
     def _end(self, number: int) -> None:
         if self.told in ENDING:
-            if self._child is not None:
-                self._child.kill()
+            self._kill()
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.told = number
-        self._below = [] if self._child is None else descendants(self._child.pid)
+        self._below = self._started_below()
         self._pass_on(number)
         # Not by `threading.Timer`: this is a signal handler, and the thread that it interrupted may hold the
         # lock that starting a thread needs.
@@ -119,9 +118,17 @@ class Supervision:
 
     def _kill_later(self) -> None:
         time.sleep(self._grace_s or 0.0)
-        child = self._child
-        if child is not None and child.returncode is None:
-            self._below += descendants(child.pid)
+        self._below += self._started_below()
+        self._kill()
+
+    def _started_below(self) -> list[Process]:
+        """What the children that run have started."""
+        return [
+            found for child in self._children if child.returncode is None for found in descendants(child.pid)
+        ]
+
+    def _kill(self) -> None:
+        for child in self._children:
             child.kill()
 
     def _stop(self, number: int) -> None:
@@ -132,10 +139,9 @@ class Supervision:
         signal.signal(number, self._receive)
 
     def _pass_on(self, number: int) -> None:
-        if self._child is None:
-            self._early.append(number)
-        else:
-            self._child.send_signal(number)
+        self._early.append(number)  # for those that are still to be started
+        for child in self._children:
+            child.send_signal(number)
 
 
 def _in_foreground() -> bool:

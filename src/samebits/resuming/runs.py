@@ -12,7 +12,7 @@ from samebits.recording.settings import RecordingSettings
 from samebits.resuming.leftovers import ended_leftovers
 from samebits.resuming.placeholders import fill_in
 from samebits.verification.place import check_place
-from samebits.verification.runs import Script, run_script
+from samebits.verification.runs import Job, Script, run_jobs
 from samebits.verification.stdin import StandardInput
 from samebits.verification.working_folder import WorkingFolder
 
@@ -113,7 +113,7 @@ class RunMaker:
             str(self.folder.place),
         )  # fmt: skip
         with ended_leftovers():
-            run = run_script(script, settings, purpose=purpose)
+            (run,) = run_jobs((Job(script, settings, purpose),))
         self._runs.append(run)
         return run
 

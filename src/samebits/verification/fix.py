@@ -187,11 +187,12 @@ class _Search:
     def _try(self, project: Project, needed: int) -> _Trial:
         self._tried += 1
         series = self._patched_series(project)
-        first = series.run(self._plan(0, needed))
-        if fitness.failure((first, first), self._series.request.target):
+        first, second = series.both(self._plan(0, needed), self._plan(1, needed), unless=self._has_failed)
+        if second is None or self._has_failed(first):
             return _Trial(0, _how_failed(first))
         for number in range(1, needed + 1):
-            second = series.run(self._plan(number, needed, first.record))
+            if number > 1:
+                second = series.run(self._plan(number, needed, first.record))
             found = self._judged(Pair(first, second))
             if found.verdict == "different":
                 trial = _Trial(number - 1, "", found)
@@ -201,6 +202,9 @@ class _Search:
             if found.verdict != "identical":
                 return _Trial(number - 1, found.reason or "the runs with it could not be judged")
         return _Trial(needed, "")
+
+    def _has_failed(self, run: ScriptRun) -> bool:
+        return bool(fitness.failure((run, run), self._series.request.target))
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
         words = f"trying a patch, run {number + 1} of {needed + 1}"

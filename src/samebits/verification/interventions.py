@@ -68,17 +68,23 @@ class Interventions:
     def test(self, pins: Pins) -> Outcome:
         """Run a pair with these pins."""
         try:
-            self._first[frozenset(pins)] = self._run(pins)
-            return self._against_first(pins)
+            plans = self._plan(pins), self._plan(pins, second=True)
+            first, second = self._series.both(*plans, unless=self._has_failed)
         except BudgetSpent:
             return "no time"
+        self._first[frozenset(pins)] = first
+        return "failed" if second is None else self._outcome(pins, Pair(first, second))
 
     def repeat(self, pins: Pins) -> Outcome:
         """Compare one more run with the first one that had these pins, of which a pair was identical."""
+        first = self._first[frozenset(pins)]
+        if self._has_failed(first):
+            return "failed"
         try:
-            return self._against_first(pins)
+            second = self._series.run(self._plan(pins, first.record, second=True))
         except BudgetSpent:
             return "no time"
+        return self._outcome(pins, Pair(first, second))
 
     def moved(self, pins: frozenset[str]) -> bool:
         """Whether runs with these pins differed elsewhere first than runs with nothing pinned."""
@@ -100,39 +106,36 @@ class Interventions:
                 return number, outcome == "different"
         return MOST_PLAIN, False
 
-    def _against_first(self, pins: Pins) -> Outcome:
-        first = self._first[frozenset(pins)]
+    def _has_failed(self, run: ScriptRun) -> bool:
+        return bool(fitness.failure((run, run), self._series.request.target))
+
+    def _outcome(self, pins: Pins, pair: Pair) -> Outcome:
         target = self._series.request.target
-        if fitness.failure((first, first), target):
+        if fitness.failure((pair.first, pair.second), target):
             return "failed"
-        second = self._run(pins, reference=first.record)
-        if fitness.failure((first, second), target):
-            return "failed"
-        compared, _ = judged(Pair(first, second), self._tools, target, self._extent.excused)
+        compared, _ = judged(pair, self._tools, target, self._extent.excused)
         if compared.verdict == "different":
             self._moved[frozenset(pins)] = parting_of(compared) != self._extent.parting
             return "different"
         reached = compared.verdict == "identical" and compared.steps >= self._extent.least_steps
         return "identical" if reached else "failed"
 
-    def _run(self, pins: Pins, reference: str = "") -> ScriptRun:
+    def _plan(self, pins: Pins, reference: str = "", *, second: bool = False) -> Plan:
         self._made += 1
         settings = RecordingSettings(
             record="", reference=reference, max_steps=self._extent.max_steps, excused=self._extent.excused
         )
         listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
         words = f"pinning {listed}" if pins else "looking whether the difference comes back"
-        return self._series.run(
-            Plan(
-                f"{'pinned' if pins else 'plain'}-{self._made:02}",
-                words,
-                settings,
-                "intervene" if pins else "again",
-                self._extent.role if reference else 0,
-                self._extent.limit_s,
-                pins,
-                more=0 if reference else 1,
-            )
+        return Plan(
+            f"{'pinned' if pins else 'plain'}-{self._made:02}",
+            words,
+            settings,
+            "intervene" if pins else "again",
+            self._extent.role if second else 0,
+            self._extent.limit_s,
+            pins,
+            more=0 if second else 1,
         )
 
 

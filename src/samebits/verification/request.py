@@ -41,6 +41,7 @@ class VerifyRequest:
         keep_records: leave the records of all runs, not only of those that the report is about.
         fresh: run each time in a copy of the working folder.
         share: paths in that folder that become links to the originals.
+        one_at_a_time: make no two runs at the same time, whatever room there is.
         budget: seconds for explaining a difference; None goes by the length of the first run.
     """
 
@@ -67,3 +68,4 @@ class VerifyRequest:
     share: tuple[str, ...] = ()
     budget: float | None = None
     no_arguments: bool = False
+    one_at_a_time: bool = False

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import signal
 import time
-from contextlib import nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.determinism.switches import holds_layout
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import fixed_layout
 from samebits.recording.farewell import read_info
-from samebits.recording.launch import Launch, deliver, launch
+from samebits.recording.launch import Launch, deliver, launch_all
 from samebits.recording.store import finalize
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.perturbation import NONE, Perturbation
 from samebits.verification.results import ScriptRun
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from samebits.recording.events import RunInfo
     from samebits.recording.launch import Outcome
@@ -50,40 +49,62 @@ class Script:
     folder: str | None = None
 
 
-def run_script(
-    script: Script,
-    settings: RecordingSettings,
-    *,
-    purpose: str = "compare",
-    perturbation: Perturbation = NONE,
-) -> ScriptRun:
-    """Run a script in a fresh process and record it.
+@dataclass(frozen=True)
+class Job:
+    """One run to be made.
 
     Args:
         script: what to run.
         settings: how it is recorded.
         purpose: for the report.
         perturbation: what `--stress` changes in this run.
+    """
+
+    script: Script
+    settings: RecordingSettings
+    purpose: str = "compare"
+    perturbation: Perturbation = NONE
+
+
+def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
+    """Run a script in fresh processes, all at the same time, and record it.
+
+    Args:
+        jobs: the runs.
+
+    Returns:
+        What became of each; their seconds are those until the last of them had ended.
 
     Raises:
-        KeyboardInterrupt: this program was told to end, by Ctrl-C or another signal; the record is kept.
+        KeyboardInterrupt: this program was told to end, by Ctrl-C or another signal; the records are kept.
     """
     started = time.monotonic()
-    variables = {**script.environment, **perturbation.environment}
-    fixed = fixed_layout(fixed=perturbation.fixed_layout or holds_layout(settings.control))
-    with fixed, script.stdin.for_run() if script.stdin else nullcontext() as stdin:
-        request = Launch(
-            script.target, settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder,
-            CHILD_GRACE_S,
-        )  # fmt: skip
-        outcome = launch(request)
+    with ExitStack() as inputs:
+        outcomes = launch_all([_launch(job, inputs) for job in jobs])
     seconds = time.monotonic() - started
-    info = close_record(Path(settings.record), outcome)
-    deliver(outcome)
-    if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
-        raise KeyboardInterrupt
-    run = ScriptRun(purpose, settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
-    return replace(run, perturbation=perturbation.description, info=info)
+    runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
+    for outcome in outcomes:
+        deliver(outcome)
+        if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
+            raise KeyboardInterrupt
+    return runs
+
+
+def _launch(job: Job, inputs: ExitStack) -> Launch:
+    script, perturbation = job.script, job.perturbation
+    stdin = inputs.enter_context(script.stdin.for_run()) if script.stdin is not None else None
+    variables = {**script.environment, **perturbation.environment}
+    fixed = perturbation.fixed_layout or holds_layout(job.settings.control)
+    return Launch(
+        script.target, job.settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder,
+        CHILD_GRACE_S, fixed,
+    )  # fmt: skip
+
+
+def _made(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:
+    info = close_record(Path(job.settings.record), outcome)
+    run = ScriptRun(job.purpose, job.settings.record, outcome.status, seconds, timed_out=outcome.timed_out)
+    return replace(run, perturbation=job.perturbation.description, info=info)
 
 
 def close_record(record: Path, outcome: Outcome) -> RunInfo | None:

@@ -1,14 +1,14 @@
-"""The runs of one verification, one after the other."""
+"""The runs of one verification."""
 
 from __future__ import annotations
 
 import copy
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
 from samebits.determinism.switches import holds_layout
 from samebits.errors import SamebitsError
@@ -20,12 +20,13 @@ from samebits.verification.child_records import focused
 from samebits.verification.earlier_files import read_notes
 from samebits.verification.perturbation import NONE, stress
 from samebits.verification.place import check_place
-from samebits.verification.runs import Script, run_script
+from samebits.verification.room import Room
+from samebits.verification.runs import Job, Script, run_jobs
 from samebits.verification.stdin import StandardInput
 from samebits.verification.working_folder import MOST_COPIED_BYTES, WorkingFolder, in_copy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.earlier_files import EarlierFile
@@ -44,13 +45,11 @@ class BudgetSpent(Exception):  # noqa: N818 - it is no error
     """The time for explaining a difference is over."""
 
 
-class RunScript(Protocol):
-    """**Protocol:** what `run_script` does; tests give another."""
+class RunJobs(Protocol):
+    """**Protocol:** what `run_jobs` does; tests give another."""
 
-    def __call__(
-        self, script: Script, settings: RecordingSettings, *, purpose: str, perturbation: Perturbation
-    ) -> ScriptRun:
-        """Run a script once, recorded."""
+    def __call__(self, jobs: Sequence[Job], /) -> tuple[ScriptRun, ...]:
+        """Run a script, all jobs at the same time, recorded."""
         ...
 
 
@@ -87,6 +86,7 @@ class Phase:
         words: which run it is.
         shows_output: whether the script's output is shown.
         number: of the run, among all that were made.
+        runs: how many are made at the same time, one or two; it is the first of them.
         seconds_left: about how long it takes until the question that it belongs to is answered; None where
             that is not known.
     """
@@ -95,10 +95,12 @@ class Phase:
     shows_output: bool = False
     number: int = 1
     seconds_left: float | None = None
+    runs: int = 1
 
     def text(self) -> str:
         """For a line of status."""
-        number = "" if self.shows_output else f" · run {self.number}"
+        numbers = f"runs {self.number} and {self.number + 1}" if self.runs > 1 else f"run {self.number}"
+        number = "" if self.shows_output else f" · {numbers}"
         left = "" if self.seconds_left is None else f" · about {self.seconds_left:.0f} s left"
         return f"{self.words}{number}{left}"
 
@@ -109,7 +111,7 @@ class Series:
     Args:
         request: what is verified.
         announce: told what is about to run.
-        run_script: runs the script.
+        run_jobs: runs the script.
 
     Attributes:
         count_reads: whether the script is known never to train: then each value that it reads is a step.
@@ -122,15 +124,17 @@ class Series:
         self,
         request: VerifyRequest,
         announce: Callable[[Phase], None] | None = None,
-        run_script: RunScript = run_script,
+        run_jobs: RunJobs = run_jobs,
     ) -> None:
         self.request = request
         self.runs: list[ScriptRun] = []
         self.deadline: float | None = None
         self.count_reads = False
         self._announce = announce or (lambda _: None)
-        self._run_script = run_script
-        self._script = Script(request.target, request.output, request.environment, StandardInput())
+        self._run_jobs = run_jobs
+        self._room = Room(request)
+        self._stdin = StandardInput()
+        self._script = Script(request.target, request.output, request.environment, self._stdin)
         self._overlay: tuple[tuple[str, str], ...] = ()
         self._prefix = ""
         self._copy = _copy_of_folder(request) if request.fresh else None
@@ -202,7 +206,8 @@ class Series:
             self._copy.check()
 
     def close(self) -> None:
-        """Take the copy of the working folder away, if there is one."""
+        """Take away the copy of the working folder, if there is one, and notes."""
+        self._room.close()
         if self._copy is not None:
             self._copy.remove()
 
@@ -212,12 +217,69 @@ class Series:
         Raises:
             BudgetSpent: the deadline has passed, or passed while the script ran.
         """
-        left = self._seconds_left()
-        phase = self._phase(plan)
+        return self._make((plan,))[0]
+
+    def both(
+        self, first: Plan, second: Plan, unless: Callable[[ScriptRun], bool] = lambda _: False
+    ) -> tuple[ScriptRun, ScriptRun | None]:
+        """Two runs to be compared: at the same time where there is room for two.
+
+        Else the second stops where its state differs from the first's.
+
+        Args:
+            first: one run.
+            second: the other.
+            unless: whether the first makes the second needless, where it is over before that begins.
+
+        Raises:
+            BudgetSpent: the deadline has passed, or passed while the script ran.
+        """
+        if not self.child and self._stdin.can_be_shared() and self._room.for_two():
+            runs = self._make((first, second))
+            return runs[0], runs[1]
+        run = self.run(first)
+        if unless(run):
+            return run, None
+        return run, self.run(replace(second, settings=replace(second.settings, reference=run.record)))
+
+    def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
+        left, phase = self._seconds_left(), self._phase(plans)
         self._announce(phase)
+        jobs = [self._job(plan, phase, left) for plan in plans]
+        jobs[1:] = [replace(job, settings=replace(job.settings, progress=False)) for job in jobs[1:]]
+        compared, begun = plans[0].purpose == "compare", time.time_ns()
+        with self._room.measured() if compared else nullcontext():
+            runs = self._run_jobs(jobs)
+        if compared:
+            self._times.append((begun, time.time_ns()))
+        self.runs += runs
+        if any(run.timed_out for run in runs):
+            self._seconds_left()
+        return [self.focused(run) for run in runs]
+
+    def _job(self, plan: Plan, phase: Phase, left: float | None) -> Job:
+        """The run that a plan asks for, with `left` seconds at most."""
+        settings = self._settings(plan, phase)
+        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
+        settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
+        pinned = settings.pins and perturbation.fixed_layout
+        if pinned or (holds_layout(settings.control) and can_fix_layout()):
+            # Addresses follow from what is allocated, so that both runs have to do the same: neither is
+            # compared with the other while it runs, and they are told the same words.
+            alone = settings.progress and phase.runs == 1
+            settings = replace(settings, reference="", phase=plan.words, progress=alone)
+        output = self._script.output if plan.purpose == "compare" else "nothing"
+        script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
+        if self._copy is not None:
+            script, settings = in_copy(self._copy, script, settings)
+        return Job(script, settings, "fix" if self._overlay else plan.purpose, perturbation)
+
+    def _settings(self, plan: Plan, phase: Phase) -> RecordingSettings:
+        """How the run is recorded that a plan asks for."""
         settings = replace(
             plan.settings,
             record=str(self.request.folder / f"{self._prefix}{plan.name}{SUFFIX}"),
+            reference=self._roots.get(plan.settings.reference, plan.settings.reference),
             overlay=self._overlay,
             max_steps=_least(plan.settings.max_steps, None if self.count_reads else self.request.steps),
             count_reads=self.count_reads,
@@ -227,29 +289,10 @@ class Series:
             control=self.request.control,
             pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
-        perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
-        reference = self._roots.get(settings.reference, settings.reference)
-        settings = replace(settings, reference=reference, scheduling_noise=perturbation.scheduling_noise)
-        pinned = settings.pins and perturbation.fixed_layout
-        if pinned or (holds_layout(settings.control) and can_fix_layout()):
-            # Addresses follow from what is allocated, so that both runs have to do the same: neither is
-            # compared with the other while it runs, and they are told the same words.
-            settings = replace(settings, reference="", phase=plan.words)
-        if plan.purpose == "compare":
-            settings = replace(settings, earlier=self._earlier(settings.record))
-        output = self._script.output if plan.purpose == "compare" else "nothing"
-        script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
-        purpose = "fix" if self._overlay else plan.purpose
-        if self._copy is not None:
-            script, settings = in_copy(self._copy, script, settings)
-        begun = time.time_ns()
-        run = self._run_script(script, settings, purpose=purpose, perturbation=perturbation)
-        if plan.purpose == "compare":
-            self._times.append((begun, time.time_ns()))
-        self.runs.append(run)
-        if run.timed_out:
-            self._seconds_left()
-        return self.focused(run)
+        if plan.purpose != "compare":
+            return settings
+        effects = self._room.notes(settings.record)
+        return replace(settings, earlier=self._earlier(settings.record), effects=effects)
 
     @property
     def source(self) -> Target:
@@ -277,11 +320,11 @@ class Series:
         self._notes.append(f"{record}.earlier")
         return EarlierRun(os.path.abspath(self._notes[-1]), self._times[0][0], self._times[-1][1])
 
-    def _phase(self, plan: Plan) -> Phase:
-        latest = self.runs[-_LATEST:]
+    def _phase(self, plans: Sequence[Plan]) -> Phase:
+        latest, plan = self.runs[-_LATEST:], plans[-1]
         each = sum(run.seconds for run in latest) / len(latest) if latest else None
         left = None if each is None else each * (1 + plan.more)
-        return Phase(plan.words, plan.purpose == "compare", len(self.runs) + 1, left)
+        return Phase(plan.words, plan.purpose == "compare", len(self.runs) + 1, left, len(plans))
 
     def _seconds_left(self) -> float | None:
         if self.deadline is None:
@@ -309,11 +352,12 @@ class Series:
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
     def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
-        """Run the script twice as run 0 and run `role`; the second stops where its state differs."""
-        first = self.run(Plan(f"{name}a", words, settings, purpose, 0, more=1))
-        following = replace(settings, reference=first.record)
-        second = self.run(Plan(f"{name}b", words, following, purpose, role))
-        return Pair(first, second)
+        """Run the script twice, as run 0 and run `role`: see `both`."""
+        runs = self.both(
+            Plan(f"{name}a", words, settings, purpose, 0, more=1),
+            Plan(f"{name}b", words, settings, purpose, role),
+        )
+        return Pair(runs[0], cast("ScriptRun", runs[1]))
 
 
 @dataclass(frozen=True)

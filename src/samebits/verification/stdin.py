@@ -38,6 +38,12 @@ class StandardInput:
     def _is_pipe(self) -> bool:
         return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
 
+    def can_be_shared(self) -> bool:
+        """Whether two runs can have it at the same time: nobody has read it so far, and it is no pipe."""
+        if stat.S_ISREG(self._mode):
+            return os.lseek(self._source, 0, os.SEEK_CUR) == self._start
+        return not self._is_pipe
+
     @contextlib.contextmanager
     def for_run(self) -> Iterator[int | None]:
         """Gives the descriptor to hand to a child process; None for this program's own.

@@ -9,7 +9,7 @@ from samebits.comparison.origin import find_origins
 from samebits.comparison.step_draws import draws_before
 from samebits.comparison.verdict import judge
 from samebits.recording.store import RecordReader
-from samebits.verification.runs import run_script
+from samebits.verification.runs import run_jobs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Origins, Source
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event, RunInfo
-    from samebits.verification.series import RunScript
+    from samebits.verification.series import RunJobs
 
 
 class OpenRecord(Protocol):
@@ -84,14 +84,14 @@ class Tools:
     """The functions by which runs are made and compared.
 
     Args:
-        run_script: runs the script once.
+        run_jobs: runs the script.
         open_record: opens a record for reading.
         judge: the verdict over two records.
         find_origins: where differences came in, from two op-level records.
         draws_before: which draws differ before the runs part, from records of any level.
     """
 
-    run_script: RunScript = run_script
+    run_jobs: RunJobs = run_jobs
     open_record: Callable[[str], AbstractContextManager[OpenRecord]] = RecordReader
     judge: Judge = judge
     find_origins: FindOrigins = find_origins

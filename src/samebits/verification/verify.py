@@ -57,7 +57,7 @@ def verify(
         KeyboardInterrupt: by Ctrl-C before there is a verdict; records are kept.
     """
     used = tools or Tools()
-    series = Series(request, announce, used.run_script)
+    series = Series(request, announce, used.run_jobs)
     try:
         result = _Verifier(request, series, used, tell or (lambda _: None)).verify()
         return result if request.keep_records else pruned(result)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.runs import Script
 
-_LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
+LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
+"""Names of folders that hold nothing that a run works on."""
 _MOST_FILES = 200_000
 _SHOWN = 3
 MOST_COPIED_BYTES = 2 << 30
@@ -122,7 +123,7 @@ class WorkingFolder:
 
     def _is_left_out(self, path: str, name: str) -> bool:
         own = path in (str(self.place), str(self.place.parent))  # records
-        return name in _LEFT_OUT or own or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
+        return name in LEFT_OUT or own or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
 
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.source):

@@ -93,6 +93,7 @@ class World:
     limits: dict = field(default_factory=dict)
     outputs: dict = field(default_factory=dict)
     made: list = field(default_factory=list)
+    together: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
     judged_excused: list = field(default_factory=list)
     explained: list = field(default_factory=list)
@@ -100,10 +101,16 @@ class World:
 
     def tools(self) -> Tools:
         """The functions that verification uses."""
-        return Tools(self.run_script, self.open_record, self.judge, self.find_origins, self.draws_before)
+        return Tools(self.run_jobs, self.open_record, self.judge, self.find_origins, self.draws_before)
 
-    def run_script(self, script, settings, *, purpose, perturbation) -> ScriptRun:
+    def run_jobs(self, jobs) -> tuple[ScriptRun, ...]:
         """Note what was asked for."""
+        self.together.append([Path(job.settings.record).stem for job in jobs])
+        return tuple(map(self.run_job, jobs))
+
+    def run_job(self, job) -> ScriptRun:
+        """Note what was asked for in one run."""
+        script, settings, purpose, perturbation = job.script, job.settings, job.purpose, job.perturbation
         name = Path(settings.record).stem
         self.made.append((name, settings))
         self.perturbations.append(perturbation)
@@ -161,4 +168,5 @@ def _named(record: FakeRecord, name: str) -> FakeRecord:
 
 def request(folder: Path, **fields) -> VerifyRequest:
     """Verify train.py."""
-    return VerifyRequest(Target(script="train.py", module=None, arguments=()), folder, **fields)
+    target = Target(script="train.py", module=None, arguments=())
+    return VerifyRequest(target, folder, **{"one_at_a_time": True, **fields})

@@ -43,8 +43,8 @@ def origin(script, line: int, cause: str, **fields):
 
 
 def fix(world: World, script, *findings):
-    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records")
-    series = Series(request, run_script=world.run_script)
+    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records", one_at_a_time=True)
+    series = Series(request, run_jobs=world.run_jobs)
     return find_fix(series, world.tools(), Aim(different(2, *findings)))
 
 
@@ -135,8 +135,8 @@ def test_rounds_end(script):
 
 def compared(world, script, *names):
     """A series in which runs were made."""
-    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records")
-    series = Series(request, run_script=world.run_script)
+    request = VerifyRequest(Target(str(script), None, ()), script.parent / "records", one_at_a_time=True)
+    series = Series(request, run_jobs=world.run_jobs)
     for name in names:
         series.run(Plan(name, "", RecordingSettings(record="")))
     return series

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,10 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from samebits.recording.recorder import Recorder
+
+
+SAVED = "samebits.save"
+"""The audit event of a file that torch writes; has its path."""
 
 
 class SaveProbe:
@@ -40,6 +45,9 @@ class SaveProbe:
             if recorder.active:
                 with recorder.recording("a save"):
                     record_save(recorder, obj, calling_frame())
+                target = args[0] if args else kwargs.get("f")
+                if isinstance(target, (str, os.PathLike)):  # compiled code opens it; Python tells nothing
+                    sys.audit(SAVED, target)
             try:
                 return save(obj, *args, **kwargs)
             except BaseException as error:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samebits.doctor.cpus import read_kinds, read_quota
+from samebits.environment.cpus import read_kinds, read_quota
 
 
 def tree(folder, **files):

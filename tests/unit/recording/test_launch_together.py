@@ -1,0 +1,131 @@
+"""Programs that run at the same time: the signals that are meant for them, their limits, their ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from process_support import is_gone
+
+from samebits.errors import SamebitsError
+from samebits.hooks.descendants import children
+from samebits.recording import launch as launch_module
+from samebits.recording.launch import Command, Outcome, run_commands
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DRIVER = """\
+import os, sys
+from samebits.recording.launch import Command, run_commands
+grace, *codes = sys.argv[1:]
+variables = dict(os.environ)
+commands = [
+    Command([sys.executable, "-c", code], variables, grace_s=float(grace) or None) for code in codes
+]
+print(*run_commands(commands), sep="\\n", flush=True)
+"""
+
+# Each ends when the other is there.
+MEETING = """\
+import os, sys, time
+own, other, status = {words}
+open(own, "w").close()
+until = time.monotonic() + 60
+while not os.path.exists(other):
+    assert time.monotonic() < until
+    time.sleep(0.01)
+sys.exit(status)
+"""
+
+HANDLING = """\
+import os, signal, sys, time
+def handler(number, frame):
+    sys.exit(number)
+signal.signal({number}, handler)
+os.write(1, f"ready {{os.getpid()}} 0\\n".encode())
+time.sleep(60)
+"""
+
+STUBBORN = """\
+import os, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+os.write(1, f"ready {os.getpid()} {below.pid}\\n".encode())
+time.sleep(60)
+"""
+
+
+def command(code: str, **fields: object) -> Command:
+    """A program in Python."""
+    return Command([sys.executable, "-c", code], dict(os.environ), **fields)  # type: ignore[arg-type]
+
+
+def start(*codes: str, grace: float = 0) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start programs by one that waits for them; gives the processes that they speak of."""
+    words = [sys.executable, "-c", DRIVER, str(grace), *codes]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    lines = [process.stdout.readline().split() for _ in codes]
+    assert [line[0] for line in lines] == ["ready"] * len(codes)
+    return process, [int(word) for line in lines for word in line[1:] if word != "0"]
+
+
+def test_they_run_at_the_same_time(tmp_path: Path) -> None:
+    """And what becomes of each is told in the order in which they were asked for."""
+    first, second = str(tmp_path / "a"), str(tmp_path / "b")
+    codes = [MEETING.format(words=words) for words in ((first, second, 3), (second, first, 4))]
+    assert run_commands([command(code) for code in codes]) == (Outcome(3, None), Outcome(4, None))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGINT])
+def test_a_signal_reaches_both(number: int) -> None:
+    """Each says by which it was ended."""
+    process, _ = start(*[HANDLING.format(number=int(number))] * 2)
+    process.send_signal(number)
+    told = 2 if number == signal.SIGINT else None
+    assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(int(number), None, told=told))] * 2
+
+
+def test_both_have_their_grace() -> None:
+    """Then both are killed, with all that they have started."""
+    process, numbers = start(STUBBORN, STUBBORN, grace=0.3)
+    process.send_signal(signal.SIGTERM)
+    assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(137, 9, told=15))] * 2
+    assert len(numbers) == 4
+    assert all(map(is_gone, numbers))
+
+
+def test_both_end_with_their_parent() -> None:
+    """Also when that is killed."""
+    process, numbers = start(*[HANDLING.format(number=10)] * 2)
+    process.kill()
+    assert all(map(is_gone, numbers))
+    process.communicate()
+
+
+def test_each_has_its_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is over in time is let alone."""
+    monkeypatch.setattr(launch_module, "_GRACE_S", 0.1)
+    codes = ("import time; time.sleep(60)", "pass", "import time; time.sleep(60)")
+    late, early, later = run_commands([command(code, limit_s=2) for code in codes])
+    assert (late, early, later) == (
+        Outcome(143, 15, timed_out=True),
+        Outcome(0, None),
+        Outcome(143, 15, timed_out=True),
+    )
+
+
+def test_where_one_cannot_be_started_none_goes_on(tmp_path: Path) -> None:
+    """The error is that of the one; the other is killed."""
+    missing = Command([str(tmp_path / "nothing")], dict(os.environ))
+    before = set(children())
+    with pytest.raises(SamebitsError) as caught:
+        run_commands([command("import time; time.sleep(60)"), missing])
+    assert caught.value.slug == "child-start"
+    left = set(children()) - before
+    assert all(is_gone(process.number) for process in left)
