@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from pathlib import Path
 
@@ -22,3 +23,9 @@ def is_in_state(pid: int, states: str) -> bool:
 def is_gone(pid: int) -> bool:
     """Whether a process ends within some seconds; of a zombie only its number is left."""
     return is_in_state(pid, "XZ")
+
+
+def heed_signals() -> None:
+    """In a child before it runs: ignore no signal that a shell has ignored for us, as `nohup` and `&` do."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)

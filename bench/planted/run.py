@@ -57,7 +57,9 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument(
         "--remedies", action="store_true", help="apply the lines of each remedy called tried, and verify that"
     )
-    parser.add_argument("--jobs", type=int, default=2, help="scripts at a time (default: 2)")
+    parser.add_argument(
+        "--jobs", type=int, default=1, help="scripts at a time (default: 1, as on a machine of its own)"
+    )
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one script (default: 900)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write scores and findings")
     parser.add_argument("--resume", action="store_true", help="keep the verdicts of --json FILE")
@@ -94,6 +96,7 @@ def verify(script: Script, extra: list[str], timeout: float) -> dict[str, Any]:
                 text=True,
                 timeout=timeout,
                 check=False,
+                stdin=subprocess.DEVNULL,  # a pipe could be had by one run at a time only
             )
         except subprocess.TimeoutExpired:
             return {"verdict": "not_judged", "reason": f"no verdict in {timeout:g} s", "findings": []}

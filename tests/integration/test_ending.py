@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import dedent
 
 import pytest
-from process_support import is_gone
+from process_support import heed_signals, is_gone
 
 SAMEBITS = (sys.executable, "-m", "samebits")
 
@@ -21,9 +21,10 @@ ENDLESS = """
 import os, signal, subprocess, sys, time
 signal.signal(signal.SIGTERM, signal.SIG_IGN)
 below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(100)"])
-with open("pids.part", "w") as file:
+own = f"pids.{os.getpid()}"  # several seeds run at the same time
+with open(own, "w") as file:
     file.write(f"{os.getpid()} {below.pid}")
-os.rename("pids.part", "pids")
+os.rename(own, "pids")
 time.sleep(100)
 """
 # The runs differ, and those after the first two do not end.
@@ -48,6 +49,7 @@ for _ in range(2):
 def start(folder: Path, source: str, *words: str, **fields: object) -> subprocess.Popen[str]:
     """Write a script and start a command on it, in a session of its own."""
     (folder / "script.py").write_text(dedent(source))
+    fields.setdefault("preexec_fn", heed_signals)
     return subprocess.Popen(  # type: ignore[call-overload,no-any-return]
         [*SAMEBITS, *words, "script.py"],
         cwd=folder,

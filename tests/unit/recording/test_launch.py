@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
-from process_support import is_gone, is_in_state
+from process_support import heed_signals, is_gone, is_in_state
 
 import samebits
 from samebits.errors import SamebitsError
@@ -86,12 +86,6 @@ def script(driver: Path, source: str) -> str:
     path = driver.parent / "script.py"
     path.write_text(source)
     return str(path)
-
-
-def heed_signals() -> None:
-    """Ignore no signal that a shell has ignored for us, as `nohup` and `&` do."""
-    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
-        signal.signal(number, signal.SIG_DFL)
 
 
 def start(driver: Path, path: str, *words: str, **fields: object) -> subprocess.Popen[bytes]:

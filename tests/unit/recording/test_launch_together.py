@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
-from process_support import is_gone
+from process_support import heed_signals, is_gone
 
 from samebits.errors import SamebitsError
 from samebits.hooks.descendants import children
@@ -68,7 +68,13 @@ def command(code: str, **fields: object) -> Command:
 def start(*codes: str, grace: float = 0) -> tuple[subprocess.Popen[str], list[int]]:
     """Start programs by one that waits for them; gives the processes that they speak of."""
     words = [sys.executable, "-c", DRIVER, str(grace), *codes]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=heed_signals,  # noqa: PLW1509 - there are no threads
+    )
     assert process.stdout is not None
     lines = [process.stdout.readline().split() for _ in codes]
     assert [line[0] for line in lines] == ["ready"] * len(codes)
