@@ -105,7 +105,7 @@ def one_case(kind: str, number: int, folder: Path, mutator: Any) -> tuple[Wrong,
             (read_log if kind == "logs" else read_record)(path, other, number, terminal)
     except SamebitsError as error:
         terminal.write(f"{error}\n")
-        wrong = ("memory", traceback.format_exc()[-2500:]) if _wanted_memory(error) else wrong
+        wrong = ("memory", _whole_trace(error)) if _wanted_memory(error) else wrong
     except Exception:  # noqa: BLE001 - that is what is looked for
         wrong = ("traceback", traceback.format_exc()[-2500:])
     seconds = time.process_time() - begun
@@ -116,6 +116,13 @@ def _wanted_memory(error: BaseException) -> bool:
     """Whether an error stands for one that says that there is no memory."""
     under = error.__cause__ or error.__context__
     return isinstance(error, MemoryError) or (under is not None and _wanted_memory(under))
+
+
+def _whole_trace(error: BaseException) -> str:
+    """Where it was raised, and where what it stands for was."""
+    under = error.__cause__ or error.__context__
+    parts = traceback.format_exception(error) + (traceback.format_exception(under) if under else [])
+    return "".join(parts)[-5000:]
 
 
 def _broken_limit(seconds: float, output: str) -> Wrong:

@@ -464,7 +464,48 @@ def test_pages_that_repeat_without_end_are_refused(tmp_path: Path, table: str) -
     assert ("comes after" if table == "text" else "without end") in str(error)
 
 
+def test_values_that_share_their_pages_are_refused(tmp_path: Path) -> None:
+    """Seven long values of one chain of pages: with more of them a small file would fill the memory."""
+    path = tmp_path / "a.sbr"
+    write(path, 3, close=False).close()
+    db = sqlite3.connect(path)
+    (root,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'text'").fetchone()
+    db.close()
+    content, n_pages = path.read_bytes(), 40
+    first = len(content) // PAGE + 1
+    last = first + n_pages - 1
+    chain = [(page + 1 if page < last else 0).to_bytes(4, "big") for page in range(first, last + 1)]
+    content = bytearray(content + b"".join(next_page + b"a" * (PAGE - 4) for next_page in chain))
+    content[(root - 1) * PAGE : root * PAGE] = shared_page(first, n_pages, 7)
+    content[28:32] = (len(content) // PAGE).to_bytes(4, "big")
+    path.write_bytes(content)
+    with sqlite3.connect(path) as db:
+        assert db.execute("SELECT sum(length(value)) FROM text").fetchone()[0] > 2 * len(content)
+    db.close()
+
+    assert "longer together than the file" in str(refusal(path))
+
+
 PAGE = 4096
+LOCAL = (PAGE - 12) * 32 // 255 - 23
+"""So many bytes of a value that goes on elsewhere are in its row, at least."""
+
+
+def shared_page(first: int, n_pages: int, rows: int) -> bytes:
+    """Return a leaf page whose rows, a number and a text, all go on at one chain of pages."""
+    size = LOCAL + n_pages * (PAGE - 4)
+    header = b"\x00" + varint(2 * (size - 5) + 13)
+    local = (bytes((len(header) + 1,)) + header).ljust(LOCAL, b"a")
+    cells = [varint(size) + bytes((row,)) + local + first.to_bytes(4, "big") for row in range(rows)]
+    start = PAGE - sum(map(len, cells))
+    pointers = b"".join(struct.pack(">H", start + row * len(cells[0])) for row in range(rows))
+    head = struct.pack(">BHHHB", 13, 0, rows, start, 0)
+    return (head + pointers).ljust(start, b"\0") + b"".join(cells)
+
+
+def varint(number: int) -> bytes:
+    """A number as SQLite packs it, in three bytes."""
+    return bytes((number >> 14 | 128, number >> 7 & 127 | 128, number & 127))
 
 
 def inner_page(child: int) -> bytes:

@@ -16,7 +16,7 @@ from samebits.recording.store.safetensors import check_safetensors
 from samebits.recording.store.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from types import TracebackType
 
 _BROKEN = (sqlite3.Error, Damage, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
@@ -176,7 +176,18 @@ class RecordReader:
             self._connection = self._snapshot.connect()
             self._budget = _Budget(self._connection, self._snapshot.size)
         self._budget.reset()
-        return iter(self._connection.execute(statement, values))
+        return self._bounded(self._connection.execute(statement, values))
+
+    def _bounded(self, rows: Iterable[tuple[object, ...]]) -> Iterator[tuple[object, ...]]:
+        """The rows, unless they hold more than the file: forged pages can belong to many values."""
+        left = self._snapshot.size
+        for row in rows:
+            for value in row:
+                if isinstance(value, (str, bytes)):
+                    left -= len(value)
+            if left < 0:
+                raise Damage("its values are longer together than the file")
+            yield row
 
     def _capture_rows(self) -> dict[int, list[tuple[int, int]]]:
         """The rows of table `capture` by event: looking for them by event would read the whole table."""
