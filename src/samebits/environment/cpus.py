@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import suppress
 from pathlib import Path
 
+from samebits.environment.control_groups import group_folders, read_text
+
 _HYBRID_INTEL = ("cpu_core", "cpu_atom")
 
 
@@ -17,15 +19,8 @@ def read_quota(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
         proc: where the system describes processes.
         groups: where the system shows control groups, of version 1 or 2.
     """
-    limits = []
-    for line in _read(proc / "self" / "cgroup").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, path = rest.partition(":")
-        if not controllers:
-            limits += [_quota_2(folder) for folder in _with_parents(groups, path)]
-        elif "cpu" in controllers.split(","):
-            for root in (groups / controllers, groups / "cpu"):
-                limits += [_quota_1(folder) for folder in _with_parents(root, path)]
+    kinds = {1: _quota_1, 2: _quota_2}
+    limits = [kinds[version](folder) for version, folder in group_folders("cpu", proc, groups)]
     found = [limit for limit in limits if limit is not None]
     return min(found) if found else None
 
@@ -39,23 +34,17 @@ def read_kinds(devices: Path = Path("/sys/devices")) -> tuple[str, ...]:
     if all((devices / name / "cpus").exists() for name in _HYBRID_INTEL):
         return _HYBRID_INTEL
     files = sorted((devices / "system" / "cpu").glob("cpu[0-9]*/cpu_capacity"))
-    capacities = sorted({text for text in map(_read, files) if text}, key=len)
+    capacities = sorted({text for text in map(read_text, files) if text}, key=len)
     return tuple(f"capacity {text}" for text in capacities) if len(capacities) > 1 else ()
 
 
-def _with_parents(root: Path, path: str) -> list[Path]:
-    """The folder of a control group and those above it; inside a container the path may lead nowhere."""
-    folder = root / path.strip().lstrip("/")
-    return [folder, *(parent for parent in folder.parents if parent == root or root in parent.parents)]
-
-
 def _quota_2(folder: Path) -> float | None:
-    words = _read(folder / "cpu.max").split()
+    words = read_text(folder / "cpu.max").split()
     return _ratio(*words) if len(words) == 2 else None
 
 
 def _quota_1(folder: Path) -> float | None:
-    return _ratio(_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+    return _ratio(read_text(folder / "cpu.cfs_quota_us"), read_text(folder / "cpu.cfs_period_us"))
 
 
 def _ratio(quota: str, period: str) -> float | None:
@@ -64,10 +53,3 @@ def _ratio(quota: str, period: str) -> float | None:
         value = int(quota) / int(period)
         return value if value > 0 else None
     return None
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

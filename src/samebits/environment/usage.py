@@ -7,8 +7,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from samebits.environment.control_groups import group_folders, read_text
 from samebits.environment.cpus import read_quota
 
+_MEMORY_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
 _IDLE = (3, 4)  # columns of /proc/stat: idle, waiting for a disk
 _COLUMNS = 8  # those after them repeat what others hold
 
@@ -41,12 +46,16 @@ def read_usage(proc: Path = Path("/proc")) -> Usage | None:
     return Usage(children.ru_utime + children.ru_stime, whole)
 
 
-def processors() -> float:
-    """How many processors this process may use: by its affinity, and by the limit of its control group."""
+def free_processors(others: float) -> float:
+    """How many processors this process could still keep busy.
+
+    Args:
+        others: how many of those that it may use other programs keep busy.
+    """
     affinity = getattr(os, "sched_getaffinity", None)
-    count = len(affinity(0)) if affinity else os.cpu_count() or 1
+    free = max(0.0, (len(affinity(0)) if affinity else os.cpu_count() or 1) - others)
     quota = read_quota()
-    return count if quota is None else min(count, quota)
+    return free if quota is None else min(free, quota)
 
 
 def largest_child_bytes() -> int:
@@ -56,23 +65,29 @@ def largest_child_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
-def available_bytes(proc: Path = Path("/proc"), group: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """How much memory programs could still get; None where the system does not tell.
+def available_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
+    """How much memory programs could still get here; None where the system does not tell.
 
     Args:
         proc: where the system describes itself.
-        group: where the control group of a container is shown.
+        groups: where the system shows control groups.
     """
-    found: list[int] = []
-    with suppress(OSError, ValueError, IndexError):
-        lines = (proc / "meminfo").read_text(encoding="ascii").splitlines()
-        found += [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    lines = read_text(proc / "meminfo").splitlines()
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     if not found:
         return None
-    with suppress(OSError, ValueError):  # "max" is no limit
-        most = int((group / "memory.max").read_text(encoding="ascii"))
-        found.append(most - int((group / "memory.current").read_text(encoding="ascii")))
+    for version, folder in group_folders("memory", proc, groups):
+        found += _left_in_group(folder, *_MEMORY_FILES[version])
     return min(found)
+
+
+def _left_in_group(folder: Path, limit: str, used: str, cached: str) -> list[int]:
+    """What the limit of a control group leaves; files that are cached could be given back."""
+    with suppress(ValueError):  # "max" is no limit
+        facts = dict(line.split() for line in read_text(folder / "memory.stat").splitlines())
+        left = int(read_text(folder / limit)) - int(read_text(folder / used))
+        return [left + int(facts.get(cached, 0))]
+    return []
 
 
 def _busy_seconds(stat: Path) -> float | None:
@@ -81,13 +96,11 @@ def _busy_seconds(stat: Path) -> float | None:
         return None
     names = {f"cpu{number}" for number in affinity(0)}
     ticks, seen = 0, 0
-    try:
-        for line in stat.read_text(encoding="ascii").splitlines():
+    with suppress(ValueError):
+        for line in read_text(stat).splitlines():
             name, *columns = line.split()
             if name in names:
                 used = columns[:_COLUMNS]
                 ticks += sum(int(text) for n, text in enumerate(used) if n not in _IDLE)
                 seen += 1
-    except (OSError, ValueError):
-        return None
     return ticks / os.sysconf("SC_CLK_TCK") if seen == len(names) else None

@@ -51,6 +51,7 @@ _OPTIONS_WITH_VALUE = frozenset("WX")
 # A prompt afterwards (-i) and skipping a file's first line (-x) were meant for this program, not the script.
 _OPTIONS_DROPPED = frozenset("ix")
 _LONG_OPTION_WITH_VALUE = "--check-hash-based-pycs"
+_POLL_S = 0.05
 _GRACE_S = 5.0  # for a run that is ended at its limit, to close its record
 
 
@@ -123,14 +124,14 @@ def launch(request: Launch) -> Outcome:
     return launch_all((request,))[0]
 
 
-def launch_all(requests: Sequence[Launch]) -> tuple[Outcome, ...]:
+def launch_all(requests: Sequence[Launch], apart_s: float = 0.0) -> tuple[Outcome, ...]:
     """Run targets at the same time, each in a fresh interpreter, and wait for all: see `run_commands`.
 
     Raises:
         SamebitsError: a script cannot be run (see `check_target`), this process knows no interpreter
             (`no-interpreter`), or the interpreter cannot be started (`child-start`).
     """
-    outcomes = run_commands([_command(request) for request in requests])
+    outcomes = run_commands([_command(request) for request in requests], apart_s)
     for request in requests:
         _make_single(request)
     return outcomes
@@ -141,32 +142,58 @@ def run_command(command: Command) -> Outcome:
     return run_commands((command,))[0]
 
 
-def run_commands(commands: Sequence[Command]) -> tuple[Outcome, ...]:
+def run_commands(commands: Sequence[Command], apart_s: float = 0.0) -> tuple[Outcome, ...]:
     """Run programs at the same time and wait for all of them.
 
     What becomes of signals meanwhile: see `Supervision`, which has the grace of the first. On Linux they are
-    killed when this process ends.
+    killed when this process ends. Once it is told to end, none is started any more.
+
+    Args:
+        commands: what is run.
+        apart_s: seconds from the start of one to that of the next.
 
     Raises:
-        SamebitsError: one cannot be started; `child-start`. The others are killed.
+        SamebitsError: one cannot be started; `child-start`. The others are killed, with what they started.
     """
     children: list[subprocess.Popen[bytes]] = []
     with Supervision(commands[0].grace_s) as signals:
         try:
             for command in commands:
+                if children and not _waited(apart_s, signals):
+                    break
                 children.append(_started(command))
                 signals.begin(children[-1])
             begun = time.monotonic()
             ended = [
                 _wait(child, command.limit_s, begun)
-                for child, command in zip(children, commands, strict=True)
+                for child, command in zip(children, commands, strict=False)
             ]
         except BaseException:
-            for child in children:
-                child.kill()
+            _kill(children)
             raise
         signals.finish()
-    return tuple(_outcome(status, signals.told, timed_out=timed_out) for status, timed_out in ended)
+    outcomes = [_outcome(status, signals.told, timed_out=timed_out) for status, timed_out in ended]
+    missing = [_outcome(-(signals.told or 0), signals.told, timed_out=False)] * (
+        len(commands) - len(children)
+    )
+    return (*outcomes, *missing)
+
+
+def _waited(seconds: float, signals: Supervision) -> bool:
+    """Let that much time pass; False if this process is told to end before."""
+    until = time.monotonic() + seconds
+    while signals.told is None and time.monotonic() < until:
+        time.sleep(min(_POLL_S, seconds))
+    return signals.told is None
+
+
+def _kill(children: Sequence[subprocess.Popen[bytes]]) -> None:
+    below = [found for child in children for found in descendants(child.pid)]
+    for child in children:
+        child.kill()
+    for child in children:
+        child.wait()
+    end(below, 0)
 
 
 def _started(command: Command) -> subprocess.Popen[bytes]:

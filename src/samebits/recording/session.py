@@ -101,7 +101,7 @@ class RecordingSession:
         if settings.progress:
             recorder.on_boundary.append(self.progress)
         if settings.effects:
-            effects = EffectsProbe(settings.effects, os.path.dirname(settings.record))
+            effects = EffectsProbe(settings.effects, _own_paths(settings))
             recorder.on_boundary.append(effects)
             self._installed.append(effects)
             effects.install()
@@ -232,6 +232,12 @@ class RecordingSession:
 def _shortened(command: str) -> str:
     one_line = " ".join(command.split())
     return one_line if len(one_line) <= _MOST_CHARACTERS else f"{one_line[:_MOST_CHARACTERS]}…"
+
+
+def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
+    """How the paths begin that samebits uses in a run: its record and what is beside it, and another's."""
+    beside = os.path.splitext(settings.record)[0] + "."
+    return beside, settings.reference
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:

@@ -59,7 +59,7 @@ class RecordingSettings:
             before the step, hyperparameters, schedules, variables (see `state_log.StateLog`); empty for none.
         earlier: an earlier run whose files are looked out for; a run that reads one does not stop at a
             difference from `reference`.
-        effects: file that gets a line if the run changes or takes anything outside of itself (see
+        effects: file that gets a note of whether the run changes or takes anything outside of itself (see
             `probes.effects`); empty where that is not looked for.
         moved: the folder in which the script runs, and the user's own of which it is a copy.
         count_reads: until the script trains, each value that it reads is a step: for further runs of a script

@@ -413,6 +413,7 @@ def _run_counts(result: Verification) -> str:
         "again": "to see it again",
         "intervene": "with something pinned",
         "fix": "to try a patch",
+        "crowded": "two at a time, made again one after the other",
     }
     if not result.seconds:
         return ""

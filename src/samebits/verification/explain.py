@@ -254,6 +254,7 @@ class Explainer:
             self._tools.open_record(pair.second.record) as b,
         ):
             self._drawn = self._tools.draws_before(a, b, self._excused)
+        self._series.note_draws(self._drawn)
 
     def _name_draws(self) -> None:
         """Where the first origin names no source, the draws that differ before the runs part may be it."""

@@ -207,14 +207,15 @@ class _Search:
         return bool(fitness.failure((run, run), self._series.request.target))
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
-        words = f"trying a patch, run {number + 1} of {needed + 1}"
+        words = "trying a patch"
         settings = RecordingSettings(
             record="",
             reference=reference,
             excused=self._terms.aim.excused,
             max_steps=self._terms.effort.max_steps,
         )
-        return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s)
+        more = max(0, needed - max(number, 1))
+        return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s, more=more)
 
     def _patched_series(self, project: Project) -> Series:
         return self._series.overlaid(self._written(project), f"{_TRIAL}{self._before + self._tried}-")

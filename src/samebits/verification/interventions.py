@@ -78,8 +78,6 @@ class Interventions:
     def repeat(self, pins: Pins) -> Outcome:
         """Compare one more run with the first one that had these pins, of which a pair was identical."""
         first = self._first[frozenset(pins)]
-        if self._has_failed(first):
-            return "failed"
         try:
             second = self._series.run(self._plan(pins, first.record, second=True))
         except BudgetSpent:

@@ -19,7 +19,8 @@ class ScriptRun:
         purpose: `prepare` (it left files that the compared runs read), `compare`, `excuse` (again, without
             memory that nothing read), `localise`, `capture` (values kept, or put in place, at the origins),
             `again` (as the compared ones, to see the difference once more), `intervene` (something pinned),
-            `fix` (with a patch that is tried) or `replay`.
+            `fix` (with a patch that is tried), `replay` or `crowded` (at the same
+            time as another, of which one failed: both were made again).
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.

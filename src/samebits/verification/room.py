@@ -9,17 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.environment.usage import available_bytes, largest_child_bytes, processors, read_usage
-from samebits.verification.working_folder import LEFT_OUT
+from samebits.environment.usage import available_bytes, free_processors, largest_child_bytes, read_usage
+from samebits.recording.probes.effects import NONE
+from samebits.verification.working_folder import is_of_tools
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from samebits.comparison.results import Source
     from samebits.verification.request import VerifyRequest
 
+APART_S = 1.1
+"""Seconds between the starts of two runs: a seed made of whole seconds must not be the same in both."""
 _MOST_ENTRIES = 20_000
 _CROWDED = 1.25  # two runs that want so many times the processors that are free are still over sooner
-_MEMORY_RUNS = 4  # so many times the memory of the largest process must be left
+_MEMORY_RUNS = 4  # so many times the memory of one run must be left
+_COMPARED = "run-"  # names of the records of compared runs begin so
+# Draws of what stays the same for a while: two runs that begin together may find it equal, others would not.
+_STEADY = ("time.time", "time.localtime", "time.gmtime", "time.ctime", "time.asctime", "time.strftime",
+           "time.clock_gettime", "datetime.", "os.getloadavg", "psutil.")  # fmt: skip
+# Each run would be bound to the same processors.
+_BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 
 
 @dataclass(frozen=True)
@@ -38,16 +48,21 @@ class Room:
     """
 
     def __init__(self, request: VerifyRequest) -> None:
-        self._allowed = not (request.one_at_a_time or request.fresh)
+        bound = any(os.environ.get(name, "") not in ("", "false") for name in _BINDING)
+        self._allowed = not (request.one_at_a_time or request.fresh or bound)
         self._folder = Path.cwd()
         self._own = os.path.abspath(request.folder)
         self._since_ns = 0
         self._notes: list[str] = []
         self._uses: list[_Use | None] = []
-        self._answer: bool | None = None
+        self._untouched: bool | None = None
 
-    def notes(self, record: str) -> str:
-        """The file that a compared run is to note its effects in; empty where nothing hangs on them."""
+    def notes_for(self, record: str) -> str:
+        """The file in which a run is to note its effects; empty where nothing hangs on them.
+
+        Args:
+            record: of the run.
+        """
         if not self._allowed:
             return ""
         self._notes.append(os.path.abspath(f"{record}.effects"))
@@ -75,9 +90,25 @@ class Room:
         It is so if no compared run changed or took anything outside of itself, as far as that is seen, and
         if processors and memory are left.
         """
-        if self._answer is None:
-            self._answer = self._allowed and self._is_for_two()
-        return self._answer
+        if not (self._allowed and self._uses):
+            return False
+        if self._untouched is None:
+            self._untouched = self.is_untouched() and not self._folder_changed()
+        return self._untouched and self._has_processors() and _has_memory()
+
+    def is_untouched(self) -> bool:
+        """Whether each run that was to note its effects has noted that there were none."""
+        return all(_read(path).split() == [NONE] for path in self._notes)
+
+    def keep_apart(self, drawn: Iterable[Source] = ()) -> None:
+        """From now on there is no room; with draws, only if two runs at a time could be alike by them.
+
+        Args:
+            drawn: draws that differed before the runs parted.
+        """
+        names = [source.op for source in drawn]
+        if not names or any(name.startswith(_STEADY) for name in names):
+            self._allowed = False
 
     def close(self) -> None:
         """Remove the notes."""
@@ -85,34 +116,33 @@ class Room:
             with contextlib.suppress(OSError):
                 os.unlink(path)
 
-    def _is_for_two(self) -> bool:
-        if not self._uses or any(map(os.path.exists, self._notes)):
-            return False
-        return self._has_processors() and _has_memory() and not self._folder_changed()
-
     def _has_processors(self) -> bool:
         uses = [use for use in self._uses if use is not None]
         if len(uses) < len(self._uses):
             return False
         own, others = max(use.own for use in uses), max(use.others for use in uses)
-        return 2 * own <= _CROWDED * (processors() - others)
+        return 2 * own <= _CROWDED * free_processors(others)
 
     def _folder_changed(self) -> bool:
         """Whether a file below the working folder was made or changed; also where there are too many."""
-        entries = 0
-        outputs = _own_streams()
+        entries, outputs = 0, _own_streams()
         for folder, folders, names in os.walk(self._folder):
-            folders[:] = [n for n in folders if n not in LEFT_OUT and os.path.join(folder, n) != self._own]
+            folders[:] = [name for name in folders if not is_of_tools(os.path.join(folder, name))]
             entries += len(names) + len(folders)
             if entries > _MOST_ENTRIES:
                 return True
-            for name in names:
-                with contextlib.suppress(OSError):
-                    status = os.lstat(os.path.join(folder, name))
-                    is_output = (status.st_dev, status.st_ino) in outputs
-                    if status.st_ctime_ns >= self._since_ns and not is_output:
-                        return True
+            records = os.path.abspath(folder).startswith(self._own)
+            others = [name for name in names if not (records and name.startswith(_COMPARED))]
+            if any(self._is_new(os.path.join(folder, name), outputs) for name in others):
+                return True
         return False
+
+    def _is_new(self, path: str, outputs: set[tuple[int, int]]) -> bool:
+        try:
+            status = os.lstat(path)
+        except OSError:  # it is gone
+            return True
+        return status.st_ctime_ns >= self._since_ns and (status.st_dev, status.st_ino) not in outputs
 
 
 def _own_streams() -> set[tuple[int, int]]:
@@ -128,3 +158,10 @@ def _own_streams() -> set[tuple[int, int]]:
 def _has_memory() -> bool:
     available = available_bytes()
     return available is not None and _MEMORY_RUNS * largest_child_bytes() <= available
+
+
+def _read(path: str) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError:
+        return ""

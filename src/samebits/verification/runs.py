@@ -17,6 +17,7 @@ from samebits.recording.store import finalize
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.perturbation import NONE, Perturbation
 from samebits.verification.results import ScriptRun
+from samebits.verification.room import APART_S
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -67,7 +68,7 @@ class Job:
 
 
 def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
-    """Run a script in fresh processes, all at the same time, and record it.
+    """Run a script in fresh processes, all at the same time, and record it; they begin `APART_S` apart.
 
     Args:
         jobs: the runs.
@@ -80,7 +81,7 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
     """
     started = time.monotonic()
     with ExitStack() as inputs:
-        outcomes = launch_all([_launch(job, inputs) for job in jobs])
+        outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
     seconds = time.monotonic() - started
     runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
     for outcome in outcomes:

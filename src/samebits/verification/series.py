@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -16,6 +16,7 @@ from samebits.hooks.layout import can_fix_layout
 from samebits.recording.naming import SUFFIX
 from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
+from samebits.verification import fitness
 from samebits.verification.child_records import focused
 from samebits.verification.earlier_files import read_notes
 from samebits.verification.perturbation import NONE, stress
@@ -28,6 +29,7 @@ from samebits.verification.working_folder import MOST_COPIED_BYTES, WorkingFolde
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from samebits.comparison.results import Source
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.earlier_files import EarlierFile
     from samebits.verification.perturbation import Perturbation
@@ -224,7 +226,8 @@ class Series:
     ) -> tuple[ScriptRun, ScriptRun | None]:
         """Two runs to be compared: at the same time where there is room for two.
 
-        Else the second stops where its state differs from the first's.
+        Else the second stops where its state differs from the first's. Where one of two at the same time
+        fails, or has an effect, both are made again like that: it may be for want of room.
 
         Args:
             first: one run.
@@ -234,13 +237,32 @@ class Series:
         Raises:
             BudgetSpent: the deadline has passed, or passed while the script ran.
         """
-        if not self.child and self._stdin.can_be_shared() and self._room.for_two():
-            runs = self._make((first, second))
-            return runs[0], runs[1]
+        made = len(self.runs)
+        if self._is_for_two(first, second):
+            with suppress(SamebitsError):  # two cannot be started
+                runs = self._make((first, second))
+                if not any(map(self._has_failed, runs)) and self._room.is_untouched():
+                    return runs[0], runs[1]
+            self._room.keep_apart()
+            self.runs[made:] = [replace(run, purpose="crowded") for run in self.runs[made:]]
+            first, second = (replace(plan, name=f"{plan.name}-alone") for plan in (first, second))
         run = self.run(first)
         if unless(run):
             return run, None
         return run, self.run(replace(second, settings=replace(second.settings, reference=run.record)))
+
+    def note_draws(self, drawn: Sequence[Source]) -> None:
+        """Take note of what differed before the compared runs parted."""
+        if drawn:
+            self._room.keep_apart(drawn)
+
+    def _is_for_two(self, *plans: Plan) -> bool:
+        """Whether these can be made at the same time: each has an end, whether or not it stops early."""
+        ends = all(plan.settings.max_steps is not None or plan.limit_s is not None for plan in plans)
+        return ends and not self.child and self._stdin.can_be_shared() and self._room.for_two()
+
+    def _has_failed(self, run: ScriptRun) -> bool:
+        return run.timed_out or bool(fitness.failure((run, run), self.request.target))
 
     def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
         left, phase = self._seconds_left(), self._phase(plans)
@@ -289,10 +311,11 @@ class Series:
             control=self.request.control,
             pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
-        if plan.purpose != "compare":
-            return settings
-        effects = self._room.notes(settings.record)
-        return replace(settings, earlier=self._earlier(settings.record), effects=effects)
+        if plan.purpose == "compare":
+            settings = replace(settings, earlier=self._earlier(settings.record))
+        if plan.purpose == "compare" or phase.runs > 1:
+            settings = replace(settings, effects=self._room.notes_for(settings.record))
+        return settings
 
     @property
     def source(self) -> Target:
@@ -321,9 +344,9 @@ class Series:
         return EarlierRun(os.path.abspath(self._notes[-1]), self._times[0][0], self._times[-1][1])
 
     def _phase(self, plans: Sequence[Plan]) -> Phase:
-        latest, plan = self.runs[-_LATEST:], plans[-1]
+        latest, plan = self.runs[-_LATEST:], plans[0]
         each = sum(run.seconds for run in latest) / len(latest) if latest else None
-        left = None if each is None else each * (1 + plan.more)
+        left = None if each is None else each * (1 + plans[-1].more)
         return Phase(plan.words, plan.purpose == "compare", len(self.runs) + 1, left, len(plans))
 
     def _seconds_left(self) -> float | None:

@@ -32,6 +32,7 @@ class StandardInput:
         self._start = os.lseek(source, 0, os.SEEK_CUR) if stat.S_ISREG(self._mode) else 0
         self._kept = tempfile.TemporaryFile() if self._is_pipe else None  # noqa: SIM115 - for all runs
         self._ended = False
+        self._was_read = False
         self._error: OSError | None = None
 
     @property
@@ -39,10 +40,8 @@ class StandardInput:
         return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
 
     def can_be_shared(self) -> bool:
-        """Whether two runs can have it at the same time: nobody has read it so far, and it is no pipe."""
-        if stat.S_ISREG(self._mode):
-            return os.lseek(self._source, 0, os.SEEK_CUR) == self._start
-        return not self._is_pipe
+        """Whether two runs can have it at the same time: it is no pipe, nor a file that a run has read."""
+        return not (self._is_pipe or self._was_read)
 
     @contextlib.contextmanager
     def for_run(self) -> Iterator[int | None]:
@@ -55,6 +54,8 @@ class StandardInput:
             os.lseek(self._source, self._start, os.SEEK_SET)
         if not self._is_pipe:
             yield None
+            if stat.S_ISREG(self._mode):
+                self._was_read |= os.lseek(self._source, 0, os.SEEK_CUR) != self._start
             return
         reading, writing = os.pipe()
         stop, stopper = os.pipe()

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.runs import Script
 
-LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
-"""Names of folders that hold nothing that a run works on."""
+_LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
 _MOST_FILES = 200_000
 _SHOWN = 3
 MOST_COPIED_BYTES = 2 << 30
@@ -121,16 +120,16 @@ class WorkingFolder:
             raise SamebitsError(message, slug="resume-share")
         return inside
 
-    def _is_left_out(self, path: str, name: str) -> bool:
+    def _is_left_out(self, path: str) -> bool:
         own = path in (str(self.place), str(self.place.parent))  # records
-        return name in LEFT_OUT or own or os.path.isfile(os.path.join(path, "pyvenv.cfg"))
+        return own or is_of_tools(path)
 
     def _files(self) -> Iterator[str]:
         for folder, folders, names in os.walk(self.source):
             inside = os.path.relpath(folder, self.source)
             folders[:] = [
                 name for name in folders
-                if not self._is_left_out(os.path.join(folder, name), name)
+                if not self._is_left_out(os.path.join(folder, name))
                 and os.path.normpath(os.path.join(inside, name)) not in self._share
             ]  # fmt: skip
             yield from (
@@ -148,11 +147,16 @@ class WorkingFolder:
             elif entry.is_symlink():
                 made.symlink_to(self._link(source, os.readlink(entry.path)))
             elif entry.is_dir():
-                if not self._is_left_out(entry.path, entry.name):
+                if not self._is_left_out(entry.path):
                     self._copy(path, made)
             elif entry.is_file():
                 shutil.copy2(path, made)
         shutil.copystat(source, target)
+
+
+def is_of_tools(folder: str) -> bool:
+    """Whether a folder is of version control, a virtual environment or a cache: no run works on it."""
+    return os.path.basename(folder) in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
 
 
 def in_copy(

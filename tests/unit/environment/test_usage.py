@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from samebits.environment import usage
-from samebits.environment.usage import available_bytes, largest_child_bytes, processors, read_usage
+from samebits.environment.usage import available_bytes, free_processors, largest_child_bytes, read_usage
 
 BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
@@ -38,23 +38,53 @@ def test_nothing_is_said_where_the_system_does_not_tell(tmp_path, monkeypatch, t
     assert read_usage(tmp_path / "nowhere") is None
 
 
-@pytest.mark.parametrize(("quota", "expected"), [(None, 3), (1.5, 1.5), (8.0, 3)])
-def test_a_limit_of_the_control_group_counts(monkeypatch, quota, expected):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2})
+@pytest.mark.parametrize(
+    ("others", "quota", "expected"),
+    [(0, None, 3), (1.0, None, 2), (5.0, None, 0), (0, 1.5, 1.5), (0, 8.0, 3), (2.5, 1.5, 0.5)],
+)
+def test_processors_that_are_free(monkeypatch, others, quota, expected):
+    """By the affinity, and what other programs leave; no more than the limit of the control group."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
     monkeypatch.setattr(usage, "read_quota", lambda: quota)
-    assert processors() == expected
+    assert free_processors(others) == expected
+
+
+def machine(folder, groups: dict[str, dict[str, object]], own: str):
+    """A machine with 2 MB to be had, and control groups with some files."""
+    (folder / "proc" / "self").mkdir(parents=True)
+    (folder / "proc" / "meminfo").write_text("MemTotal:  9999 kB\nMemAvailable:   2048 kB\n")
+    (folder / "proc" / "self" / "cgroup").write_text(f"{own}\n")
+    for place, files in groups.items():
+        (folder / "groups" / place).mkdir(parents=True, exist_ok=True)
+        for name, value in files.items():
+            (folder / "groups" / place / name).write_text(f"{value}\n")
+    return folder / "proc", folder / "groups"
+
+
+UNLIMITED = {"memory.max": "max", "memory.current": 1000}
+HALF = {"memory.max": 1_500_000, "memory.current": 1_000_000}
 
 
 @pytest.mark.parametrize(
-    ("limit", "expected"),
-    [("max", 2_097_152), ("3000000", 2_000_000), ("1500000", 500_000), ("", 2_097_152)],
+    ("own", "groups", "expected"),
+    [
+        ("0::/", {}, 2_097_152),
+        ("0::/", {".": UNLIMITED}, 2_097_152),
+        ("0::/", {".": {"memory.max": 9_000_000, "memory.current": 1}}, 2_097_152),
+        ("0::/", {".": HALF}, 500_000),
+        ("0::/a/b", {"a": HALF, "a/b": UNLIMITED}, 500_000),
+        ("0::/", {".": {**HALF, "memory.stat": "anon 5\ninactive_file 300000"}}, 800_000),
+        (
+            "4:memory:/job",
+            {"memory/job": {"memory.limit_in_bytes": 1_000_000, "memory.usage_in_bytes": 400_000}},
+            600_000,
+        ),
+        ("4:cpu:/job", {"memory/job": {"memory.limit_in_bytes": 1, "memory.usage_in_bytes": 0}}, 2_097_152),
+    ],
 )
-def test_memory_that_can_still_be_had(tmp_path, limit, expected):
-    (tmp_path / "meminfo").write_text("MemTotal:  9999 kB\nMemAvailable:   2048 kB\n")
-    if limit:
-        (tmp_path / "memory.max").write_text(f"{limit}\n")
-        (tmp_path / "memory.current").write_text("1000000\n")
-    assert available_bytes(tmp_path, tmp_path) == expected
+def test_memory_that_can_still_be_had(tmp_path, own, groups, expected):
+    """What the machine has, and what the limits of containers and jobs leave."""
+    assert available_bytes(*machine(tmp_path, groups, own)) == expected
 
 
 def test_no_memory_is_known_where_the_system_does_not_tell(tmp_path):

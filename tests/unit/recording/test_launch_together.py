@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 DRIVER = """\
 import os, sys
 from samebits.recording.launch import Command, run_commands
-grace, *codes = sys.argv[1:]
+grace, apart, *codes = sys.argv[1:]
 variables = dict(os.environ)
 commands = [
     Command([sys.executable, "-c", code], variables, grace_s=float(grace) or None) for code in codes
 ]
-print(*run_commands(commands), sep="\\n", flush=True)
+print(*run_commands(commands, float(apart)), sep="\\n", flush=True)
 """
 
 # Each ends when the other is there.
@@ -65,9 +65,11 @@ def command(code: str, **fields: object) -> Command:
     return Command([sys.executable, "-c", code], dict(os.environ), **fields)  # type: ignore[arg-type]
 
 
-def start(*codes: str, grace: float = 0) -> tuple[subprocess.Popen[str], list[int]]:
-    """Start programs by one that waits for them; gives the processes that they speak of."""
-    words = [sys.executable, "-c", DRIVER, str(grace), *codes]
+def start(
+    *codes: str, grace: float = 0, apart: float = 0, begun: int | None = None
+) -> tuple[subprocess.Popen[str], list[int]]:
+    """Start programs by one that waits for them; gives the processes that those speak of that have begun."""
+    words = [sys.executable, "-c", DRIVER, str(grace), str(apart), *codes]
     process = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
@@ -76,8 +78,8 @@ def start(*codes: str, grace: float = 0) -> tuple[subprocess.Popen[str], list[in
         preexec_fn=heed_signals,  # noqa: PLW1509 - there are no threads
     )
     assert process.stdout is not None
-    lines = [process.stdout.readline().split() for _ in codes]
-    assert [line[0] for line in lines] == ["ready"] * len(codes)
+    lines = [process.stdout.readline().split() for _ in codes[:begun]]
+    assert [line[0] for line in lines] == ["ready"] * len(lines)
     return process, [int(word) for line in lines for word in line[1:] if word != "0"]
 
 
@@ -104,6 +106,23 @@ def test_both_have_their_grace() -> None:
     assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(137, 9, told=15))] * 2
     assert len(numbers) == 4
     assert all(map(is_gone, numbers))
+
+
+def test_they_begin_apart(tmp_path: Path) -> None:
+    """So that the second, of which a seed may be made, is not the same."""
+    code = "import sys, time; open({!r}, 'w').write(repr(time.time()))"
+    paths = [tmp_path / "a", tmp_path / "b"]
+    run_commands([command(code.format(str(path))) for path in paths], 1.1)
+    first, second = (int(float(path.read_text())) for path in paths)
+    assert second > first
+
+
+def test_what_has_not_begun_is_not_begun_any_more() -> None:
+    """Where the signal comes between the starts."""
+    process, _ = start(*[HANDLING.format(number=15)] * 2, grace=20, apart=60, begun=1)
+    process.send_signal(signal.SIGTERM)
+    out = process.communicate(timeout=30)[0].splitlines()
+    assert out == [str(Outcome(15, None, told=15)), str(Outcome(143, 15, told=15))]
 
 
 def test_both_end_with_their_parent() -> None:

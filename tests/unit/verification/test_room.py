@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import time
+from dataclasses import replace
 
 import pytest
 from fake_runs import World, different, finding, request
 
-from samebits.comparison.results import Origins
+from samebits.comparison.results import Origins, Source
 from samebits.environment.usage import Usage
+from samebits.errors import SamebitsError
 from samebits.verification import room as room_module
 from samebits.verification import verify
 from samebits.verification.room import Room
@@ -46,7 +48,7 @@ def machine(monkeypatch):
     """Two processors, and memory enough; the script keeps one of them busy."""
     machine = Machine()
     monkeypatch.setattr(room_module, "read_usage", machine.usage)
-    monkeypatch.setattr(room_module, "processors", lambda: 2.0)
+    monkeypatch.setattr(room_module, "free_processors", lambda others: 2.0 - others)
     monkeypatch.setattr(room_module, "largest_child_bytes", lambda: 10**9)
     monkeypatch.setattr(room_module, "available_bytes", lambda: 5 * 10**9)
     return machine
@@ -56,15 +58,21 @@ def after_runs(folder, run=lambda folder: None, **options) -> Room:
     """A room after two compared runs."""
     room = Room(request(folder / "records", **{"one_at_a_time": False, **options}))
     for number in (1, 2):
-        notes = room.notes(str(folder / "records" / f"run-{number}.sbr"))
+        notes = room.notes_for(str(folder / "records" / f"run-{number}.sbr"))
         with room.measured():
             time.sleep(0.005)
             if number == 1:
                 run(folder)
-            if number == 2 and options.get("effect"):
-                os.makedirs(os.path.dirname(notes), exist_ok=True)
-                open(notes, "w").close()
+        if notes:
+            write_note(notes, "none")
     return room
+
+
+def write_note(path: str, text: str) -> None:
+    """What a run notes of its effects."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "a", encoding="utf-8") as file:
+        file.write(f"{text}\n")
 
 
 def test_there_is_room_where_the_runs_touch_nothing(folder, machine):
@@ -84,7 +92,10 @@ def test_a_changed_folder_leaves_none(folder, machine, change):
 
 def test_records_compiled_modules_and_own_output_are_no_change(folder, machine, monkeypatch):
     def run(folder):
-        for name in ("records/x/a.sbr", "sub/__pycache__/a.pyc", ".samebits/b-verify-1/a.sbr", "out.txt"):
+        for name in ("records/run-1.sbr", "sub/__pycache__/a.pyc", ".samebits/b-verify-1/a.sbr", "out.txt"):
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text("")
+        for name in ("env/pyvenv.cfg", "env/lib/x.py"):
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text("")
 
@@ -93,8 +104,16 @@ def test_records_compiled_modules_and_own_output_are_no_change(folder, machine, 
     assert after_runs(folder, run).for_two()
 
 
+def test_a_script_may_write_beside_the_records(folder, machine):
+    def run(folder):
+        (folder / "records").mkdir(exist_ok=True)
+        (folder / "records" / "model.pt").write_text("saved by compiled code")
+
+    assert not after_runs(folder, run).for_two()
+
+
 def test_a_folder_of_very_many_files_leaves_none(folder, machine, monkeypatch):
-    monkeypatch.setattr(room_module, "_MOST_ENTRIES", 3)
+    monkeypatch.setattr(room_module, "_MOST_ENTRIES", 5)
     assert after_runs(folder).for_two()
     for number in range(3):
         (folder / str(number)).touch()
@@ -102,24 +121,55 @@ def test_a_folder_of_very_many_files_leaves_none(folder, machine, monkeypatch):
     assert not after_runs(folder).for_two()
 
 
-def test_a_noted_effect_leaves_none(folder, machine):
+@pytest.mark.parametrize("text", ["open", "none\nopen", "", None])
+def test_a_noted_effect_leaves_none(folder, machine, text):
+    """Nor does a run that did not come to say that it had none."""
     room = Room(request(folder / "records", one_at_a_time=False))
-    notes = [room.notes(f"records/run-{number}.sbr") for number in (1, 2)]
-    os.mkdir("records")
-    for _ in notes:
+    notes = [room.notes_for(f"records/run-{number}.sbr") for number in (1, 2)]
+    for path in notes:
         with room.measured():
             time.sleep(0.001)
-    open(notes[0], "w").close()
+        write_note(path, "none")
+    assert room.is_untouched()
+    os.unlink(notes[0])
+    if text is not None:
+        write_note(notes[0], text)
+    assert not room.is_untouched()
     assert not room.for_two()
     room.close()
     assert os.listdir("records") == []
+
+
+@pytest.mark.parametrize("name", ["OMP_PROC_BIND", "KMP_AFFINITY"])
+def test_threads_that_are_bound_leave_none(folder, machine, monkeypatch, name):
+    """Both runs would be bound to the same processors."""
+    monkeypatch.setenv(name, "true")
+    assert not after_runs(folder).for_two()
+    monkeypatch.setenv("OMP_PROC_BIND", "false")
+    monkeypatch.delenv("KMP_AFFINITY", raising=False)
+    assert after_runs(folder).for_two()
+
+
+@pytest.mark.parametrize(
+    ("op", "expected"),
+    [("time.time", False), ("datetime.datetime.now", False), ("psutil.cpu_percent", False),
+     ("time.perf_counter", True), ("random.random", True)],
+)  # fmt: skip
+def test_what_two_runs_may_find_equal_keeps_them_apart(folder, machine, op, expected):
+    """The second, or the load of the machine, is the same for runs that begin together."""
+    room = after_runs(folder)
+    assert room.for_two()
+    room.keep_apart([Source(op, None, "wall-clock")])
+    assert room.for_two() is expected
+    room.keep_apart()
+    assert not room.for_two()
 
 
 @pytest.mark.parametrize("options", [{"one_at_a_time": True}, {"fresh": True}])
 def test_what_was_asked_for_leaves_none(folder, machine, options):
     room = after_runs(folder, **options)
     assert not room.for_two()
-    assert room.notes("records/a.sbr") == ""
+    assert room.notes_for("records/a.sbr") == ""
 
 
 @pytest.mark.parametrize(
@@ -153,7 +203,8 @@ def test_there_is_none_where_the_system_does_not_tell(folder, machine, monkeypat
 @pytest.fixture
 def spacious(monkeypatch):
     """There is room for two runs."""
-    monkeypatch.setattr(Room, "for_two", lambda _: True)
+    monkeypatch.setattr(Room, "for_two", lambda room: room._allowed)
+    monkeypatch.setattr(Room, "is_untouched", lambda _: True)
     monkeypatch.setattr("samebits.verification.stdin.StandardInput.can_be_shared", lambda _: True)
 
 
@@ -175,7 +226,8 @@ def test_pairs_that_explain_are_made_at_the_same_time(folder, spacious):
     assert not any(world.settings(name).reference for names in pairs for name in names)
     assert [[world.settings(name).progress for name in names] for names in pairs[:2]] == [[True, False]] * 2
     assert [phase.text().split(" · ")[1] for phase in told[2:4]] == ["runs 3 and 4", "runs 5 and 6"]
-    assert [name for name, settings in world.made if settings.effects] == ["run-1", "run-2"]
+    watched = [name for name, settings in world.made if settings.effects]
+    assert watched == ["run-1", "run-2", *(name for names in pairs for name in names)]
 
 
 def test_runs_with_a_patch_are_made_at_the_same_time(folder, spacious):
@@ -184,13 +236,46 @@ def test_runs_with_a_patch_are_made_at_the_same_time(folder, spacious):
     assert ["fix-1-1", "fix-1-2"] in world.together
 
 
-def test_what_fails_at_the_same_time_has_failed(folder, spacious):
+@pytest.mark.parametrize("how", ["fails", "is late", "has an effect", "cannot be started"])
+def test_where_one_of_two_fails_both_are_made_again(folder, spacious, monkeypatch, how):
+    """One after the other, and so are all that follow."""
     world = explaining({"clock"}, cause="wall-clock", entry="outside")
-    world.infos["pinned-01"] = {"status": "failed", "failure": "ValueError", "exit_status": 1}
-    world.statuses["pinned-01"] = 1
-    found = verify(request(folder / "r", one_at_a_time=False), tools=world.tools()).comparison.findings[0]
-    assert ["pinned-01", "pinned-02"] in world.together
-    assert found.confirmed_by.startswith("with the clock frozen and with")  # not that pin alone
+    if how == "fails":
+        world.infos["op-1b"] = {"status": "failed", "failure": "ValueError", "exit_status": 1}
+        world.statuses["op-1b"] = 1
+    if how == "is late":
+        world.slow.add("op-1a")
+    if how == "has an effect":
+        monkeypatch.setattr(Room, "is_untouched", lambda _: False)
+    if how == "cannot be started":
+        world.on_run = lambda name: _refuse() if name == "op-1b" else None
+    world.verdicts["op-1b-alone"], world.origins["op-1b-alone"] = different(2), world.origins["op-1b"]
+    result = verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
+    assert world.together[2:6] == [["op-1a", "op-1b"], ["op-1a-alone"], ["op-1b-alone"], ["pinned-01"]]
+    assert world.settings("op-1b-alone").reference.endswith("op-1a-alone.sbr")
+    assert result.comparison.findings[0].confirmed_by.startswith("with the clock frozen, 1 of 1")
+    crowded = [run.record for run in result.runs if run.purpose == "crowded"]
+    assert len(crowded) == (0 if how == "cannot be started" else 2)
+
+
+def _refuse():
+    raise SamebitsError("no room for one more process", slug="child-start")
+
+
+def test_runs_that_may_find_the_same_time_are_made_apart(folder, spacious):
+    world = explaining({"clock"}, cause="wall-clock", entry="outside")
+    world.sources = (Source("time.time", None, "wall-clock"),)
+    verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
+    assert all(len(names) == 1 for names in world.together)
+
+
+def test_runs_without_an_end_are_made_one_after_the_other(folder, spacious):
+    """Where one of the compared runs went on when the other ended, the second may have to be stopped."""
+    world = explaining({"clock"}, cause="wall-clock", entry="outside")
+    world.verdicts["run-2"] = replace(different(2), first_step=None)
+    verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
+    assert ["op-1a"] in world.together
+    assert ["pinned-01", "pinned-02"] in world.together  # these have a limit of time
 
 
 def test_runs_with_fixed_addresses_are_told_the_same(folder, spacious, monkeypatch):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER, FrameRanks
@@ -15,36 +16,45 @@ if TYPE_CHECKING:
 
     from samebits.recording.events import TensorInfo
 
+NONE = "none"
+"""What is noted at the end of a run that had no effect, as far as that is seen."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-# Python's audit events (docs.python.org, "Audit events table"). Of other programs nothing is known.
-_CHANGES = frozenset((
-    "os.chmod", "os.chown", "os.exec", "os.link", "os.mkdir", "os.posix_spawn", "os.remove", "os.removexattr",
-    "os.rename", "os.rmdir", "os.setxattr", "os.spawn", "os.symlink", "os.system", "os.truncate", "os.utime",
-    "builtins.input", "fcntl.flock", "fcntl.lockf", "pty.spawn", "socket.bind", "socket.connect",
-    "sqlite3.connect", "subprocess.Popen", SAVED,
+# Python's audit events (docs.python.org, "Audit events table"). Of files:
+_OF_FILES = frozenset((
+    "open", "os.chmod", "os.chown", "os.link", "os.mkdir", "os.remove", "os.removexattr", "os.rename",
+    "os.rmdir", "os.setxattr", "os.symlink", "os.truncate", "os.utime", "sqlite3.connect", SAVED,
 ))  # fmt: skip
+# ... of other processes, and of what only one can have.
+_OF_OTHERS = frozenset((
+    "builtins.input", "fcntl.flock", "fcntl.lockf", "os.exec", "os.fork", "os.forkpty", "os.kill",
+    "os.killpg", "os.lockf", "os.posix_spawn", "os.spawn", "os.system", "pty.spawn", "socket.bind",
+    "socket.connect", "subprocess.Popen",
+))  # fmt: skip
+_WATCHED = _OF_FILES | _OF_OTHERS | {"import"}
+# Nothing tells when they start a process; that they are imported does.
 _SPAWNING = frozenset(("multiprocessing.popen_spawn_posix", "multiprocessing.popen_forkserver"))
-# They give names that no other process has.
-_BETWEEN_WORKERS = frozenset(("multiprocessing.resource_sharer", "multiprocessing.util"))
-_HARMLESS = ("/dev/", "/proc/self/", "/proc/thread-self/")
-_SHARED_MEMORY = "/dev/shm/"  # noqa: S108 - named, and seen by all
+_HARMLESS = frozenset(
+    f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "stdin", "stdout", "stderr")
+)
+_DEVICES = ("nvidia", "kfd", "dri/", "accel", "davinci", "habanalabs", "neuron", "xdna")
+_OPENED = ("socket:", *(f"/dev/{name}" for name in _DEVICES))
 
 
 class EffectsProbe:
-    """Notes that a run writes, locks, sends, asks or starts something: one line, at the first time.
+    """Notes that a run writes, locks, sends, asks or starts something, at the first time; or that it did not.
 
     Python tells of what goes through its own library. What compiled code does is seen in part: sockets and
     devices that are open at the first step boundary or at the end. Left out are records, compiled modules,
-    what a library does while it is imported, and how `multiprocessing` serves its processes.
+    and what a library does while it is imported.
 
     Args:
-        notes: file that gets the line.
-        own: folder of the records.
+        notes: file that gets the note; a run that has none did not come to its end, and is not known.
+        own: paths that samebits uses in this run; so are those that begin with them.
     """
 
-    def __init__(self, notes: str, own: str) -> None:
+    def __init__(self, notes: str, own: tuple[str, ...]) -> None:
         self._notes = notes
-        self._own = os.path.join(os.path.abspath(own), "")
+        self._own = tuple(os.path.abspath(path) for path in (notes, *own) if path)
         self._ranks = FrameRanks()
         self._watching = False
         self._looked = False
@@ -57,25 +67,27 @@ class EffectsProbe:
     def remove(self) -> None:
         """Look a last time; watch nothing any more."""
         self._look()
-        self._watching = False
+        if self._watching:
+            self._note(NONE)
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
         """Called at each boundary."""
-        if not self._looked:
+        if not self._looked or _is_distributed():
             self._looked = True
             self._look()
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
-        changes, is_effect, note, here = _CHANGES, self._is_effect, self._note, sys._getframe
+        watched, is_effect, note, here = _WATCHED, self._is_effect, self._note, sys._getframe
 
         def audit(event: str, arguments: tuple[Any, ...]) -> None:
-            if not self._watching or not (event in changes or event in ("open", "import")):
+            if event not in watched or not self._watching:
                 return
             try:
-                if is_effect(event, arguments, here(1)):
-                    note(event)
+                effect = is_effect(event, arguments, here(1))
             except Exception:  # noqa: BLE001 - it would be raised into the script
-                note("unknown")
+                effect = True
+            if effect:
+                note(event)
 
         return audit
 
@@ -84,38 +96,44 @@ class EffectsProbe:
             return arguments[0] in _SPAWNING
         if event == "open" and not _writes(*arguments):
             return False
-        return not (self._is_own(arguments) or self._is_internal(frame))
+        if event in _OF_FILES and self._is_own(arguments[:1] if event == "open" else arguments):
+            return False
+        return not self._is_of_import(frame)
 
     def _is_own(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether it is about a file that no other run sees."""
-        if not arguments or not isinstance(arguments[0], (str, bytes, os.PathLike)):
-            return False
-        path = os.path.abspath(os.fsdecode(arguments[0]).removeprefix("file:"))
-        if path.startswith(_HARMLESS):
-            return not path.startswith(_SHARED_MEMORY)
-        return path.startswith(self._own) or f"{os.sep}__pycache__" in path
+        """Whether it is about files that no other run sees."""
+        paths = [each for each in arguments if isinstance(each, (str, bytes, os.PathLike))]
+        return bool(paths) and all(map(self._is_own_path, paths))
 
-    def _is_internal(self, frame: FrameType | None) -> bool:
-        """Whether a library does it while it is imported, or to hand values from one worker to another."""
+    def _is_own_path(self, given: str | bytes | os.PathLike[Any]) -> bool:
+        path = os.path.abspath(os.fsdecode(given).removeprefix("file:"))
+        return path in _HARMLESS or path.startswith(self._own) or f"{os.sep}__pycache__" in path
+
+    def _is_of_import(self, frame: FrameType | None) -> bool:
+        """Whether a library does it while it is imported."""
         while frame is not None and self._ranks.of(frame) != USER:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return True
-            if frame.f_globals.get("__name__") in _BETWEEN_WORKERS:
                 return True
             frame = frame.f_back
         return False
 
     def _look(self) -> None:
-        if self._watching and (_has_sockets() or _has_device()):
-            self._note("open")
-
-    def _note(self, event: str) -> None:
-        self._watching = False
-        file = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        """See what compiled code has opened."""
         try:
-            os.write(file, f"{event}\n".encode())
-        finally:
-            os.close(file)
+            if self._watching and (_is_distributed() or _has_device() or _has_opened()):
+                self._note("opened")
+        except Exception:  # noqa: BLE001 - of a library that is half imported; nothing is known then
+            self._note("unknown")
+
+    def _note(self, text: str) -> None:
+        """Note one thing, and nothing after it; where that cannot be, no note says that nothing is known."""
+        self._watching = False
+        with suppress(OSError):
+            file = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(file, f"{text}\n".encode())
+            finally:
+                os.close(file)
 
 
 def _writes(path: object, _mode: object, flags: object) -> bool:
@@ -123,13 +141,10 @@ def _writes(path: object, _mode: object, flags: object) -> bool:
     return isinstance(flags, int) and flags & _WRITING != 0 and not isinstance(path, int)
 
 
-def _has_sockets() -> bool:
-    """Whether this process has opened a socket, be it by compiled code."""
-    try:
-        names = os.listdir("/proc/self/fd")
-    except OSError:
-        return False
-    return any(int(name) > 2 and _target(name).startswith("socket:") for name in names)
+def _has_opened() -> bool:
+    """Whether this process has a socket or an accelerator open, be it by compiled code."""
+    names = [name for name in os.listdir("/proc/self/fd") if int(name) > 2]
+    return any(_target(name).startswith(_OPENED) for name in names)
 
 
 def _target(name: str) -> str:
@@ -142,5 +157,11 @@ def _target(name: str) -> str:
 def _has_device() -> bool:
     """Whether torch has begun to use an accelerator: there may be no memory of it for two."""
     torch = sys.modules.get("torch")
-    kinds = (getattr(torch, name, None) for name in ("cuda", "xpu"))  # where there is /proc
+    kinds = (getattr(torch, name, None) for name in ("cuda", "xpu"))
     return any(kind is not None and kind.is_initialized() for kind in kinds)
+
+
+def _is_distributed() -> bool:
+    """Whether this process belongs to a group, which has a port."""
+    distributed = sys.modules.get("torch.distributed")
+    return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
