@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import json
 import subprocess
 import sys
 from textwrap import dedent
@@ -121,19 +121,75 @@ NO_EFFECTS = {
 }
 
 
-def noted(folder: Path, source: str, notes: str = "notes") -> list[str]:
-    """What a recorded run of a script has noted."""
-    (folder / "empty").mkdir()
+# Snippets that need no process of their own, one after the other: each has a probe, and a folder.
+TOGETHER = """
+import json, os, sys
+from samebits.recording.probes.effects import EffectsProbe
+for name, source in json.load(sys.stdin).items():
+    os.chdir(name)
+    probe = EffectsProbe("../notes-" + name, (os.path.abspath("records/a."),))
+    code = compile(source, os.path.abspath("train.py"), "exec")
+    for module in ("helper", "quiet"):
+        sys.modules.pop(module, None)
+    sys.path[0] = os.getcwd()
+    probe.install()
+    exec(code, {"__name__": "__main__"})
+    probe.remove()
+    os.chdir("..")
+"""
+_APART = ("torch", "input", "spawn")  # what they do needs a process that is run as a script is
+
+
+def prepared(folder: Path, source: str) -> Path:
+    """A folder with a script and what it may find."""
+    (folder / "empty").mkdir(parents=True)
+    (folder / "records").mkdir()
     (folder / "old").write_text("old")
     (folder / "helper.py").write_text("with open('x', 'w'):\n    pass\n")
     (folder / "quiet.py").write_text("import json.tool\n")
     (folder / "train.py").write_text("import os\n" + dedent(source))
-    (folder / "records").mkdir()
-    settings = RecordingSettings("records/a.sbr", effects=str(folder / "records" / notes))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def noted_together(tmp_path_factory) -> dict[str, list[str]]:
+    """What is noted of each snippet that needs no process of its own."""
+    root = tmp_path_factory.mktemp("together")
+    sources = {name: text for name, text in (EFFECTS | NO_EFFECTS).items() if not _is_apart(text)}
+    names = {f"n{number}": name for number, name in enumerate(sources)}
+    for key, name in names.items():
+        prepared(root / key, sources[name])
+    texts = {key: (root / key / "train.py").read_text() for key in names}
+    done = subprocess.run(
+        [sys.executable, "-c", TOGETHER],
+        cwd=root,
+        env={**environment(), "PYTHONDONTWRITEBYTECODE": ""},
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {name: read_lines(root / f"notes-{key}") for key, name in names.items()}
+
+
+def _is_apart(source: str) -> bool:
+    return any(word in source for word in _APART)
+
+
+def read_lines(path: Path) -> list[str]:
+    """The lines of a file; none where it is not there."""
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def noted(folder: Path, source: str, notes: str = "notes") -> list[str]:
+    """What a recorded run of a script has noted."""
+    prepared(folder / "work", source)
+    settings = RecordingSettings("records/a.sbr", effects=str(folder / "work" / "records" / notes))
     done = subprocess.run(
         child_command(Target("train.py", None, ())),
-        cwd=folder,
-        env={**environment(), ENVIRONMENT_NAME: settings.to_json(), "PYTHONDONTWRITEBYTECODE": ""},
+        cwd=folder / "work",
+        env={**environment(), ENVIRONMENT_NAME: settings.to_json()},
         input="",
         capture_output=True,
         text=True,
@@ -141,22 +197,25 @@ def noted(folder: Path, source: str, notes: str = "notes") -> list[str]:
     )
     assert done.returncode == 0 or "EOFError" in done.stderr, done.stderr
     assert "effects" not in done.stderr
-    path = folder / "records" / notes
-    return path.read_text().splitlines() if path.exists() else []
+    return read_lines(folder / "work" / "records" / notes)
 
 
-@pytest.mark.parametrize("source", EFFECTS.values(), ids=EFFECTS)
-def test_an_effect_is_noted_once(tmp_path, source):
-    lines = noted(tmp_path, source)
+@pytest.mark.parametrize("name", EFFECTS)
+def test_an_effect_is_noted_once(tmp_path, noted_together, name):
+    lines = noted_together[name] if name in noted_together else noted(tmp_path, EFFECTS[name])
     assert len(lines) == 1
     assert lines not in (["none"], ["unknown"])
 
 
-@pytest.mark.parametrize("source", NO_EFFECTS.values(), ids=NO_EFFECTS)
-def test_what_no_other_run_sees_is_none(tmp_path, source):
-    assert noted(tmp_path, source) == ["none"]
-    if "quiet" in source:
-        assert os.listdir(tmp_path / "__pycache__")
+@pytest.mark.parametrize("name", NO_EFFECTS)
+def test_what_no_other_run_sees_is_none(tmp_path, noted_together, name):
+    lines = noted_together[name] if name in noted_together else noted(tmp_path, NO_EFFECTS[name])
+    assert lines == ["none"]
+
+
+@pytest.mark.parametrize("name", ["a file is written", "nothing", "a module is imported and compiled"])
+def test_a_run_of_its_own_notes_the_same(tmp_path, noted_together, name):
+    assert noted(tmp_path, (EFFECTS | NO_EFFECTS)[name]) == noted_together[name]
 
 
 def test_a_run_that_is_killed_says_nothing(tmp_path):
@@ -167,7 +226,7 @@ def test_a_run_that_is_killed_says_nothing(tmp_path):
 def test_a_note_that_cannot_be_written_is_no_business_of_the_script(tmp_path):
     """Nor is there a note that there was nothing."""
     assert noted(tmp_path, "open('x', 'w').write('a')", notes="missing/notes") == []
-    assert (tmp_path / "x").read_text() == "a"
+    assert (tmp_path / "work" / "x").read_text() == "a"
 
 
 def test_nothing_is_looked_for_where_nobody_asks(tmp_path):

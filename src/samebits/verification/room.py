@@ -100,15 +100,18 @@ class Room:
         """Whether each run that was to note its effects has noted that there were none."""
         return all(_read(path).split() == [NONE] for path in self._notes)
 
-    def keep_apart(self, drawn: Iterable[Source] = ()) -> None:
-        """From now on there is no room; with draws, only if two runs at a time could be alike by them.
+    def keep_apart(self) -> None:
+        """From now on there is no room."""
+        self._allowed = False
+
+    def note_draws(self, drawn: Iterable[Source]) -> None:
+        """From now on there is no room if two runs at a time could be alike by these draws.
 
         Args:
-            drawn: draws that differed before the runs parted.
+            drawn: what differed before the compared runs parted.
         """
-        names = [source.op for source in drawn]
-        if not names or any(name.startswith(_STEADY) for name in names):
-            self._allowed = False
+        if any(source.op.startswith(_STEADY) for source in drawn):
+            self.keep_apart()
 
     def close(self) -> None:
         """Remove the notes."""

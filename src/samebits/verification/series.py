@@ -253,8 +253,7 @@ class Series:
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
         """Take note of what differed before the compared runs parted."""
-        if drawn:
-            self._room.keep_apart(drawn)
+        self._room.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
         """Whether these can be made at the same time: each has an end, whether or not it stops early."""

@@ -159,7 +159,7 @@ def test_what_two_runs_may_find_equal_keeps_them_apart(folder, machine, op, expe
     """The second, or the load of the machine, is the same for runs that begin together."""
     room = after_runs(folder)
     assert room.for_two()
-    room.keep_apart([Source(op, None, "wall-clock")])
+    room.note_draws([Source(op, None, "wall-clock")])
     assert room.for_two() is expected
     room.keep_apart()
     assert not room.for_two()
