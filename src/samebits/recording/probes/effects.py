@@ -8,7 +8,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER, FrameRanks
-from samebits.recording.probes.saves import SAVED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,6 +17,8 @@ if TYPE_CHECKING:
 
 NONE = "none"
 """What is noted at the end of a run that had no effect, as far as that is seen."""
+SAVED = "samebits.save"
+"""The audit event of a file that torch writes; has its path."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # Python's audit events (docs.python.org, "Audit events table"). Of files:
 _OF_FILES = frozenset((

@@ -11,16 +11,13 @@ from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.recording.probes.batches import leaves_of
+from samebits.recording.probes.effects import SAVED
 from samebits.recording.recorder import is_tensor, recordable
 
 if TYPE_CHECKING:
     from types import FrameType
 
     from samebits.recording.recorder import Recorder
-
-
-SAVED = "samebits.save"
-"""The audit event of a file that torch writes; has its path."""
 
 
 class SaveProbe:
