@@ -256,9 +256,20 @@ class Series:
         self._room.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
-        """Whether these can be made at the same time: each has an end, whether or not it stops early."""
+        """Whether these can be made at the same time: each has an end, whether or not it stops early.
+
+        Not with fixed addresses: what is noted of effects moves them, and later runs note none.
+        """
         ends = all(plan.settings.max_steps is not None or plan.limit_s is not None for plan in plans)
-        return ends and not self.child and self._stdin.can_be_shared() and self._room.for_two()
+        if not ends or any(map(self._has_fixed_addresses, plans)):
+            return False
+        return not self.child and self._stdin.can_be_shared() and self._room.for_two()
+
+    def _has_fixed_addresses(self, plan: Plan) -> bool:
+        """Whether a run starts without address space randomisation by a pin or a switch."""
+        pins = tuple(dict.fromkeys((*self.request.pins, *plan.pins)))
+        pinned = bool(pins) and self._pinned(self._perturbation(plan.role), pins).fixed_layout
+        return pinned or (holds_layout(self.request.control) and can_fix_layout())
 
     def _has_failed(self, run: ScriptRun) -> bool:
         return run.timed_out or bool(fitness.failure((run, run), self.request.target))
@@ -283,12 +294,10 @@ class Series:
         settings = self._settings(plan, phase)
         perturbation = self._pinned(self._perturbation(plan.role), settings.pins)
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
-        pinned = settings.pins and perturbation.fixed_layout
-        if pinned or (holds_layout(settings.control) and can_fix_layout()):
+        if self._has_fixed_addresses(plan):
             # Addresses follow from what is allocated, so that both runs have to do the same: neither is
             # compared with the other while it runs, and they are told the same words.
-            alone = settings.progress and phase.runs == 1
-            settings = replace(settings, reference="", phase=plan.words, progress=alone)
+            settings = replace(settings, reference="", phase=plan.words)
         output = self._script.output if plan.purpose == "compare" else "nothing"
         script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
         if self._copy is not None:

@@ -1,6 +1,6 @@
 """Of several candidate models, those that trained slower than the median are dropped from the ensemble."""
 # planted: cause=wall-clock or=autotuning
-# options: --runs 4
+# options: --runs 8
 
 import statistics
 import time
