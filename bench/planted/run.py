@@ -58,7 +58,7 @@ def parse_arguments() -> argparse.Namespace:
         "--remedies", action="store_true", help="apply the lines of each remedy called tried, and verify that"
     )
     parser.add_argument(
-        "--jobs", type=int, default=1, help="scripts at a time (default: 1, as on a machine of its own)"
+        "--jobs", type=int, default=2, help="scripts at a time (default: 2; with 1 verify may use both cores)"
     )
     parser.add_argument("--timeout", type=float, default=900, help="seconds for one script (default: 900)")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write scores and findings")

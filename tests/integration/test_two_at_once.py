@@ -64,8 +64,10 @@ def without_values(text: str) -> dict[str, object]:
 
 
 def test_the_answer_is_the_same(tmp_path):
-    write(tmp_path, "train.py", NOISY)
-    alone, both = verify(tmp_path, "--json", "--one-at-a-time"), verify(tmp_path, "--json")
+    folder = tmp_path / "with a space"
+    folder.mkdir()
+    write(folder, "train.py", NOISY)
+    alone, both = verify(folder, "--json", "--one-at-a-time"), verify(folder, "--json")
     assert pairs(alone) == []
     assert pairs(both)[0] == "op-1a op-1b"
     assert len(pairs(both)) >= 2

@@ -56,7 +56,7 @@ class Asker:
             if rank == USER:
                 return frame, op
             if not is_standard(name):
-                imported = rank <= OWN or self._is_imported(frame)
+                imported = rank <= OWN or self.ranks.is_imported(frame)
                 return None if imported else (frame, op)
             if name.partition(".")[0] not in self._handing_on:
                 return None
@@ -81,7 +81,7 @@ class Asker:
         if frame is None or rank == USER:
             return rank == USER
         standard = is_standard(str(frame.f_globals.get("__name__", "")))
-        return rank == LIBRARY and not standard and not self._is_imported(frame)
+        return rank == LIBRARY and not standard and not self.ranks.is_imported(frame)
 
     def is_asked(self, frame: FrameType | None) -> bool:
         """Whether user code or a library on its behalf asks, what stands in between aside."""
@@ -91,14 +91,6 @@ class Asker:
         """Whether user code asks, possibly by way of the modules that hand on."""
         found = self.find(caller(frame))
         return found is not None and self.ranks.of(found[0]) == USER
-
-    def _is_imported(self, frame: FrameType | None) -> bool:
-        """Whether a library is only being imported: what it draws then is its own."""
-        while frame is not None and self.ranks.of(frame) != USER:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return True
-            frame = frame.f_back
-        return False
 
 
 def caller(frame: FrameType | None) -> FrameType | None:

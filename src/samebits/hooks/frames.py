@@ -81,6 +81,14 @@ class FrameRanks:
         found = self.known.get(id(frame.f_code))
         return self.learn(frame.f_code) if found is None else found
 
+    def is_imported(self, frame: FrameType | None) -> bool:
+        """Whether a library is only being imported: what it does then is its own."""
+        while frame is not None and self.of(frame) != USER:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
     def rank_of_file(self, filename: str) -> int:
         """The rank of the code in a file."""
         return self._classify(filename)

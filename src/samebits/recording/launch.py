@@ -250,9 +250,15 @@ def deliver(outcome: Outcome) -> None:
 def _command(request: Launch) -> Command:
     words, environment = _prepared(request)
     return Command(
-        words, environment, request.output, request.stdin, request.limit_s, request.folder, request.grace_s,
-        request.fixed_layout,
-    )  # fmt: skip
+        words,
+        environment,
+        output=request.output,
+        stdin=request.stdin,
+        limit_s=request.limit_s,
+        folder=request.folder,
+        grace_s=request.grace_s,
+        fixed_layout=request.fixed_layout,
+    )
 
 
 def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:

@@ -55,7 +55,7 @@ class Supervision:
         self.told: int | None = None
         self._grace_s = grace_s
         self._children: list[subprocess.Popen[bytes]] = []
-        self._early: list[int] = []
+        self._passed: list[int] = []
         self._below: list[Process] = []
         self._first_interrupt = 0.0
         self._saved: dict[int, Any] = {}
@@ -76,7 +76,7 @@ class Supervision:
     def begin(self, child: subprocess.Popen[bytes]) -> None:
         """Pass on to this child what came and what will come."""
         self._children.append(child)
-        for number in self._early:
+        for number in self._passed:
             child.send_signal(number)
 
     def finish(self) -> None:
@@ -139,7 +139,7 @@ class Supervision:
         signal.signal(number, self._receive)
 
     def _pass_on(self, number: int) -> None:
-        self._early.append(number)  # for those that are still to be started
+        self._passed.append(number)  # for those that are still to be started
         for child in self._children:
             child.send_signal(number)
 

@@ -41,6 +41,11 @@ def nothing_to_compare(run: ScriptRun, target: Target) -> str:
     return f"{name} never imported torch: nothing to compare"
 
 
+def has_failed(run: ScriptRun) -> bool:
+    """Whether a run did not end as it should."""
+    return bool(_ending(run))
+
+
 def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
     """Why two runs cannot be judged: one or both did not end as they should; empty if they did."""
     name = script_name(target)

@@ -187,8 +187,8 @@ class _Search:
     def _try(self, project: Project, needed: int) -> _Trial:
         self._tried += 1
         series = self._patched_series(project)
-        first, second = series.both(self._plan(0, needed), self._plan(1, needed), unless=self._has_failed)
-        if second is None or self._has_failed(first):
+        first, second = series.both(self._plan(0, needed), self._plan(1, needed), unless=fitness.has_failed)
+        if second is None or fitness.has_failed(first):
             return _Trial(0, _how_failed(first))
         for number in range(1, needed + 1):
             if number > 1:
@@ -202,9 +202,6 @@ class _Search:
             if found.verdict != "identical":
                 return _Trial(number - 1, found.reason or "the runs with it could not be judged")
         return _Trial(needed, "")
-
-    def _has_failed(self, run: ScriptRun) -> bool:
-        return bool(fitness.failure((run, run), self._series.request.target))
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
         words = "trying a patch"

@@ -69,7 +69,7 @@ class Interventions:
         """Run a pair with these pins."""
         try:
             plans = self._plan(pins), self._plan(pins, second=True)
-            first, second = self._series.both(*plans, unless=self._has_failed)
+            first, second = self._series.both(*plans, unless=fitness.has_failed)
         except BudgetSpent:
             return "no time"
         self._first[frozenset(pins)] = first
@@ -103,9 +103,6 @@ class Interventions:
             if outcome != "identical":
                 return number, outcome == "different"
         return MOST_PLAIN, False
-
-    def _has_failed(self, run: ScriptRun) -> bool:
-        return bool(fitness.failure((run, run), self._series.request.target))
 
     def _outcome(self, pins: Pins, pair: Pair) -> Outcome:
         target = self._series.request.target

@@ -134,7 +134,7 @@ class Room:
             entries += len(names) + len(folders)
             if entries > _MOST_ENTRIES:
                 return True
-            records = os.path.abspath(folder).startswith(self._own)
+            records = os.path.join(folder, "").startswith(os.path.join(self._own, ""))
             others = [name for name in names if not (records and name.startswith(_COMPARED))]
             if any(self._is_new(os.path.join(folder, name), outputs) for name in others):
                 return True

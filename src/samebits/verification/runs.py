@@ -84,10 +84,9 @@ def run_jobs(jobs: Sequence[Job]) -> tuple[ScriptRun, ...]:
         outcomes = launch_all([_launch(job, inputs) for job in jobs], APART_S)
     seconds = time.monotonic() - started
     runs = tuple(_made(job, outcome, seconds) for job, outcome in zip(jobs, outcomes, strict=True))
-    for outcome in outcomes:
-        deliver(outcome)
-        if outcome.signal == signal.SIGINT or outcome.status == 128 + signal.SIGINT:
-            raise KeyboardInterrupt
+    deliver(outcomes[0])  # what this program was told, all of them say
+    if any(signal.SIGINT in (outcome.signal, outcome.status - 128) for outcome in outcomes):
+        raise KeyboardInterrupt
     return runs
 
 
@@ -97,9 +96,16 @@ def _launch(job: Job, inputs: ExitStack) -> Launch:
     variables = {**script.environment, **perturbation.environment}
     fixed = perturbation.fixed_layout or holds_layout(job.settings.control)
     return Launch(
-        script.target, job.settings.to_json(), variables, script.output, stdin, script.limit_s, script.folder,
-        CHILD_GRACE_S, fixed,
-    )  # fmt: skip
+        script.target,
+        job.settings.to_json(),
+        variables,
+        output=script.output,
+        stdin=stdin,
+        limit_s=script.limit_s,
+        folder=script.folder,
+        grace_s=CHILD_GRACE_S,
+        fixed_layout=fixed,
+    )
 
 
 def _made(job: Job, outcome: Outcome, seconds: float) -> ScriptRun:

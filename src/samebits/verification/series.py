@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import os
 import time
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
@@ -239,10 +239,9 @@ class Series:
         """
         made = len(self.runs)
         if self._is_for_two(first, second):
-            with suppress(SamebitsError):  # two cannot be started
-                runs = self._make((first, second))
-                if not any(map(self._has_failed, runs)) and self._room.is_untouched():
-                    return runs[0], runs[1]
+            runs = self._made_at_once(first, second)
+            if runs is not None:
+                return runs
             self._room.keep_apart()
             self.runs[made:] = [replace(run, purpose="crowded") for run in self.runs[made:]]
             first, second = (replace(plan, name=f"{plan.name}-alone") for plan in (first, second))
@@ -250,6 +249,17 @@ class Series:
         if unless(run):
             return run, None
         return run, self.run(replace(second, settings=replace(second.settings, reference=run.record)))
+
+    def _made_at_once(self, first: Plan, second: Plan) -> tuple[ScriptRun, ScriptRun] | None:
+        """Two runs at the same time; None where one failed, or had an effect, or could not be started."""
+        try:
+            runs = self._make((first, second))
+        except SamebitsError as error:
+            if error.slug != "child-start":
+                raise
+            return None
+        failed = any(run.timed_out or fitness.has_failed(run) for run in runs)
+        return None if failed or not self._room.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
         """Take note of what differed before the compared runs parted."""
@@ -270,9 +280,6 @@ class Series:
         pins = tuple(dict.fromkeys((*self.request.pins, *plan.pins)))
         pinned = bool(pins) and self._pinned(self._perturbation(plan.role), pins).fixed_layout
         return pinned or (holds_layout(self.request.control) and can_fix_layout())
-
-    def _has_failed(self, run: ScriptRun) -> bool:
-        return run.timed_out or bool(fitness.failure((run, run), self.request.target))
 
     def _make(self, plans: Sequence[Plan]) -> list[ScriptRun]:
         left, phase = self._seconds_left(), self._phase(plans)

@@ -91,8 +91,8 @@ class EarlierFiles:
 
     def _user(self, frame: FrameType | None) -> FrameType | None:
         """The user's code that reads; None for a library that reads while it is imported."""
+        if self._ranks.is_imported(frame):
+            return None
         while frame is not None and self._ranks.of(frame) != USER:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return None
             frame = frame.f_back
         return frame

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER, FrameRanks
+from samebits.hooks.frames import FrameRanks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 NONE = "none"
 """What is noted at the end of a run that had no effect, as far as that is seen."""
+_UNKNOWN = "unknown"
 SAVED = "samebits.save"
 """The audit event of a file that torch writes; has its path."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -67,15 +68,14 @@ class EffectsProbe:
 
     def remove(self) -> None:
         """Look a last time; watch nothing any more."""
-        self._look()
+        self._look(_SIGNS)
         if self._watching:
             self._note(NONE)
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Called at each boundary."""
-        if not self._looked or _is_distributed():
-            self._looked = True
-            self._look()
+        """Called at each boundary: all is looked for at the first, a process group at each."""
+        self._look((_is_distributed,) if self._looked else _SIGNS)
+        self._looked = True
 
     def _hook(self) -> Callable[[str, tuple[Any, ...]], None]:
         watched, is_effect, note, here = _WATCHED, self._is_effect, self._note, sys._getframe
@@ -84,11 +84,11 @@ class EffectsProbe:
             if event not in watched or not self._watching:
                 return
             try:
-                effect = is_effect(event, arguments, here(1))
+                found = event if is_effect(event, arguments, here(1)) else ""
             except Exception:  # noqa: BLE001 - it would be raised into the script
-                effect = True
-            if effect:
-                note(event)
+                found = _UNKNOWN
+            if found:
+                note(found)
 
         return audit
 
@@ -99,7 +99,7 @@ class EffectsProbe:
             return False
         if event in _OF_FILES and self._is_own(arguments[:1] if event == "open" else arguments):
             return False
-        return not self._is_of_import(frame)
+        return not self._ranks.is_imported(frame)
 
     def _is_own(self, arguments: tuple[Any, ...]) -> bool:
         """Whether it is about files that no other run sees."""
@@ -107,24 +107,24 @@ class EffectsProbe:
         return bool(paths) and all(map(self._is_own_path, paths))
 
     def _is_own_path(self, given: str | bytes | os.PathLike[Any]) -> bool:
-        path = os.path.abspath(os.fsdecode(given).removeprefix("file:"))
+        path = os.fsdecode(given)
+        if path.startswith("file:"):  # as SQLite is told
+            from urllib.parse import unquote  # pathlib has imported it to make the address
+
+            path = unquote(path.removeprefix("file:"))
+        path = os.path.abspath(path)
         return path in _HARMLESS or path.startswith(self._own) or f"{os.sep}__pycache__" in path
 
-    def _is_of_import(self, frame: FrameType | None) -> bool:
-        """Whether a library does it while it is imported."""
-        while frame is not None and self._ranks.of(frame) != USER:
-            if frame.f_code.co_filename.startswith("<frozen importlib"):
-                return True
-            frame = frame.f_back
-        return False
-
-    def _look(self) -> None:
+    def _look(self, signs: tuple[Callable[[], bool], ...]) -> None:
         """See what compiled code has opened."""
+        if not self._watching:
+            return
         try:
-            if self._watching and (_is_distributed() or _has_device() or _has_opened()):
-                self._note("opened")
+            found = "opened" if any(sign() for sign in signs) else ""
         except Exception:  # noqa: BLE001 - of a library that is half imported; nothing is known then
-            self._note("unknown")
+            found = _UNKNOWN
+        if found:
+            self._note(found)
 
     def _note(self, text: str) -> None:
         """Note one thing, and nothing after it; where that cannot be, no note says that nothing is known."""
@@ -166,3 +166,6 @@ def _is_distributed() -> bool:
     """Whether this process belongs to a group, which has a port."""
     distributed = sys.modules.get("torch.distributed")
     return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
+
+
+_SIGNS = (_is_distributed, _has_device, _has_opened)
