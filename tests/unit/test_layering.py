@@ -45,6 +45,9 @@ ROOMS = (
     "report",
     "cli",
 )
+# Code that runs while the user's script does; but for what ends it, or shows how it ended.
+IN_SCRIPTS = {"hooks", "determinism", "data", "portable", "recording"}
+AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "guard", "leaving", "runner")}
 HEAVY = {"torch", "numpy"}
 PRIVATE_TORCH_HOMES = {f"samebits.{room}" for room in ROOMS if room.startswith("torch_")}
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
@@ -282,7 +285,30 @@ def global_statements(sources: Sources) -> list[str]:
     ]
 
 
+def swallowed_interruptions(sources: Sources) -> list[str]:
+    """What runs within the user's script lets exceptions pass that come from outside: of a signal handler."""
+    return [
+        f"{module.name}:{node.lineno} ignores every exception, see `samebits.hooks.interruptions`"
+        for module in sources.values()
+        if module.room in IN_SCRIPTS and module.name not in AT_THE_END
+        for node in ast.walk(module.tree)
+        if _ignores_all(node)
+    ]
+
+
+def _ignores_all(node: ast.AST) -> bool:
+    if isinstance(node, ast.ExceptHandler):
+        caught = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
+        kept = any(isinstance(inner, ast.Raise) for inner in ast.walk(node)) or "pass_on(" in ast.unparse(
+            node
+        )
+        return caught and not kept
+    called = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress")
+    return called and "Exception" in {ast.unparse(argument) for argument in node.args}
+
+
 RULES: tuple[Rule, ...] = (
+    swallowed_interruptions,
     upward_imports,
     import_cycles,
     heavy_imports,
@@ -307,7 +333,11 @@ def test_all_sources_are_read():
 
 MANY_ARGUMENTS = "def add(a, b, c, d, e, f, g):\n    '''{}'''"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
+SWALLOWING = "try:\n    f()\nexcept Exception{}:\n    {}"
 BROKEN = [
+    (swallowed_interruptions, {"recording__a": SWALLOWING.format("", "g()")}),
+    (swallowed_interruptions, {"determinism__a": SWALLOWING.format(" as error", "g(error)")}),
+    (swallowed_interruptions, {"portable__a": "with contextlib.suppress(Exception):\n    f()"}),
     (upward_imports, {"digest__a": "import samebits.report.b", "report__b": ""}),
     (upward_imports, {"digest__a": "from ..report import b", "report__b": ""}),
     (upward_imports, {"digest__a": "def f():\n    from samebits.report.b import x", "report__b": "x = 1"}),

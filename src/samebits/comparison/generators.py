@@ -67,7 +67,8 @@ class GeneratorLog:
         for log, step in zip(self.seeds, (a, b), strict=True):
             log.extend(step.seeds[: max(0, _KEPT - len(log))])
         for source, state in a.generators.items():
-            if source in a.drawn or self._before.get(source, state) != state:
+            seeded = any(seeds_source(event, source) for event in a.seeds)
+            if source in a.drawn or (not seeded and self._before.get(source, state) != state):
                 self._drawn.setdefault(source, a.last)
             differs = source in b.generators and state != b.generators[source]
             if differs and source not in self.first_difference:

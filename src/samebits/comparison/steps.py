@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from samebits.comparison.generators import seeds_source
 from samebits.comparison.tables import Table
 from samebits.recording.events import END
 
@@ -35,7 +36,7 @@ class Step:
         ends: the `step` event at the end of the script, if it came.
         grads: its `grad` events.
         seeds: its `rng` events that seed.
-        generators: digest of each generator's state, the last in the step.
+        generators: digest of each generator's state, the last in the step, unless a seed followed.
         drawn: generators whose state changed within the step.
         outputs: reads and saves.
         evidence: batches and losses.
@@ -97,6 +98,8 @@ class Step:
     def _add_generators(self, event: Event) -> None:
         if event.op == "seed":
             self.seeds.append(event)
+            for name in [name for name in self.generators if seeds_source(event, name)]:
+                del self.generators[name]  # it has another now
         else:
             for info, state in zip(event.tensors, event.digests, strict=True):
                 if self.generators.setdefault(info.name, state) != state:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.determinism.live import read, write
 from samebits.determinism.object_walk import Found, Walk, walk
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,6 +92,7 @@ class HeldGenerators:
             try:
                 _setter_for(kind)(generator, digest)
             except Exception as error:
+                pass_on(error)
                 raise _refused(generator, error) from error
 
     def restorer(self) -> Callable[[], None]:

@@ -16,6 +16,7 @@ from samebits.determinism.rng_sources.python_random import PythonRandom
 from samebits.determinism.rng_sources.source import expect, loaded, version_of
 from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -218,6 +219,7 @@ def _try_write(generator: Any, state: Any) -> list[str]:
     try:
         write(generator, state)
     except Exception as error:  # noqa: BLE001 - a subclass may do anything
+        pass_on(error)
         return [f"the state of {_describe(generator)} cannot be put back: {error!r}"]
     return []
 
@@ -227,6 +229,7 @@ def _try_read(generator: Any) -> list[Any]:
     try:
         return [read(generator)]
     except Exception as error:  # noqa: BLE001 - a subclass may do anything
+        pass_on(error)
         text = f"{_describe(generator)} is not isolated: its state cannot be read ({error!r})"
         warnings.warn(f"samebits: {text}", stacklevel=2)
         return []

@@ -20,6 +20,8 @@ from types import (
 )
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.interruptions import pass_on
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
@@ -300,7 +302,8 @@ def _space(value: Any) -> dict[str, Any] | None:
     """The attributes of an object; None when it has none, or does not give them."""
     try:
         space = object.__getattribute__(value, "__dict__")
-    except Exception:  # noqa: BLE001 - a property of that name may do anything
+    except Exception as error:  # noqa: BLE001 - a property of that name may do anything
+        pass_on(error)
         return None
     return space if issubclass(type(space), dict) else None
 

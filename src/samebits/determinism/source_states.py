@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.determinism.rng_sources.source import UNSAVED_SLUG
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from samebits.determinism.rng_sources.source import RngSource
@@ -35,6 +36,7 @@ def seed_source(source: RngSource, seed: int) -> None:
     try:
         source.seed(seed)
     except Exception as error:
+        pass_on(error)
         message = f"{source.name} ({source.version()}) does not take the seed {seed}: {_one_line(error)}"
         raise SamebitsError(message, slug="rng-seed") from error
 
@@ -48,6 +50,7 @@ def read_state(source: RngSource) -> SourceState | None:
     try:
         return SourceState(source.name, source.version(), bytes(source.get_state()))
     except Exception as error:
+        pass_on(error)
         if isinstance(error, SamebitsError) and error.slug == UNSAVED_SLUG:
             warnings.warn(f"samebits: {error}", SamebitsWarning, stacklevel=2)
             return None
@@ -73,6 +76,7 @@ def write_state(source: RngSource, state: SourceState) -> str:
     try:
         source.set_state(state.data)
     except Exception as error:  # noqa: BLE001 - whatever a library makes of a foreign state
+        pass_on(error)
         return (
             f"the state of {source.name}, saved with {state.version}, does not fit {source.version()} here: "
             f"{_one_line(error)}; restore it with the version that saved it"

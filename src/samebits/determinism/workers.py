@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism import rng
 from samebits.determinism.epochs import EpochId
 from samebits.determinism.process import PROCESS
+from samebits.hooks.interruptions import ignored
 from samebits.torch_loaders import set_worker_seed
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _states() -> dict[str, bytes]:
     found = {}
     for source in rng.sources():
         if source.available():
-            with contextlib.suppress(Exception):  # one that cannot be read
+            with ignored():  # one that cannot be read
                 found[source.name] = bytes(source.get_state())
     return found
 

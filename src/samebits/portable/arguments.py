@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
+from samebits.hooks.interruptions import pass_on
 from samebits.portable.exact.standing import base_name
 from samebits.portable.refusals import refuse_arguments
 from samebits.torch_private import is_random
@@ -72,7 +73,8 @@ def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, A
     try:
         with outside_modes():
             op(*_mapped(args, _without_contents), **_mapped(kwargs, _without_contents))
-    except Exception:  # noqa: BLE001 - whatever torch says
+    except Exception as error:  # noqa: BLE001 - whatever torch says
+        pass_on(error)
         return False
     return True
 

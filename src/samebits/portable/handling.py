@@ -9,6 +9,7 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import pass_on
 from samebits.portable.arguments import check, raise_as_torch
 from samebits.portable.audit import InexactOpError
 from samebits.portable.refusals import refuse_tensor
@@ -88,6 +89,7 @@ def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str,
     except (SamebitsError, InexactOpError):
         raise
     except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+        pass_on(error)
         raise_as_torch(op, args, kwargs, error)
 
 

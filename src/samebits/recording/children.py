@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import samebits
 from samebits.determinism.process import PROCESS, thread_name
 from samebits.hooks.imports import PostImport, own_package
+from samebits.hooks.interruptions import ignored
 from samebits.hooks.patching import Patches
 from samebits.hooks.spawning import on_preparation
 from samebits.hooks.standing import leave_no_line, standing
@@ -109,7 +110,7 @@ class ChildRecords:
 
         @functools.wraps(original)
         def _execute_child(process: Any, args: Any, *rest: Any) -> Any:
-            with suppress(Exception):  # then it runs as it is
+            with ignored():  # then it runs as it is
                 args, rest = self._recorded(args, rest)
             try:
                 return original(process, args, *rest)
@@ -123,7 +124,7 @@ class ChildRecords:
         original = os.system
 
         def system(_self: Any, /, command: Any) -> int:
-            with suppress(Exception):
+            with ignored():
                 command = self._recorded_text(os.fsdecode(command), None) or command
             return original(command)
 
@@ -191,7 +192,7 @@ class ChildRecords:
         def _bootstrap(process: Any, *args: Any, **named: Any) -> Any:
             sessions: list[Any] = []
             name = ""
-            with suppress(Exception):
+            with ignored():
                 name = _name_of(process)
                 # Processes that never import torch are not slowed down by recording.
                 self._imports.on_torch(lambda _: self._begin_quietly(name, sessions))
@@ -199,7 +200,7 @@ class ChildRecords:
             try:
                 status = original(process, *args, **named)
             finally:
-                with suppress(Exception), own_package():
+                with ignored(), own_package():
                     for session in sessions:
                         self._end(session, status)
             return status
@@ -209,7 +210,7 @@ class ChildRecords:
     def _begin_quietly(self, name: str, sessions: list[Any]) -> None:
         """Record this process if it has a name; what goes wrong is not the import's business."""
         if name:
-            with suppress(Exception), own_package():
+            with ignored(), own_package():
                 sessions.append(self._begin(name))
 
     def _begin(self, name: str) -> RecordingSession:

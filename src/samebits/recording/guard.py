@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import is_from_outside
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -51,7 +52,8 @@ class Failures:
 class Guard:
     """A context in which a probe records something: its ops are samebits' own, its errors are noted.
 
-    Interrupts and errors that samebits raises on purpose pass.
+    Interrupts pass, as does what a signal handler of the script raises, and errors that samebits raises on
+    purpose.
 
     Args:
         inside: the context that makes ops samebits' own.
@@ -71,7 +73,7 @@ class Guard:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> bool:
         self._inside.__exit__(kind, error, trace)  # type: ignore[arg-type]
-        if error is None or not isinstance(error, Exception) or isinstance(error, SamebitsError):
+        if not isinstance(error, Exception) or isinstance(error, SamebitsError) or is_from_outside(error):
             return False
         self._failures.add(self._kind, error)
         return True

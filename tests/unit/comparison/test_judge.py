@@ -174,6 +174,28 @@ def test_a_generator_that_is_put_back_was_seeded_alike_only_until_then():
     assert judge(tape.record(), other.record()).notes == (line,)
 
 
+def test_a_state_before_a_seed_says_nothing_of_after_it():
+    """The script parted in its first step, at whose end no state was recorded."""
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 3), (other, 4)):
+        t.generator = value
+        t._state({}, {}, None, "end")
+        t.log.pop()
+        t.seed(0)
+        t.read(t.outside(value), 7)
+    assert not any("generator" in line for line in result_lines(tape, other))
+
+
+def test_a_seed_is_no_use_of_a_generator():
+    tape, other = Tape(level="step"), Tape(level="step")
+    for t, value in ((tape, 3), (other, 4)):
+        t.boundary({"w": t.outside("w")})
+        t.seed(value)
+        t.boundary({"w": t.outside(value)})
+    (line,) = result_lines(tape, other)
+    assert line.startswith("the state of torch's generator differed at step 1; it was seeded differently")
+
+
 def test_a_seed_is_that_of_its_library():
     tape, other = Tape(level="step"), Tape(level="step")
     for t, value in ((tape, 3), (other, 4)):

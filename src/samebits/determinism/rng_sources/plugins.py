@@ -9,6 +9,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.rng_sources import BUILT_IN
+from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -70,6 +71,7 @@ def _try_load(entry: EntryPoint, taken: set[str]) -> RngSource | None:
     try:
         return _load(entry, taken)
     except Exception as error:  # noqa: BLE001 - whatever somebody else's package does
+        pass_on(error)
         reason = f"{type(error).__name__}: {error}"
         text = f"the RNG source {entry.name!r} ({entry.value}) is left out: {reason}"
         warnings.warn(f"samebits: {text}", stacklevel=5)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.torch_loaders import (
     LOADER_NEXT_INDEX,
@@ -160,7 +161,8 @@ class BatchLog:
 def _size_of(dataset: Any) -> int | None:
     try:
         return len(dataset)
-    except Exception:  # noqa: BLE001 - code of the user's own; an iterable data set has none
+    except Exception as error:  # noqa: BLE001 - code of the user's own; an iterable data set has none
+        pass_on(error)
         return None
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, unseen
 from samebits.recording.events import TensorInfo
@@ -95,7 +96,8 @@ def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str,
         return
     try:
         items = _items(value)
-    except Exception:  # noqa: BLE001 - code of the user's own, which the script itself may never call
+    except Exception as error:  # noqa: BLE001 - code of the user's own, which the script itself may never call
+        pass_on(error)
         return
     for key, item in items:
         yield from leaves_of(item, f"{name}.{key}" if name else str(key), depth + 1)

@@ -6,6 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.hooks.asking import Asker
+from samebits.hooks.interruptions import pass_on
 from samebits.recording.events import Drawn
 from samebits.recording.library_calls import library_call
 
@@ -192,6 +193,7 @@ class DrawLog:
             library = "" if call is None else call.to_text()
             sink.draw(Drawn(op, sink.sites.find(frame), text_of(value), digest_of(value), library), sink.step)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
+            pass_on(error)
             self._sink.failures.add("draws", error)
 
 

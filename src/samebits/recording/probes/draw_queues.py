@@ -7,6 +7,7 @@ import hashlib
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.hooks.standing import leave_no_line
 from samebits.recording.probes.draw_functions import watched
 from samebits.recording.recorder import is_tensor
@@ -96,6 +97,7 @@ def _of_array(value: Any) -> bytes:
             return digest_many([value])
         if kind.__module__ == "numpy" and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
             return bytes(value.tobytes())
-    except Exception:  # noqa: BLE001 - a tensor without memory, say; the kind of value still counts
+    except Exception as error:  # noqa: BLE001 - a tensor without memory, say; the kind of value still counts
+        pass_on(error)
         return b""
     return f"{kind.__module__}.{kind.__qualname__}".encode()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import contextlib
 import io
 import json
 import os
@@ -11,6 +10,7 @@ import stat
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER, FrameRanks, calling_frame, site_of
+from samebits.hooks.interruptions import ignored
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, standing
 
@@ -66,7 +66,7 @@ class EarlierFiles:
                 leave_no_line(error)
                 raise
             mode = args[1] if len(args) > 1 else kwargs.get("mode", "r")
-            with contextlib.suppress(Exception):  # whatever a script gives `open`, its file is its own
+            with ignored():  # whatever a script gives `open`, its file is its own
                 note(args[0] if args else kwargs["file"], mode, file, calling_frame())
             return file
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import FrameRanks
+from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,7 +86,8 @@ class EffectsProbe:
                 return
             try:
                 found = event if is_effect(event, arguments, here(1)) else ""
-            except Exception:  # noqa: BLE001 - it would be raised into the script
+            except Exception as error:  # noqa: BLE001 - it would be raised into the script
+                pass_on(error)
                 found = _UNKNOWN
             if found:
                 note(found)
@@ -121,7 +123,8 @@ class EffectsProbe:
             return
         try:
             found = "opened" if any(sign() for sign in signs) else ""
-        except Exception:  # noqa: BLE001 - of a library that is half imported; nothing is known then
+        except Exception as error:  # noqa: BLE001 - of a library that is half imported; nothing is known then
+            pass_on(error)
             found = _UNKNOWN
         if found:
             self._note(found)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.interruptions import ignored
 from samebits.recording.probes.tensor_files import to_file
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class KeepProbe:
         self._recorder.on_tensors.remove(self.see)
         files = []
         for seq, position, tensor in self._kept:
-            with contextlib.suppress(Exception):  # of a class that cannot be written
+            with ignored():  # of a class that cannot be written
                 files.append((seq, position, to_file(tensor)))
         self._kept.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
@@ -55,5 +55,5 @@ class KeepProbe:
             if n_bytes > _MOST_EACH:
                 continue
             self._room -= n_bytes
-            with contextlib.suppress(Exception), self._recorder.quietly:  # of a class that cannot be copied
+            with ignored(), self._recorder.quietly:  # of a class that cannot be copied
                 self._kept.append((seq, position, tensor.detach().clone()))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_many, observe
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.recording.events import GIVEN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.probes.arguments import (
     flatten_arguments,
@@ -145,6 +146,7 @@ class OpProbe:
             before = observe(inputs) if spec.writes else None
             described = inputs if before is None else self._described_before(spec, before[1], inputs)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
+            pass_on(error)
             recorder.failures.add("an operation", error)
             return op(*args, **kwargs)
         outcome = op(*args, **kwargs)
@@ -165,6 +167,7 @@ class OpProbe:
             seq = self._record(spec, seen, repr(others)[1:-1] if others else "", thread, source)
             self._store(turns, seq)
         except Exception as error:  # noqa: BLE001 - nor one after it
+            pass_on(error)
             recorder.failures.add("an operation", error)
         return outcome
 

@@ -21,6 +21,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.torch_loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
 
@@ -253,7 +254,8 @@ def _sampler(loader: Any) -> Any:
 def _size(dataset: Any) -> int | None:
     try:
         return len(dataset)
-    except Exception:  # noqa: BLE001 - a dataset of the user's own, or one without a length
+    except Exception as error:  # noqa: BLE001 - a dataset of the user's own, or one without a length
+        pass_on(error)
         return None
 
 
@@ -261,5 +263,6 @@ def _word(index: Any) -> str:
     """An index without blanks; of the samplers that give more than an index, their text."""
     try:
         return str(int(index))
-    except Exception:  # noqa: BLE001 - whatever a sampler of the user's own gives
+    except Exception as error:  # noqa: BLE001 - whatever a sampler of the user's own gives
+        pass_on(error)
         return repr(index).replace(" ", "_")[:100]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import calling_frame
+from samebits.hooks.interruptions import pass_on
 from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
 from samebits.recording.probes.arguments import flatten_arguments
@@ -188,6 +189,7 @@ class ReplayProbe:
         except UnknownGenerator:
             self._tally.skip(rules.GENERATOR, traits.name)
         except Exception as error:  # noqa: BLE001 - an error of ours, or no memory: the script goes on
+            pass_on(error)
             self._fail(traits, error)
         return None
 
@@ -241,6 +243,7 @@ class ReplayProbe:
         except SamebitsError:
             self._tally.skip(rules.UNREADABLE, traits.name)
         except Exception as error:  # noqa: BLE001 - nor one of the op itself
+            pass_on(error)
             self._fail(traits, error)
 
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:

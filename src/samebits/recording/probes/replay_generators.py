@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism import rng
+from samebits.hooks.interruptions import ignored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -102,7 +102,7 @@ class States:
     def _read(self) -> tuple[list[Any], list[tuple[RngSource, bytes]]]:
         saved = []
         for source in self._sources:
-            with contextlib.suppress(Exception):  # it can be seeded and not read
+            with ignored():  # it can be seeded and not read
                 saved.append((source, source.get_state()))
         return [generator.get_state() for generator in self.generators], saved
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.determinism.live import family_of, read
 from samebits.digest import digest_bytes, digest_many
 from samebits.hooks.frames import LIBRARY, USER, FrameRanks
+from samebits.hooks.interruptions import pass_on
 from samebits.recording.recorder import is_tensor
 from samebits.torch_private import is_virtual, version_of
 
@@ -95,7 +96,8 @@ class Variables:
     def _text_if_any(self, value: Any) -> str | None:
         try:
             return self._text(value)
-        except Exception:  # noqa: BLE001 - a tensor without memory, an object that is half made
+        except Exception as error:  # noqa: BLE001 - a tensor without memory, an object that is half made
+            pass_on(error)
             return None
 
     def _text(self, value: Any) -> str | None:
