@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.recording.probes.arguments import flatten_arguments, flatten_outputs
-from samebits.recording.probes.replay_rules import WORKSPACES
+from samebits.recording.probes.op_specs import WORKSPACES
 from samebits.recording.recorder import is_tensor
 
 if TYPE_CHECKING:

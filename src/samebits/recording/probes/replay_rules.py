@@ -67,19 +67,6 @@ _UNINITIALIZED = frozenset(
 )  # fmt: skip
 
 
-# Positions among the tensors that they return of scratch memory for the backward pass, which they do not fill
-# to its end (the first two measured; aten/src/ATen/native/cudnn/{RNN,BatchNorm}.cpp and Normalization.cpp).
-WORKSPACES = {
-    "aten::_ctc_loss": (1,),
-    "aten::mkldnn_rnn_layer": (3,),
-    "aten::_cudnn_rnn": (3,),
-    "aten::miopen_rnn": (3,),
-    "aten::cudnn_batch_norm": (3,),
-    "aten::_batch_norm_with_update": (3,),
-    "aten::batch_norm_with_update": (3,),
-}
-
-
 def reason_to_skip(traits: OpTraits) -> str:
     """Why an op is never executed again; empty when it is."""
     silent = traits.has_schema and not traits.returns_tensors and not traits.writes
