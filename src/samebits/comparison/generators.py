@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison.results import generator_words, place
+from samebits.recording.events import EARLIER
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -34,6 +35,8 @@ def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
         return "it was never seeded"
     if texts[0] == texts[1]:
         last = calls[0][-1]
+        if _is_unknown(last):
+            return "it was not seeded after recording began"
         return f"both runs seeded it alike, last by {last.arguments} at {place(last.site)}"
     if not all(texts):
         only = next(events[-1] for events in calls if events)
@@ -45,6 +48,11 @@ def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
     if first.arguments == second.arguments:
         return f"one run seeded it {len(calls[0])} times, the other {len(calls[1])} times"
     return f"it was seeded differently: {first.arguments} and {second.arguments} at {place(first.site)}"
+
+
+def _is_unknown(call: Event) -> bool:
+    """Whether it only says that a generator may have been seeded before recording began."""
+    return call.arguments.endswith(EARLIER) and "->" not in call.arguments
 
 
 def _calls_of(source: str, events: Iterable[Event]) -> list[Event]:
@@ -96,9 +104,10 @@ class GeneratorLog:
 
     def _seeding(self, source: str) -> str:
         """How it was seeded so far; where that was the same in both runs, what made its states differ."""
-        calls = [[event.arguments for event in _calls_of(source, log)] for log in self.seeds]
+        first, second = (_calls_of(source, log) for log in self.seeds)
         words = seeding(source, *self.seeds)
-        if calls[0] and calls[0] == calls[1]:
+        alike = [event.arguments for event in first] == [event.arguments for event in second]
+        if first and alike and not _is_unknown(first[-1]):
             words += "; after that, other amounts were drawn from it or another state was put in its place"
         return words
 

@@ -116,6 +116,11 @@ class RecordingSession:
         if self._noise is not None:
             self._noise.start()
 
+    def note_earlier_seeds(self) -> None:
+        """Note that generators may have been seeded before recording began, and how torch's was."""
+        if self._probes is not None:
+            self._probes.note_earlier_seeds()
+
     def watch_draws(self) -> None:
         """Begin to record draws; after control, which draws from the run seed instead, is in place."""
         if self._earlier is not None:  # before the draws, which look at who calls
@@ -288,6 +293,7 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
     settings = RecordingSettings(record=str(path), level=level, overwrite=overwrite)
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()
+    session.note_earlier_seeds()
     session.watch_draws()
     try:
         yield Path(path)

@@ -87,6 +87,11 @@ class ProbeSet:
         with self._recorder.recording("generator states"):
             self._rng.record_states()  # before any draw
 
+    def note_earlier_seeds(self) -> None:
+        """Note that generators may have been seeded before recording began."""
+        with self._recorder.recording("generator states"):
+            self._rng.note_earlier_seeds()
+
     def remove(self) -> None:
         """Take all away, last first."""
         for probe in reversed(self._probes):

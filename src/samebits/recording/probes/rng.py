@@ -12,7 +12,7 @@ from samebits.digest import digest_many
 from samebits.hooks.frames import calling_frame, frame_below_compiler
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
-from samebits.recording.events import TensorInfo
+from samebits.recording.events import EARLIER, TensorInfo
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
@@ -61,6 +61,13 @@ class RngProbe:
         """Record the digest of every generator's state."""
         names, digests = self.states()
         self._recorder.event("rng", "state", None, self._layout(names), digests, ())
+
+    def note_earlier_seeds(self) -> None:
+        """Note that generators may have been seeded already: of torch's the seed is known."""
+        site = self._recorder.sites.find(calling_frame())
+        numpy = ["numpy.random"] if "numpy" in sys.modules else []
+        for call in (f"torch.initial_seed() -> {self._torch.initial_seed()}", "random.getstate()", *numpy):
+            self._recorder.remark("rng", "seed", site, f"{call}{EARLIER}")
 
     def states(self) -> tuple[tuple[str, ...], bytes]:
         """The names of the global generators, and a digest of the state of each."""
