@@ -105,3 +105,18 @@ def test_compare_with_a_record_without_arguments(tmp_path):
     found = samebits("compare", "--json", "a.sbr", "b.sbr", cwd=tmp_path)
     assert found.returncode == 0, found.stdout
     assert any("arguments were not recorded" in note for note in json.loads(found.stdout)["notes"])
+
+
+def test_what_is_made_of_entropy_is_not_stored(tmp_path):
+    """Such a value may be a key, and `uuid1` has the address of the machine."""
+    script = """
+        import secrets, uuid, torch
+        made = [secrets.token_hex(8), secrets.token_urlsafe(8), str(uuid.uuid1()), str(uuid.uuid4())]
+        print(*made)
+    """
+    write(tmp_path, "train.py", script)
+    done = samebits("run", "--record", "a.sbr", "train.py", cwd=tmp_path)
+    stored = (tmp_path / "a.sbr").read_bytes()
+    assert len(done.stdout.split()) == 4
+    for value in done.stdout.split():
+        assert value.encode() not in stored

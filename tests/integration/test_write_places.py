@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
-from cli_support import SEEDED, complaints, samebits, write
+from cli_support import SEEDED, complaints, environment, samebits, write
 
 
 @pytest.fixture
@@ -66,6 +68,24 @@ def test_a_folder_that_is_missing_is_not_made(folder, command):
     result = samebits(*command, "no/dir/x.sbr", *options, "train.py", *words, cwd=folder)
     refused(result, "the folder", "no/dir does not exist; make it first")
     assert not (folder / "no").exists()
+
+
+def test_the_folder_of_a_plot_is_not_made(folder):
+    result = samebits("spread", "--seeds", "0..1", "--plot", "no/dir/x.png", "train.py", cwd=folder)
+    refused(result, "no/dir does not exist; make it first")
+    assert not (folder / "no").exists()
+
+
+@pytest.mark.parametrize("command", ["run", "verify", "compare"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+def test_closed_streams_change_no_status(folder, command, closed):
+    """As `samebits … >&-` in a shell."""
+    samebits("run", "--record", "a.sbr", "train.py", cwd=folder)
+    words = "a.sbr a.sbr" if command == "compare" else "train.py"
+    line = f"{sys.executable} -m samebits {command} {words} {closed}"
+    done = subprocess.run(["sh", "-c", line], cwd=folder, env=environment(), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"Traceback" not in done.stderr
 
 
 def test_the_folder_named_by_keep_is_made(folder):

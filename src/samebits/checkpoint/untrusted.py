@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.checkpoint.refusals import DamageError
 from samebits.printable import shortened
+from samebits.wording import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,7 +36,7 @@ def shown(value: Any) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a whole number of thousands of digits
-        text = f"a {type(value).__name__}"
+        text = with_article(type(value).__name__)
     return shortened(text, _LONGEST_SHOWN)
 
 

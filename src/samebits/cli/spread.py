@@ -23,6 +23,7 @@ from samebits.spread.request import SpreadRequest, merged_arguments, share_cores
 from samebits.spread.seeds import parse_seeds
 from samebits.spread.spread import evaluate, run_configuration
 from samebits.spread.store import is_spread, load_configuration
+from samebits.verification.place import refuse_missing
 
 if TYPE_CHECKING:
     import argparse
@@ -154,6 +155,8 @@ def _warn_of_own_words(options: argparse.Namespace) -> None:
 
 def _configurations(options: argparse.Namespace) -> list[Configuration]:
     """What is asked for is run, or loaded if it is a finished spread."""
+    if options.plot is not None and not options.no_plot:
+        refuse_missing(Path(options.plot).absolute().parent, Path(options.plot))
     if options.versus is not None and options.against is not None:
         raise SamebitsError("found --versus and --against; expected one of them", slug="usage")
     against = None if options.against is None else load_configuration(Path(options.against))
@@ -226,7 +229,6 @@ def _plotted(spread: Spread, options: argparse.Namespace) -> Spread:
     if options.plot is not None:
         given = Path(options.plot)
         stem = given.with_suffix("") if given.suffix in (".png", ".svg") else given
-        stem.parent.mkdir(parents=True, exist_ok=True)
     return dataclasses.replace(spread, plots=plot.draw(spread, stem))
 
 

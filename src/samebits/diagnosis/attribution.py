@@ -51,8 +51,9 @@ class Confirmation:
 
     def line(self) -> str:
         """As a line of evidence."""
-        pairs = f"{self.identical} of {self.pairs} pair" + ("" if self.pairs == 1 else "s")
-        verb, whose = ("was", "its") if self.pairs == 1 else ("were", "their")
+        single = self.identical == self.pairs == 1
+        pairs = "1 pair" if single else f"{self.identical} of {self.pairs} pairs"
+        verb, whose = ("was", "its") if single else ("were", "their")
         far = "" if self.steps is None else f" in {whose} first {self.steps} steps"
         return f"{words_of(self.pins)}, {pairs} of runs {verb} identical{far}"
 

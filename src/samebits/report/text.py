@@ -15,7 +15,7 @@ from samebits.report.remedy import remedy_lines
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable, row
-from samebits.report.verdict_text import count, reported_lines, verdict_lines
+from samebits.report.verdict_text import reported_lines, verdict_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -256,7 +256,8 @@ def _named_outputs(finding: Finding) -> str:
 
 
 def _amount(difference: Difference) -> str:
-    text = f"{number(difference.elements)} of {count(difference.total, 'element')} differ"
+    text = f"{number(difference.elements)} of {number(difference.total)} elements differ"
+    text = "its one element differs" if difference.total == 1 else text
     if difference.max_abs is not None and math.isnan(difference.max_abs):
         text += ", some of them NaN in one run"
     elif difference.max_abs is not None:

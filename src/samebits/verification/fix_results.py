@@ -56,9 +56,7 @@ class Fix:
     def shown(self) -> str:
         """What runs with it showed where they were identical."""
         pairs = (
-            "1 of 1 pair of runs was"
-            if self.pairs == 1
-            else f"{self.pairs} of {self.pairs} pairs of runs were"
+            "1 pair of runs was" if self.pairs == 1 else f"{self.pairs} of {self.pairs} pairs of runs were"
         )
         return f"{pairs} identical" + ("" if self.steps is None else f" in the first {self.steps} steps")
 

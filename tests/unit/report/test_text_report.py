@@ -141,7 +141,7 @@ def test_a_state_difference_names_the_tensors(script, tmp_path):
 @pytest.mark.parametrize(
     ("difference", "words"),
     [
-        (Difference(1, 1, None, 3.0), "1 of 1 element differ, by up to 3\n"),
+        (Difference(1, 1, None, 3.0), "its one element differs, by up to 3\n"),
         (Difference(2, 10, None, math.nan), "2 of 10 elements differ, some of them NaN in one run"),
         (Difference(2, 10, None, math.inf), "by up to inf"),
         (Difference(2, 10, 1, 1e-9), "by up to 1e-09 (1 ULP)"),

@@ -1,5 +1,6 @@
 """The number of accumulation steps adapts to how long a step took."""
 # planted: cause=wall-clock or=autotuning
+# options: --runs 4
 
 import time
 

@@ -177,7 +177,8 @@ class DrawProbe:
         @functools.wraps(original)
         def uuid1(*args: Any, **kwargs: Any) -> Any:
             value = original(*args, **kwargs)
-            log.taken("uuid.uuid1", calling_frame(), str(value))
+            # As bytes, which are not kept as text: they tell the machine.
+            log.taken("uuid.uuid1", calling_frame(), value.bytes)
             return value
 
         self._patches.set(uuid, "uuid1", uuid1)
