@@ -186,3 +186,41 @@ def test_a_child_that_cannot_be_recorded_is_named(tmp_path: Path) -> None:
     (note,) = [note for note in found["notes"] if "was not recorded" in note]
     assert "train.py; true" in note
     assert "(started at script.py:6)" in note
+
+
+FORKING = """
+    import os
+    import torch
+    torch.manual_seed(0)
+    if os.fork() == 0:
+        os._exit(0)
+    os.wait()
+    print(torch.ones(2).sum().item())
+"""
+BECOMING = """
+    import os, sys
+    import torch
+    print(torch.ones(2).sum().item(), flush=True)
+    os.execl(sys.executable, sys.executable, "inner.py")
+"""
+POOLED = """
+    import multiprocessing
+    import torch
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        print(torch.tensor(pool.map(abs, [1])).sum().item())
+"""
+
+
+@pytest.mark.parametrize(
+    ("script", "named"),
+    [(FORKING, ["`os.fork()`", "script.py:5"]), (BECOMING, ["inner.py`", "script.py:5"]), (POOLED, [])],
+)
+def test_a_process_that_cannot_be_followed_is_named(tmp_path, script, named):
+    """Also where the script never comes to its own end."""
+    (tmp_path / "inner.py").write_text("print('inner')")
+    write(tmp_path, script)
+    found = json.loads(samebits(tmp_path, "verify", "--json", "script.py").stdout)
+    notes = [note for note in found["notes"] if "was not recorded" in note]
+    assert len(notes) == bool(named)
+    for word in named:
+        assert word in notes[0]

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import samebits
 from samebits.determinism.process import PROCESS, thread_name
+from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport, own_package
 from samebits.hooks.interruptions import ignored
 from samebits.hooks.patching import Patches
@@ -87,6 +88,7 @@ class ChildRecords:
         if os.name == "posix":
             self._imports.on_import("subprocess", self._patch_popen)
             self._patch_system()
+            self._patch_forks()
 
     def remove(self) -> None:
         """Put everything back."""
@@ -129,6 +131,33 @@ class ChildRecords:
             return original(command)
 
         self._patches.set(os, "system", standing(original, system))
+
+    def _patch_forks(self) -> None:
+        """Take note where the script itself forks, or becomes another program: neither is followed."""
+
+        def watch(name: str, describe: Callable[..., str]) -> None:
+            original, get_frame = getattr(os, name), calling_frame
+
+            def call(_self: Any, /, *args: Any, **named: Any) -> Any:
+                with ignored():
+                    caller = get_frame(1).f_globals.get("__name__")
+                    if not str(caller).startswith("multiprocessing."):
+                        self._unrecorded(describe(*args, **named))
+                try:
+                    return original(*args, **named)
+                except BaseException as error:
+                    leave_no_line(error)
+                    raise
+
+            self._patches.set(os, name, standing(original, call))
+
+        for name in ("fork", "forkpty"):
+            watch(name, lambda name=name: f"os.{name}()")
+        for name in ("execv", "execve"):  # the others call these
+            watch(
+                name,
+                lambda path, argv, *_, **__: shlex.join([os.fsdecode(path), *map(os.fsdecode, argv[1:])]),
+            )
 
     def _recorded(self, args: Any, rest: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
         """The command and the other arguments of `_execute_child`, as they are for a recorded child."""

@@ -185,6 +185,7 @@ class RecordingSession:
         if len(self._unrecorded) < _MOST_NAMED:
             sites = self.recorder.sites
             self._unrecorded.setdefault(command, sites.known(sites.find(calling_frame())))
+            self.writer.update(notes=self._notes())  # the script may never come to its end
 
     def _steps(self) -> int:
         return self.recorder.step
