@@ -46,8 +46,11 @@ ROOMS = (
     "cli",
 )
 # Code that runs while the user's script does; but for what ends it, or shows how it ended.
-IN_SCRIPTS = {"hooks", "determinism", "data", "portable", "recording"}
-AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "guard", "leaving", "runner")}
+IN_SCRIPTS = {"hooks", "determinism", "data", "checkpoint", "portable", "recording"}
+AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "guard", "leaving", "runner")} | {
+    "samebits.checkpoint.agreement",  # passes it on when the other ranks know
+    "samebits.checkpoint.background",  # a thread, in which no handler runs
+}
 HEAVY = {"torch", "numpy"}
 PRIVATE_TORCH_HOMES = {f"samebits.{room}" for room in ROOMS if room.startswith("torch_")}
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.

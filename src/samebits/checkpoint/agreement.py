@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import is_from_outside
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,15 +43,18 @@ class Ranks:
         Raises:
             SamebitsError: that of the first rank that has one, with its number.
         """
-        result, failure = None, None
+        result, failure, outside = None, None, None
         try:
             result = job()
         except SamebitsError as error:
             failure = error
         except Exception as error:  # noqa: BLE001 - the other ranks must not wait for this one
+            outside = error if is_from_outside(error) else None
             text = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
             failure = SamebitsError(text, slug="checkpoint-sharded")
         failures = self.gather(None if failure is None else (str(failure), failure.slug))
+        if outside is not None:
+            raise outside
         for rank, found in enumerate(failures):
             if found is not None:
                 text = f"rank {rank}: {found[0]}" if self.size > 1 else found[0]

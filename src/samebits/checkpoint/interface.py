@@ -19,6 +19,7 @@ from samebits.checkpoint.untree import TreeReader
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng import SourceState, restore_states
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.hooks.interruptions import pass_on
 from samebits.printable import shortened
 
 if TYPE_CHECKING:
@@ -268,6 +269,7 @@ def _is_here(name: str) -> bool:
         return True
     try:
         torch.empty(0, device=name)
-    except Exception:  # noqa: BLE001 - whatever a back end says of a name that a file gives
+    except Exception as error:  # noqa: BLE001 - whatever a back end says of a name that a file gives
+        pass_on(error)
         return False
     return True

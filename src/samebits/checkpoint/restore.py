@@ -14,6 +14,7 @@ from samebits.checkpoint.stateful import State, is_stateful, kind_of, meta_misfi
 from samebits.checkpoint.untree import GeneratorState
 from samebits.determinism.live import RegisteredGenerator, family_of
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import pass_on
 from samebits.wording import with_article
 
 # Loaders first: they refuse what does not fit, and then nothing was changed.
@@ -148,6 +149,7 @@ class Matching:
             try:
                 _load(pair, strict=self.strict)
             except Exception as error:  # noqa: PERF203 - whatever an object makes of a foreign state
+                pass_on(error)
                 if isinstance(error, SamebitsError):
                     raise
                 text = " ".join(str(error).split())[:400] or type(error).__name__

@@ -23,6 +23,7 @@ from samebits.checkpoint.stateful import is_stateful, state_facts
 from samebits.checkpoint.tensors import check_tensor, sparse_parts, tensor_facts
 from samebits.determinism.live import RegisteredGenerator, family_of
 from samebits.determinism.rng import SourceState
+from samebits.hooks.interruptions import pass_on
 from samebits.torch_private_state import state_versions
 
 if TYPE_CHECKING:
@@ -125,6 +126,7 @@ class TreeWriter:
         try:
             state = value.state_dict()
         except Exception as error:
+            pass_on(error)
             raise unsaveable(
                 where, f"its state_dict() failed with {type(error).__name__}: {error}"
             ) from error

@@ -1,6 +1,7 @@
 """States go into the objects that they are of; what does not fit is named, and nothing is changed then."""
 
 import copy
+import signal
 import warnings
 
 import pytest
@@ -423,3 +424,44 @@ def test_the_position_in_the_record_is_saved(tmp_path):
     assert load(path, model=model).recorded_steps == 3
     save(path, model=model)
     assert load(path, model=model).recorded_steps is None
+
+
+class OverTimeError(Exception):
+    """What a script raises when its time is over."""
+
+
+class _Slow:
+    """Its state takes longer than there is time."""
+
+    late = False
+
+    def state_dict(self):
+        self._wait()
+        return {"epoch": 1}
+
+    def load_state_dict(self, state):
+        self._wait()
+
+    def _wait(self):
+        if self.late:
+            signal.raise_signal(signal.SIGUSR1)
+
+
+def end(signum, frame):
+    """A handler of the script's."""
+    raise OverTimeError
+
+
+def test_a_limit_of_time_is_the_scripts_own(tmp_path, monkeypatch):
+    """What its signal handler raises is no complaint of an object."""
+    slow, before = _Slow(), signal.signal(signal.SIGUSR1, end)
+    save(tmp_path / "c", loader=slow)
+    monkeypatch.setattr(_Slow, "late", True)
+    try:
+        with pytest.raises(OverTimeError):
+            load(tmp_path / "c", loader=slow)
+        with pytest.raises(OverTimeError):
+            save(tmp_path / "d", loader=slow)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert not (tmp_path / "d").exists()
