@@ -51,3 +51,4 @@ def test_no_signal_is_lost(tmp_path, level, work):
     write(tmp_path, "train.py", LIMITED.replace("WORK", repr(work)))
     done = samebits("run", "--level", level, "--record", "a.sbr", "train.py", cwd=tmp_path)
     assert done.stdout == "ended 40\n", done.stderr
+    assert "could not be written" not in done.stderr

@@ -6,6 +6,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from samebits.hooks.interruptions import pass_on
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -75,7 +77,8 @@ class StatusRow:
             return None
         try:
             return os.get_terminal_size(self._descriptor)
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             return None
 
     def _write(self, text: str) -> None:
@@ -83,7 +86,8 @@ class StatusRow:
             return
         try:
             os.write(self._descriptor, text.encode(self._encoding, "replace"))
-        except OSError:  # the terminal is gone
+        except OSError as error:  # the terminal is gone
+            pass_on(error)
             self._device = None
 
 
@@ -91,5 +95,6 @@ def _device(descriptor: int) -> int | None:
     """The number of a terminal; None for anything else."""
     try:
         return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else None
-    except OSError:
+    except OSError as error:
+        pass_on(error)
         return None

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from samebits.hooks.frames import USER, FrameRanks
+from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.recording.loggers import LOGGERS, numbers_of
 from samebits.recording.recorder import is_tensor
@@ -120,6 +121,7 @@ class ValueLog:
         try:
             self._file.append(text.encode())
         except OSError as error:  # not the script's
+            pass_on(error)
             self._broken = True
             self._recorder.failures.add("values", error)
 
@@ -174,7 +176,8 @@ class ValueLog:
                 return ""
             with open(path, "rb") as file:
                 return hashlib.sha256(file.read()).hexdigest()
-        except OSError:
+        except OSError as error:
+            pass_on(error)
             return ""
 
 

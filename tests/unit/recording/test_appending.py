@@ -44,6 +44,42 @@ def test_pieces_stand_one_after_another(file: AppendedFile, tmp_path: Path) -> N
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.parametrize("written", [1, 0])
+def test_an_interrupt_loses_nothing(file: AppendedFile, tmp_path: Path, written: int) -> None:
+    """A signal handler may raise right before or after the call that writes."""
+    append = file._append
+
+    def interrupted(path: str, identity: appending.Identity, data: bytes) -> int:
+        if written:
+            append(path, identity, data)
+        raise KeyboardInterrupt
+
+    file._append = interrupted
+    with pytest.raises(KeyboardInterrupt):
+        file.append(b"second ")
+    file._append = append
+    file.append(b"third")
+    assert (tmp_path / "a").read_bytes() == b"first " + b"second " * written + b"third"
+
+
+def test_an_interrupt_within_a_piece(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was written of it is taken back."""
+    file, write = AppendedFile(tmp_path / "a"), os.write
+    file._append = appending.append
+    file.append(b"first ")
+
+    def interrupted(descriptor: int, data: bytes) -> int:
+        write(descriptor, data[:2])
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            file.append(b"second")
+    file.append(b"third")
+    assert (tmp_path / "a").read_bytes() == b"first third"
+
+
 @pytest.mark.parametrize("contents", [b"", b"f", b"user's", b"first and much more"])
 def test_a_file_in_its_place_is_left_alone(file: AppendedFile, tmp_path: Path, contents: bytes) -> None:
     """Also when the file system gives it the inode of the one that was removed."""

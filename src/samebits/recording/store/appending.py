@@ -15,6 +15,7 @@ import stat
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from samebits import files
+from samebits.hooks.interruptions import is_from_outside, pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,11 +60,23 @@ class AppendedFile:
         Raises:
             OSError: it was not written; `TRANSIENT` has the errors after which trying again makes sense.
         """
-        error = self._append(self._path, (self._device, self._inode, self._size, self._head), data)
+        head, size = self._head or data[:_HEAD_BYTES], self._size + len(data)
+        try:
+            error = self._append(self._path, (self._device, self._inode, self._size, self._head), data)
+        except BaseException:  # a signal handler raised: maybe when all was written
+            if self._has_grown_to(size):
+                self._head, self._size = head, size
+            raise
         if error:
             raise OSError(error, _reason(error))
-        self._head = self._head or data[:_HEAD_BYTES]
-        self._size += len(data)
+        self._head, self._size = head, size
+
+    def _has_grown_to(self, size: int) -> bool:
+        try:
+            found = os.stat(self._path, follow_symlinks=False)
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino, found.st_size) == (self._device, self._inode, size)
 
 
 def emptied(path: str) -> AppendedFile:
@@ -93,6 +106,7 @@ def append(path: str, identity: Identity, data: bytes) -> int:
     try:
         descriptor = os.open(path, _FLAGS)
     except OSError as error:
+        pass_on(error)
         return error.errno or errno.EIO
     try:
         found = os.fstat(descriptor)
@@ -101,6 +115,7 @@ def append(path: str, identity: Identity, data: bytes) -> int:
             return errno.ESTALE
         return _append_whole(descriptor, found.st_size, data)
     except OSError as error:
+        pass_on(error)
         return error.errno or errno.EIO
     finally:
         os.close(descriptor)
@@ -111,8 +126,10 @@ def _append_whole(descriptor: int, size: int, data: bytes) -> int:
     try:
         while rest:
             rest = rest[os.write(descriptor, rest) :]
-    except OSError as error:
+    except BaseException as error:
         os.ftruncate(descriptor, size)
+        if not isinstance(error, OSError) or is_from_outside(error):
+            raise
         return error.errno or errno.EIO
     return 0
 

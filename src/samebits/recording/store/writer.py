@@ -19,6 +19,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from samebits.errors import SamebitsError
+from samebits.hooks.interruptions import pass_on
 from samebits.masking import Masker
 from samebits.recording.store import schema
 from samebits.recording.store.appending import TRANSIENT
@@ -223,10 +224,12 @@ class RecordWriter:
             if last:
                 self._log.append(frame({}, closed=True))
         except OSError as error:
+            pass_on(error)
             if error.errno not in TRANSIENT or last or len(events) > _MOST_WAITING:
                 self._break(error)
             return
         except (struct.error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+            pass_on(error)
             self._break(error)
             return
         for buffer, items in zip(buffers, taken, strict=True):
