@@ -64,11 +64,13 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 def _is_handler(frame: FrameType, interrupted: FrameType) -> bool:
     """Whether a function was called with a signal and the frame that it came into."""
+    if str(frame.f_globals.get("__name__")).startswith("samebits."):  # it is given frames for other reasons
+        return False
     code = frame.f_code
     n_given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & _VARARGS)
     values = [frame.f_locals.get(name) for name in code.co_varnames[:n_given]]
     values += [part for value in values if type(value) is tuple for part in value]
-    return any(value is interrupted for value in values)
+    return any(value is interrupted for value in values) and any(isinstance(v, int) for v in values)
 
 
 def _is_written_in_python(kind: type[BaseException]) -> bool:

@@ -6,6 +6,7 @@ import ctypes
 import functools
 import os
 import signal
+import sys
 import threading
 
 import pytest
@@ -140,6 +141,13 @@ def test_errors_that_compiled_code_of_others_raises_are_ignored(monkeypatch):
 def _raises(kind):
     raise kind
     yield
+
+
+def test_a_function_of_samebits_that_is_given_its_callers_frame():
+    library = {"__name__": "samebits.recording.example"}
+    exec("def find(frame, depth=1): raise KeyError", library)  # noqa: S102 - as if it were one
+    with ignored():
+        library["find"](sys._getframe())
 
 
 def test_interrupts_pass():
