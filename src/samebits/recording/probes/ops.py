@@ -29,7 +29,7 @@ from samebits.torch_private import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.memory import Memory
@@ -284,6 +284,7 @@ def _seen_around(
     """What was seen before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
+    after = _hidden(after, spec.workspaces) if spec.workspaces else after
     if spec.source and len(inputs) == len(outputs):
         digests = after  # the values came from outside, not from what the tensor held
     return inputs, outputs, digests + state + after, kinds + more_kinds, bases, more_bases
@@ -297,19 +298,16 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
     digests, kinds, bases = observe(inputs + outputs)
     n = len(inputs)
     if spec.workspaces or spec.reads_workspace:
-        digests = _without_workspaces(spec, digests, n)
+        digests = _hidden(digests, [*(n + i for i in spec.workspaces), *([n - 1] * spec.reads_workspace)])
     if state:
         digests = digests[: 16 * n] + state + digests[16 * n :]
     return inputs, outputs, digests, kinds, bases[: 8 * n], bases[8 * n :]
 
 
-def _without_workspaces(spec: OpSpec, digests: bytes, n_inputs: int) -> bytes:
-    """Digests of an op's inputs and outputs, those of scratch memory all alike: nothing has filled it."""
-    hidden = {n_inputs + position for position in spec.workspaces}
-    if spec.reads_workspace:
-        hidden.add(n_inputs - 1)
+def _hidden(digests: bytes, positions: Sequence[int]) -> bytes:
+    """Digests with those of scratch memory all alike: nothing has filled it."""
     each = range(len(digests) >> 4)
-    return b"".join(bytes(16) if i in hidden else digests[16 * i : 16 * i + 16] for i in each)
+    return b"".join(bytes(16) if i in positions else digests[16 * i : 16 * i + 16] for i in each)
 
 
 def _default_generator(torch: Any, device: Any) -> Any:
