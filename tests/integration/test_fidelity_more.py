@@ -33,7 +33,7 @@ def ran(row: Row, folder: Path, way: str) -> Seen:
 
 @pytest.mark.parametrize("row", MORE, ids=lambda row: row.name)
 def test_same_as_bare_python(row: Row, tmp_path: Path) -> None:
-    """Standard output, errors, status and files; and coverage is run beside."""
+    """Standard output, errors, status and files; where that is so, coverage cannot do better."""
     if sys.version_info < row.since:
         pytest.skip(f"new in Python {row.since}")
     folder = tmp_path.resolve() / "work"
