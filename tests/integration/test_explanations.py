@@ -163,7 +163,7 @@ def test_a_script_that_forks_processes_of_its_own(tmp_path):
     ]
     found = verify(tmp_path, lines)["findings"][0]
     assert (found["cause"], found["site"]["line"]) == ("unseeded-numpy", 11)
-    assert "1 pair" in found["confirmed_by"]
+    assert ", 1 pair of runs was identical" in found["confirmed_by"]
 
 
 def test_output_of_the_script_is_shown_for_the_compared_runs_only(tmp_path):

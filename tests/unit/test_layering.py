@@ -302,10 +302,8 @@ def swallowed_interruptions(sources: Sources) -> list[str]:
 def _ignores_all(node: ast.AST) -> bool:
     if isinstance(node, ast.ExceptHandler):
         caught = node.type is None or ast.unparse(node.type) in {"Exception", "BaseException"}
-        kept = any(isinstance(inner, ast.Raise) for inner in ast.walk(node)) or "pass_on(" in ast.unparse(
-            node
-        )
-        return caught and not kept
+        raises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+        return caught and not raises and "pass_on(" not in ast.unparse(node)
     called = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress")
     return called and "Exception" in {ast.unparse(argument) for argument in node.args}
 

@@ -204,7 +204,7 @@ def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
     with_text(made, tmp_path, "import time\nimport torch\n\nx = torch.tensor(time.time())\n")
     result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
     assert result.interrupted
-    assert "1 pair" in result.comparison.findings[0].confirmed_by
+    assert ", 1 pair of runs was identical" in result.comparison.findings[0].confirmed_by
 
 
 def test_ctrl_c_before_the_verdict_ends_it(tmp_path):

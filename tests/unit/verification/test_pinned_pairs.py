@@ -48,7 +48,7 @@ def every_pair(made, comparison):
 
 def test_the_pair_is_otherwise_enough(tmp_path):
     comparison = explained(tmp_path, world())
-    assert "with the clock frozen, 1 pair" in comparison.findings[0].confirmed_by
+    assert "with the clock frozen, 1 pair of runs was identical" in comparison.findings[0].confirmed_by
 
 
 def test_a_pair_that_ended_before_the_difference_says_nothing(tmp_path):
@@ -102,7 +102,9 @@ def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_pat
     made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
     comparison = explained(tmp_path, made, budget=100.0)
     assert comparison.findings[0].confirmed_by == ""
-    assert any("1 pair" in note and "chance" in note for note in comparison.notes), comparison.notes
+    assert any(", 1 pair of runs was identical" in note and "chance" in note for note in comparison.notes), (
+        comparison.notes
+    )
 
 
 SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n"
