@@ -29,6 +29,7 @@ CHILDREN = (
     + """
     import concurrent.futures, json, multiprocessing, os, random
     import numpy as np
+    from joblib.externals.loky import get_reusable_executor
 
     rng = np.random.default_rng()
     MADE = rng.random()
@@ -77,6 +78,7 @@ CHILDREN = (
         with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as executor:
             found["executor"] = executor.submit(draws).result()
         found["os.fork"], found["os.fork 2"] = of_fork(), of_fork()
+        found["loky"] = get_reusable_executor(1).submit(draws).result()
         print(json.dumps(found))
 """
 )
@@ -89,7 +91,7 @@ def test_children_of_all_kinds(tmp_path):
     assert first == again
     fresh = ("spawn", "spawn 2", "forkserver", "forkserver 2", "pool")
     forked = ("fork", "fork 2", "nested", "executor", "os.fork", "os.fork 2")
-    assert set(first) == {"main", *fresh, *forked}
+    assert set(first) == {"main", "loky", *fresh, *forked}
     # Module level code ran again, under control, or was inherited.
     assert {first[name][0] for name in forked} == {first["main"][0]}
     assert len({first[name][0] for name in ("main", *fresh)}) == 1 + len(fresh)
@@ -98,7 +100,7 @@ def test_children_of_all_kinds(tmp_path):
         assert len({values[column] for values in first.values()}) == len(first)
     # NumPy's state is inherited by fork, and a new one in new processes.
     assert len({first[name][3] for name in forked}) == 1
-    assert len({first[name][3] for name in ("main", *fresh)}) == 1 + len(fresh)
+    assert len({first[name][3] for name in ("main", "loky", *fresh)}) == 2 + len(fresh)
 
     other = found(run_script(tmp_path, CHILDREN, "4"))
     for column in range(4):

@@ -55,6 +55,16 @@ if __name__ == "__main__":
     for process in processes:
         process.join()
 """
+LOKY = """
+import sys
+from joblib.externals.loky import get_reusable_executor
+from train import train
+
+if __name__ == "__main__":
+    executor = get_reusable_executor(max_workers=1)
+    executor.submit(train).result()
+    executor.shutdown()
+"""
 LOADER = """
 import torch
 
@@ -89,8 +99,13 @@ def records(folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("source", "words", "name"),
-    [(LAUNCHER, (), "train-1"), (PROCESSES, ("fork",), "work-1"), (PROCESSES, ("spawn",), "work-1")],
-    ids=["subprocess", "fork", "spawn"],
+    [
+        (LAUNCHER, (), "train-1"),
+        (PROCESSES, ("fork",), "work-1"),
+        (PROCESSES, ("spawn",), "work-1"),
+        (LOKY, (), "pool-1"),
+    ],
+    ids=["subprocess", "fork", "spawn", "loky"],
 )
 def test_a_child_that_trains_is_judged(
     tmp_path: Path, source: str, words: tuple[str, ...], name: str

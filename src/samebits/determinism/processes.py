@@ -1,4 +1,4 @@
-"""Control reaches the processes that a script starts through `multiprocessing` or `os.fork`.
+"""Control reaches the processes that a script starts through `multiprocessing`, loky or `os.fork`.
 
 A forked process inherits everything; it gets a scope of its own, so that generators made there without a seed
 have keys of their own. NumPy's and torch's global generators go on from the inherited state, as without
@@ -83,7 +83,7 @@ class ChildProcesses:
             if hasattr(os, name):
                 self._patch_fork(name)
         self._imports.install()
-        self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
+        on_preparation(self._imports, self._patches, self._extended, _without_main)
 
     def remove(self) -> None:
         """Put everything back."""
@@ -115,16 +115,8 @@ class ChildProcesses:
         if random is not None and active.source_seed is not None and active.control.seeds("python"):
             random.seed(fit(active.source_seed, "python"))
 
-    def _patch_spawn(self, spawn: ModuleType) -> None:
-        def extend(data: dict[str, Any]) -> dict[str, Any]:
-            return {_ENTRY: self._entry(spawn.get_executable()), **data}
-
-        def without_main(data: dict[str, Any]) -> dict[str, Any]:
-            # Newer Pythons let the server import the script (3.13.2, gh-126631). There would be no control,
-            # and the children would not import it again.
-            return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
-
-        on_preparation(self._patches, spawn, extend, without_main)
+    def _extended(self, data: dict[str, Any], spawn: ModuleType) -> dict[str, Any]:
+        return {_ENTRY: self._entry(spawn.get_executable()), **data}
 
     def _entry(self, executable: Any) -> _Begin:
         tell = executable not in self._told
@@ -142,6 +134,12 @@ class ChildProcesses:
         return self._active.control._replace(
             seed=acting(self._active).seed, per_rank=False, scope=self._next_scope()
         )
+
+
+def _without_main(data: dict[str, Any]) -> dict[str, Any]:
+    # Newer Pythons let the server import the script (3.13.2, gh-126631). There would be no control, and the
+    # children would not import it again.
+    return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
 
 
 class _Begin:

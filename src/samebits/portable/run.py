@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import samebits
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
+from samebits.hooks.spawning import on_preparation
 from samebits.portable.version import NUMERICS_VERSION
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class PortableRun:
     """Enters portable mode when torch is imported.
 
     A forked process inherits it with the thread that forks. One that is started afresh through
-    `multiprocessing` (spawn, forkserver) enters it before it imports the script.
+    `multiprocessing` (spawn, forkserver) or loky enters it before it imports the script.
     """
 
     def __init__(self) -> None:
@@ -50,7 +51,7 @@ class PortableRun:
     def start(self) -> None:
         """Wait for torch, and follow new threads and processes. Imports nothing heavy."""
         self._imports.on_torch(self._enter)
-        self._imports.on_import("multiprocessing.spawn", self._follow_spawn)
+        on_preparation(self._imports, self._patches, lambda data, _: {_ENTRY: _Begin(), **data})
         self._patches.set(threading.Thread, "start", _after_torch(threading.Thread.start))
         self._imports.install()
 
@@ -74,15 +75,6 @@ class PortableRun:
 
         self._activation = Activation()
         self._activation.start()
-
-    def _follow_spawn(self, spawn: ModuleType) -> None:
-        original = spawn.get_preparation_data
-
-        @functools.wraps(original)
-        def get_preparation_data(name: str) -> dict[str, Any]:
-            return {_ENTRY: _Begin(), **original(name)}
-
-        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
 
 
 def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:

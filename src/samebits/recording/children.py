@@ -1,9 +1,10 @@
 """Processes that the script starts and that train: each gets a record of its own, beside that of the script.
 
 Python programs that are started by `subprocess` or `os.system` run as the script itself does (`child`);
-processes of `multiprocessing` begin to record in `_bootstrap`, forked or spawned. A record is kept where a
-step or a backward pass was made. Workers of DataLoaders, which train nothing, are left alone. The name of a
-record is the target's, and which of those started it is, so that the children of two runs can be paired.
+processes of `multiprocessing` and of joblib's loky begin to record in `_bootstrap`, forked or spawned. A
+record is kept where a step or a backward pass was made. Workers of DataLoaders, which train nothing, are left
+alone. The name of a record is the target's, and which of those started it is, so that the children of two
+runs can be paired.
 """
 
 from __future__ import annotations
@@ -41,7 +42,12 @@ if TYPE_CHECKING:
 
 FOLDER_SUFFIX = ".children"
 SUFFIX = ".sbr"
-_POOLS = ("multiprocessing.pool", "concurrent.futures.process")
+_POOLS = (
+    "multiprocessing.pool",
+    "concurrent.futures.process",
+    "joblib.externals.loky.process_executor",
+    "loky.process_executor",
+)
 _SERVICES = ("torch.", "multiprocessing.", "concurrent.", "joblib.")
 _SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
 
@@ -84,7 +90,7 @@ class ChildRecords:
         """Record the children that are started from now on."""
         self._imports.install()
         self._imports.on_import("multiprocessing.process", self._patch_processes)
-        self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
+        on_preparation(self._imports, self._patches, self._extended)
         if os.name == "posix":
             self._imports.on_import("subprocess", self._patch_popen)
             self._patch_system()
@@ -269,11 +275,8 @@ class ChildRecords:
         if not trained:
             forget(session)
 
-    def _patch_spawn(self, spawn: ModuleType) -> None:
-        def extend(data: dict[str, Any]) -> dict[str, Any]:
-            return {**data, "samebits_record": _Begin(self._settings.to_json())}
-
-        on_preparation(self._patches, spawn, extend)
+    def _extended(self, data: dict[str, Any], _spawn: ModuleType) -> dict[str, Any]:
+        return {**data, "samebits_record": _Begin(self._settings.to_json())}
 
 
 def begin_in_spawned(settings: RecordingSettings) -> None:

@@ -71,7 +71,7 @@ class Overlay:
             return
         self._patch_loader()
         self._imports.install()
-        self._imports.on_import("multiprocessing.spawn", self._patch_spawn)
+        on_preparation(self._imports, self._patches, self._extended)
         self._show_lines()
 
     def remove(self) -> None:
@@ -111,11 +111,8 @@ class Overlay:
             lines = data.decode(errors="replace").splitlines(keepends=True)
             linecache.cache[path] = (len(data), None, lines, path)  # without a time it is never checked
 
-    def _patch_spawn(self, spawn: ModuleType) -> None:
-        def extend(data: dict[str, Any]) -> dict[str, Any]:
-            return {_ENTRY: _Begin(self._texts), **data}
-
-        on_preparation(self._patches, spawn, extend)
+    def _extended(self, data: dict[str, Any], _spawn: ModuleType) -> dict[str, Any]:
+        return {_ENTRY: _Begin(self._texts), **data}
 
 
 class _Begin:

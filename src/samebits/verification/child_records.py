@@ -50,10 +50,11 @@ def with_children(
     first, second = (children_of(record, tools) for record in records)
     if comparison.state != "identical" or not (first or second):
         return comparison
-    judged = {
-        name: _judged(name, (first.get(name), second.get(name)), tools, excused)
-        for name in sorted({*first, *second})
-    }
+    names = sorted({*first, *second})
+    pools = [name for name in names if _POOL in name]
+    judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excused) for name in names}
+    if len(pools) > 1:
+        judged |= {name: _by_chance(name, judged[name]) for name in pools}
     apart = {
         name: found
         for name, found in judged.items()
@@ -95,13 +96,18 @@ def _judged(
         found = tools.judge(a, b, excused=excused)
     if found.verdict == "not_judged":
         return replace(found, reason=f"in the child process {name}: {found.reason}")
-    if found.verdict == "different" and _POOL in name:
-        reason = (
-            f"the child process {name} of a pool did other work in each run: which process of a pool "
-            "takes which task is chance, so the runs cannot be compared"
-        )
-        return Comparison("not_judged", reason, found.steps)
     return found
+
+
+def _by_chance(name: str, found: Comparison) -> Comparison:
+    """The verdict over one of several processes of a pool that trained: which took which task is chance."""
+    if found.verdict != "different":
+        return found
+    reason = (
+        f"the child process {name} of a pool did other work in each run: which process of a pool "
+        "takes which task is chance, so the runs cannot be compared"
+    )
+    return Comparison("not_judged", reason, found.steps)
 
 
 def _doubted(comparison: Comparison, reason: str) -> Comparison:

@@ -140,9 +140,15 @@ def test_the_children_of_children_count(folder: Folder) -> None:
     assert folder.verdict(SAME).child == "launch-1/train-1"
 
 
-def test_what_a_process_of_a_pool_did_cannot_be_compared(folder: Folder) -> None:
+def test_what_several_processes_of_a_pool_did_cannot_be_compared(folder: Folder) -> None:
     folder.child("pool-1", STATE)
+    folder.child("pool-2", STATE)
     assert folder.verdict(SAME).verdict == "not_judged"
+
+
+def test_what_the_only_process_of_a_pool_that_trained_did_is_judged(folder: Folder) -> None:
+    folder.child("pool-1", STATE)
+    assert (folder.verdict(SAME).verdict, folder.verdict(SAME).child) == ("different", "pool-1")
 
 
 def test_where_the_script_itself_differs_its_children_are_not_looked_at(folder: Folder) -> None:
