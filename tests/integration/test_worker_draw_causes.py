@@ -39,6 +39,7 @@ def first_finding(folder, **words):
 def test_a_generator_made_in_a_worker_is_named_without_any_trial(tmp_path):
     found = first_finding(tmp_path, MAKE="np.random.default_rng()", BEFORE="")
     assert (found["cause"], found["site"]["line"]) == ("unseeded-numpy", 12)
+    assert found["remedy"]["text"].startswith("seed it from torch in the worker")
 
 
 def test_workers_of_a_loader_on_an_unseeded_generator_are_laid_to_torch(tmp_path):

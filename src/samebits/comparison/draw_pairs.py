@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.keys import site_key
 from samebits.comparison.results import Source, place
-from samebits.recording.events import UNUSED
+from samebits.recording.events import UNUSED, WORKER
 from samebits.recording.library_calls import LibraryCall
 
 if TYPE_CHECKING:
@@ -69,7 +69,8 @@ class DrawPair:
     @property
     def source(self) -> Source:
         """It, as a finding names it."""
-        return Source(self.a.op, self.a.site, self.cause, LibraryCall.from_text(self.a.module))
+        library, in_worker = LibraryCall.from_text(self.a.module), self.a.thread.startswith(WORKER)
+        return Source(self.a.op, self.a.site, self.cause, library, in_worker)
 
     @property
     def generator(self) -> str:

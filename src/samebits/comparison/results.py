@@ -105,12 +105,14 @@ class Source:
         site: the line that took it.
         cause: the cause that it would be.
         library: what the line called of a library that took it; None where it took it itself.
+        in_worker: whether it was taken in a worker process of a DataLoader.
     """
 
     op: str
     site: Site | None
     cause: str
     library: LibraryCall | None = None
+    in_worker: bool = False
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import Patch
     from samebits.diagnosis.patches.source_file import Project
 
-_WORKERS = "worker"
 _UNSEEN_CALLS = {
     "hash-order": ("builtins.hash",),
     "id-order": ("builtins.id", "builtins.repr"),
@@ -143,7 +142,7 @@ def _calls(finding: Finding, project: Project | None) -> list[str]:
 
 
 def _in_worker(finding: Finding) -> bool:
-    return finding.kind == "batch" and any(_WORKERS in line for line in finding.evidence)
+    return any(source.in_worker and source.cause == finding.cause for source in finding.sources)
 
 
 def _with_place(text: str, finding: Finding) -> str:

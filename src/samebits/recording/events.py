@@ -15,6 +15,7 @@ NO_WRITER = -1
 _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
 GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
 EARLIER = " before recording began"  # ends an `rng` event that only tells what was before it
+WORKER = "worker "  # begins the name of a thread: the draw was made in that worker of a DataLoader
 END = "end"  # the `step` event that a run writes when its script ends; it closes no step
 
 

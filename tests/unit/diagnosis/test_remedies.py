@@ -74,6 +74,16 @@ def test_the_source_refines_the_remedy(cause, op, word):
     assert word in remedy.text
 
 
+def test_only_a_draw_in_a_worker_gets_the_advice_for_workers():
+    """And not one of a script in a folder that is called so."""
+    plain = finding("unseeded-numpy", None, "numpy.random.SeedSequence", kind="batch")
+    plain = replace(plain, evidence=("the loader at /w/workers/train.py:3 gave other contents in each run",))
+    (source,) = plain.sources
+    in_worker = replace(plain, sources=(replace(source, in_worker=True),))
+    texts = [remedy.text for each in (plain, in_worker) if (remedy := remedy_for(each)) is not None]
+    assert [text.startswith("seed it from torch in the worker") for text in texts] == [False, True]
+
+
 def test_the_change_is_shown_on_the_users_own_line():
     files = project(main="import torch\nx = torch.empty(3)  # <- here\n")
     remedy = remedy_for(finding("uninitialized", site_of(files)), files)

@@ -18,7 +18,7 @@ from samebits.hooks.forks import at_fork
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
-from samebits.recording.events import Drawn
+from samebits.recording.events import WORKER, Drawn
 from samebits.recording.guard import Failures
 from samebits.recording.sites import SiteFinder
 from samebits.torch_loaders import (
@@ -169,7 +169,7 @@ class WorkerDraws:
         for draw in draws:
             site = None if draw.site is None else recorder.writer.site(draw.site)
             drawn = Drawn(draw.op, site, draw.text, draw.digest, draw.library)
-            recorder.draw(drawn, recorder.step, thread=f"worker {worker}")
+            recorder.draw(drawn, recorder.step, thread=f"{WORKER}{worker}")
 
     def _record_seed(self, seed: int, frame: FrameType) -> None:
         """Workers draw from generators that torch seeds from this number."""
