@@ -58,6 +58,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python bench/digest.py
 	$(BIN)/python bench/overhead.py
 	$(BIN)/python bench/memory.py
+	$(BIN)/python bench/stopping.py
 	$(BIN)/python bench/draws.py
 	$(BIN)/python bench/loader.py
 	$(BIN)/python bench/checkpoint.py

@@ -23,6 +23,8 @@ _WAIT_S = 0.05
 def ended_leftovers() -> Iterator[None]:
     """End what the processes that are started in the block leave behind, after a second of grace.
 
+    What is raised in the block, or in that second, leaves no grace: it is a signal that asks for the end.
+
     On Linux: this process is made the parent of their orphans while it lasts (`PR_SET_CHILD_SUBREAPER`).
     Elsewhere nothing is done.
     """
@@ -36,10 +38,11 @@ def ended_leftovers() -> Iterator[None]:
     libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
+        any(_are_gone(others, number) for number in (None, signal.SIGTERM, signal.SIGKILL))
+    except BaseException:
+        _are_gone(others, signal.SIGKILL)
+        raise
     finally:
-        for number in (None, signal.SIGTERM, signal.SIGKILL):
-            if _are_gone(others, number):
-                break
         libc.prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
 import pytest
+from process_support import is_gone
 
 from samebits.resuming.leftovers import ended_leftovers
 
@@ -46,3 +48,36 @@ def test_what_ends_by_itself_may_end():
 
     assert run.stdout is not None
     assert run.stdout.read() == b"written\n"
+
+
+class StoppedError(BaseException):
+    """As a signal's handler raises it."""
+
+
+def stop(*_: object) -> None:
+    raise StoppedError
+
+
+@pytest.mark.parametrize("when", ["in the block", "in the second of grace"])
+def test_who_is_told_to_stop_leaves_nothing_behind(when):
+    """It does not wait for what may end by itself either."""
+    pids: list[int] = []
+
+    def run() -> None:
+        with ended_leftovers():
+            done = subprocess.run([sys.executable, "-c", LEAVING], stdout=subprocess.PIPE, check=True)
+            pids.append(int(done.stdout))
+            signal.setitimer(signal.ITIMER_REAL, 0.3)
+            if when == "in the block":
+                signal.pause()
+
+    before = signal.signal(signal.SIGALRM, stop)
+    try:
+        with pytest.raises(StoppedError):
+            run()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    if not is_gone(pids[0]):
+        os.kill(pids[0], signal.SIGKILL)
+        pytest.fail("it is still there")
