@@ -14,9 +14,13 @@ LINE = "is not held"
 
 
 def runs(tmp_path, source):
-    """What a script prints in each run, and what samebits says."""
+    """What a script prints in each run, and what samebits says; each run finds more files in the folder."""
     script = write(tmp_path, "script.py", source)
-    done = [samebits("run", "--seed", 3, script, cwd=tmp_path) for _ in range(RUNS)]
+    done = []
+    for number in range(RUNS):
+        done.append(samebits("run", "--seed", 3, script, cwd=tmp_path))
+        for file in range(4**number):
+            (tmp_path / f"{'x' * (file % 90)}-{number}-{file}.log").touch()
     assert [run.returncode for run in done] == [0] * RUNS, done[0].stderr
     return [run.stdout for run in done], [run.stderr for run in done]
 
@@ -41,3 +45,26 @@ def test_what_cannot_be_held_is_said(tmp_path, name):
     assert printed[0]
     assert [text.count(LINE) for text in said] == [1] * RUNS, said
     assert "script.py:" in said[0]
+
+
+VERIFIED = """
+    import torch
+    model = torch.nn.Sequential(*[torch.nn.Linear(7, 7) for _ in range(20)])
+    parameters = set(model.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=0.01)
+    for step in range(2):
+        optimizer.zero_grad()
+        model(torch.randn(5, 7)).square().sum().backward()
+        weight = sum(p.square().sum() for p in parameters).item()
+        for p in parameters:
+            p.grad.add_(p.detach(), alpha=weight * 1e-3)
+        optimizer.step()
+    torch.save(model.state_dict(), "model.pt")
+"""
+
+
+def test_both_runs_of_verify_have_the_same_addresses(tmp_path):
+    """Though only the second has an earlier run, and the first leaves a file in the folder."""
+    script = write(tmp_path, "script.py", VERIFIED)
+    done = samebits("verify", "--seed", 3, "--quick", script, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout

@@ -77,7 +77,7 @@ def test_the_folder_of_a_plot_is_not_made(folder):
 
 
 @pytest.mark.parametrize("command", ["run", "verify", "compare"])
-@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-"])
+@pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-", "<&-", "<&- >&-", "<&- >&- 2>&-"])
 def test_closed_streams_change_no_status(folder, command, closed):
     """As `samebits … >&-` in a shell."""
     samebits("run", "--record", "a.sbr", "train.py", cwd=folder)

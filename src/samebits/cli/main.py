@@ -83,10 +83,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _replace_closed_streams() -> None:
-    """A caller may close them (`>&-`); the child of `run` still finds them closed, as in bare Python."""
+    """A caller may close them (`>&-`); a child still finds them closed, as in bare Python.
+
+    Their numbers are kept taken, so that no other file gets one of them and is handed on in its place.
+    """
+    for number in range(3):
+        if not _is_open(number):
+            os.open(os.devnull, os.O_RDWR)  # the lowest number that is free; it is not inherited
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - for the process
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True
 
 
 def _dispatch(words: list[str], *, own_process: bool) -> int:

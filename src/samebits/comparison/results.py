@@ -106,6 +106,7 @@ class Source:
         cause: the cause that it would be.
         library: what the line called of a library that took it; None where it took it itself.
         in_worker: whether it was taken in a worker process of a DataLoader.
+        is_left_file: whether it is a file, named by `op`, that the run before had written.
     """
 
     op: str
@@ -113,6 +114,7 @@ class Source:
     cause: str
     library: LibraryCall | None = None
     in_worker: bool = False
+    is_left_file: bool = False
 
 
 @dataclass(frozen=True)

@@ -196,8 +196,7 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
     notes += _by_chance(result)
     if result.first is None:
         notes += [
-            f"{line}; nothing that was compared depends on it"
-            for line in result.generators.lines(used_only=True)
+            f"{line}; nothing that was compared differs" for line in result.generators.lines(used_only=True)
         ]
         notes += [f"the {kind} differed at step {step}, but not the state or an output"
                   for kind, step in result.early.items()]  # fmt: skip

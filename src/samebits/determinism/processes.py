@@ -26,8 +26,10 @@ from samebits.determinism.seeds import fit
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 from samebits.hooks.spawning import on_preparation
+from samebits.hooks.unlisted import UnlistedFolder, leave_working_folder, unlisted_folders
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from types import ModuleType
 
     from samebits.determinism.process import Active
@@ -47,7 +49,7 @@ try:
         sys.modules["samebits"] = module_from_spec(spec)
         spec.loader.exec_module(sys.modules["samebits"])
     from samebits.determinism.processes import begin_in_child
-    begin_in_child(control)
+    begin_in_child(control, unlisted)
     if hidden:
         sys.modules.pop("samebits", None)
 except Exception as error:
@@ -84,11 +86,15 @@ class ChildProcesses:
                 self._patch_fork(name)
         self._imports.install()
         on_preparation(self._imports, self._patches, self._extended, _without_main)
+        self._imports.on_import("multiprocessing.util", self._patch_util)
 
     def remove(self) -> None:
         """Put everything back."""
         self._imports.remove()
         self._patches.restore()
+
+    def _patch_util(self, util: ModuleType) -> None:
+        leave_working_folder(self._patches, util)
 
     def _next_scope(self) -> tuple[int | str, ...]:
         active = acting(self._active)
@@ -124,6 +130,7 @@ class ChildProcesses:
         fields = {
             "folder": os.path.dirname(os.path.abspath(samebits.__file__)),
             "control": self._carried().to_dict(),
+            "unlisted": unlisted_folders(),
             "hidden": sys.modules.get("samebits") is not samebits,
             "tell": tell,
         }
@@ -152,12 +159,15 @@ class _Begin:
         return exec, (_BEGIN, dict(self._fields))
 
 
-def begin_in_child(fields: dict[str, Any]) -> None:
+def begin_in_child(fields: dict[str, Any], unlisted: Sequence[str] = ()) -> None:
     """Begin control in a process that was started afresh; called before the script is imported there.
 
     Args:
         fields: what `Control.to_dict()` gave in the parent.
+        unlisted: folders that are not listed there when modules are looked for.
     """
+    for folder in unlisted:
+        UnlistedFolder(folder).install()
     # That module imports this one.
     activations = import_module("samebits.determinism.activation")
     activation = activations.Activation(Control.from_dict(fields), fresh_process=False)

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import place
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Source
 
 _LIBRARIES = {"unseeded-python": "Python", "unseeded-numpy": "NumPy", "unseeded-torch": "torch"}
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
+# What is said of these is what the line of the draw did, wherever the value went.
+_DRAWN = (*_LIBRARIES, "os-entropy", "wall-clock", "uninitialized", "environment")
 _SIMPLE = {
     "hash-order": "depends on Python's hash seed: on hash() of text, or on the order of a set",
     "id-order": "depends on the addresses of objects: on id(), a default repr or hash, or the order of a set",
@@ -36,15 +38,20 @@ def why(finding: Finding) -> str:
     Args:
         finding: an origin.
     """
-    where = place(finding.site) if finding.site is not None else "code outside any line of Python"
+    source = _source(finding)
+    drawn = source.site if source is not None and finding.cause in _DRAWN else None
+    where = place(drawn or finding.site) if drawn or finding.site else "code outside any line of Python"
+    reached = f", and it reached {place(finding.site)}" if drawn and drawn != finding.site else ""
     step = "" if finding.step is None else f"step {finding.step}: "
     shown = f"; {finding.confirmed_by}" if finding.confirmed_by else ""
-    return f"{step}{where} {_what(finding)}{shown}"
+    return f"{step}{where} {_what(finding, source)}{reached}{shown}"
 
 
-def _what(finding: Finding) -> str:
+def _what(finding: Finding, known: Source | None) -> str:
     """What the line did, from the cause and what gave the evidence."""
-    cause, source = finding.cause, _source(finding)
+    cause, source = finding.cause, known.op if known is not None else ""
+    if known is not None and known.is_left_file:
+        return f"read what the run before had written ({source})"
     if cause in _LIBRARIES:
         return _seeding(finding, cause, source)
     if cause in _SIMPLE:
@@ -72,5 +79,5 @@ def _seeding(finding: Finding, cause: str, source: str) -> str:
     return f"drew from {library}'s global generator, which nothing seeds"
 
 
-def _source(finding: Finding) -> str:
-    return next((source.op for source in finding.sources if source.cause == finding.cause), "")
+def _source(finding: Finding) -> Source | None:
+    return next((source for source in finding.sources if source.cause == finding.cause), None)

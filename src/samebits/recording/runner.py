@@ -34,6 +34,8 @@ from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
+from samebits.hooks.layout import layout_is_fixed
+from samebits.hooks.unlisted import UnlistedFolder
 from samebits.recording.script_file import (
     check_target,
     find_importer,
@@ -103,6 +105,8 @@ def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
     by_runpy = target.script is None or find_importer(script_path(target.script)) is not None
     start = _prepared_module(target) if by_runpy else _prepared_script(target, main, overlay)
     replaced = sys.modules["__main__"]  # kept alive: it is the code that called us
+    if layout_is_fixed() and sys.path:
+        UnlistedFolder(sys.path[0]).install()  # as long as the process lives
     _forget_shadowed(replaced)
     sys.modules["__main__"] = main
     error = _outcome_of(start)

@@ -11,6 +11,7 @@ from importlib.util import MAGIC_NUMBER
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
+from samebits.hooks.unlisted import UnlistedFinder
 
 if TYPE_CHECKING:
     from types import CodeType
@@ -125,7 +126,9 @@ def uncover(folder: str, startup_modules: frozenset[str]) -> None:
         theirs = PathFinder.find_spec(name, [folder])
         if theirs is not None and theirs.loader is not None and not _same_file(theirs.origin, ours.origin):
             _forget(name)
-    sys.path_importer_cache.pop(folder, None)  # the script may write a module into its folder and import it
+    if not isinstance(sys.path_importer_cache.get(folder), UnlistedFinder):
+        # The script may write a module into its folder and import it: names must not be kept.
+        sys.path_importer_cache.pop(folder, None)
 
 
 def _same_file(path: str | None, other: str | None) -> bool:

@@ -25,6 +25,7 @@ _FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSY
 _OWN = ("SIGKILL", "SIGSTOP", "SIGCHLD", *_FAULTS)
 _SAME_KEYPRESS_SECONDS = 0.5
 CHILD_GRACE_S = 0.7
+_INTERRUPT_GRACE_S = 2.0  # a script may save what it has when somebody presses Ctrl-C
 _ORPHANS_GRACE_S = 0.2
 
 
@@ -40,9 +41,10 @@ ENDING = numbers(_ENDING)
 class Supervision:
     """While children run, signals to this process are meant for them.
 
-    Ctrl-C reaches a child from the terminal; a second one kills it. A signal that asks to end is passed on;
-    with a grace the children, and what they have started, are killed when that is over, and a second such
-    signal kills all at once. What stops this process (Ctrl-Z) stops the children, and all go on together.
+    Ctrl-C reaches a child from the terminal; a second one kills it, and where there is a grace it has two
+    seconds. A signal that asks to end is passed on; with a grace the children, and what they have started,
+    are killed when that is over, and a second such signal kills all at once. What stops this process (Ctrl-Z)
+    stops the children, and all go on together.
 
     Args:
         grace_s: seconds that children have to end once this process is told to; None for as long as it takes.
@@ -101,6 +103,9 @@ class Supervision:
             self._first_interrupt = now
             if not _in_foreground():  # else the terminal has sent it to the child too
                 self._pass_on(signal.SIGINT)
+            if self._grace_s is not None:
+                self._below = self._started_below()
+                self._kill_after(_INTERRUPT_GRACE_S)
         elif now - self._first_interrupt > _SAME_KEYPRESS_SECONDS:
             self._kill()
 
@@ -112,12 +117,15 @@ class Supervision:
         self.told = number
         self._below = self._started_below()
         self._pass_on(number)
+        self._kill_after(self._grace_s or 0.0)
+
+    def _kill_after(self, seconds: float) -> None:
         # Not by `threading.Timer`: this is a signal handler, and the thread that it interrupted may hold the
         # lock that starting a thread needs.
-        _thread.start_new_thread(self._kill_later, ())
+        _thread.start_new_thread(self._kill_later, (seconds,))
 
-    def _kill_later(self) -> None:
-        time.sleep(self._grace_s or 0.0)
+    def _kill_later(self, seconds: float) -> None:
+        time.sleep(seconds)
         self._below += self._started_below()
         self._kill()
 

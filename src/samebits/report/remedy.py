@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from samebits.diagnosis.attribution import words_of
@@ -23,7 +24,7 @@ def remedy_lines(remedy: Remedy, style: Style, folder: str) -> list[str]:
         style: colour and width.
         folder: paths are shown relative to it.
     """
-    lines = row("remedy", remedy.text, style)
+    lines = row("remedy", remedy.text.replace(folder + os.sep, ""), style)
     lines += _changes(remedy.changes, style, folder)
     return lines + (_tried(remedy.trial, style) if remedy.trial is not None else [])
 

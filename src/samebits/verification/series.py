@@ -303,8 +303,11 @@ class Series:
         settings = replace(settings, scheduling_noise=perturbation.scheduling_noise)
         if self._has_fixed_addresses(plan):
             # Addresses follow from what is allocated, so that both runs have to do the same: neither is
-            # compared with the other while it runs, and they are told the same words.
+            # compared with the other while it runs, they are told the same words, and both look out for files
+            # of an earlier run.
             settings = replace(settings, reference="", phase=plan.words)
+            if plan.purpose == "compare" and settings.earlier is None:
+                settings = replace(settings, earlier=_nothing_earlier(settings.record))
         output = self._script.output if plan.purpose == "compare" else "nothing"
         script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
         if self._copy is not None:
@@ -355,7 +358,7 @@ class Series:
         """The compared runs before this one, whose files are looked out for."""
         if not self._times:
             return None
-        self._notes.append(f"{record}.earlier")
+        self._notes.append(_notes_of(record))
         return EarlierRun(os.path.abspath(self._notes[-1]), self._times[0][0], self._times[-1][1])
 
     def _phase(self, plans: Sequence[Plan]) -> Phase:
@@ -404,6 +407,17 @@ class Pair:
 
     first: ScriptRun
     second: ScriptRun
+
+
+def _notes_of(record: str) -> str:
+    """Where a run notes the files that it read of runs before it."""
+    return f"{record}.earlier"
+
+
+def _nothing_earlier(record: str) -> EarlierRun:
+    """For a run that looks out for files of an earlier one, and there was none."""
+    now = time.time_ns()
+    return EarlierRun(os.path.abspath(_notes_of(record)), now, now)
 
 
 def _copy_of_folder(request: VerifyRequest) -> WorkingFolder:

@@ -166,3 +166,21 @@ def test_what_one_kind_of_draw_shows_is_patched_at_once_and_what_two_show_is_not
     one = known("wall-clock", sources=(clock,))
     assert by_source([one]) == (one,)
     assert by_source([replace(one, sources=(clock, pid))]) == ()
+
+
+def test_the_sentence_names_the_line_that_drew_and_where_it_went():
+    """Not the line that only took the value."""
+    drawn = Source("random.sample", Site("/w/train.py", 1, "f"), "unseeded-python")
+    found = why(known("unseeded-python", sources=(drawn,)))
+    assert found == (
+        f"step 3: /w/train.py:1 drew from Python's global generator, which nothing seeds, and it reached "
+        f"{SITE.file}:{SITE.line}"
+    )
+    assert "reached" not in why(known("unseeded-python", sources=(replace(drawn, site=SITE),)))
+
+
+def test_a_file_of_the_run_before_is_no_fact_of_the_machine():
+    left = Source("/w/last.pt", SITE, "environment", is_left_file=True)
+    assert why(known("environment", sources=(left,))).endswith(
+        "read what the run before had written (/w/last.pt)"
+    )

@@ -53,7 +53,8 @@ time.sleep(60)
 
 STUBBORN = """\
 import os, signal, subprocess, sys, time
-signal.signal(signal.SIGTERM, signal.SIG_IGN)
+for number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(number, signal.SIG_IGN)
 below = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 os.write(1, f"ready {os.getpid()} {below.pid}\\n".encode())
 time.sleep(60)
@@ -99,11 +100,12 @@ def test_a_signal_reaches_both(number: int) -> None:
     assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(int(number), None, told=told))] * 2
 
 
-def test_both_have_their_grace() -> None:
-    """Then both are killed, with all that they have started."""
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_both_have_their_grace(number: int) -> None:
+    """Then both are killed, with all that they have started; also after Ctrl-C."""
     process, numbers = start(STUBBORN, STUBBORN, grace=0.3)
-    process.send_signal(signal.SIGTERM)
-    assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(137, 9, told=15))] * 2
+    process.send_signal(number)
+    assert process.communicate(timeout=60)[0].splitlines() == [str(Outcome(137, 9, told=int(number)))] * 2
     assert len(numbers) == 4
     assert all(map(is_gone, numbers))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.rng_sources import BUILT_IN
 from samebits.hooks.interruptions import pass_on
+from samebits.hooks.unlisted import metadata_names
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -52,7 +53,7 @@ def _mentions_group(folder: str) -> bool:
     if os.path.isfile(folder):
         return True  # an archive: leave it to the library
     try:
-        names = os.listdir(folder or ".")
+        names = list(metadata_names(folder))
     except OSError:
         return False
     for name in names:
