@@ -77,7 +77,10 @@ class UnlistedFolder:
 
         @functools.wraps(original)
         def children(path: Any) -> Any:
-            return list(metadata_names(self._folder)) if path.root == self._folder else original(path)
+            if path.root == self._folder:
+                with suppress(OSError):  # the folder may be gone
+                    return list(metadata_names(self._folder))
+            return original(path)
 
         self._patches.set(path_class, "children", children)
 

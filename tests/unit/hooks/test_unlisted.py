@@ -67,6 +67,13 @@ def test_metadata_is_found(folder):
     assert metadata.version("thing") == "4.2"
 
 
+def test_a_folder_that_is_gone_is_no_error(folder):
+    metadata.entry_points(group="nothing")
+    folder.rmdir()
+    with pytest.raises(metadata.PackageNotFoundError):
+        metadata.version("thing-of-nowhere")
+
+
 def test_an_archive_is_left_alone(tmp_path):
     archive = tmp_path / "code.zip"
     archive.write_bytes(b"PK\x05\x06" + bytes(18))
