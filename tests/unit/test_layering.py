@@ -31,6 +31,7 @@ ROOMS = (
     "environment",
     "digest",
     "determinism",
+    "causes",
     "data",
     "checkpoint",
     "portable",

@@ -6,6 +6,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.draws import differing_seeds, seeds_before
 from samebits.comparison.keys import site_key
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
 
 _SHOWN = 4
 _NEARBY = 64  # events between a draw and what it is near to, draws with them
-_ENTRIES = ("outside", "argument", "batch", "control-flow")
+_ENTRIES = (OriginKind.OUTSIDE, OriginKind.ARGUMENT, OriginKind.BATCH, OriginKind.CONTROL_FLOW)
 _PASSED = ("draw", "rng", "read")
 # What was found by the op alone; draws of this cause say more.
-_NARROWED = {"race": "race", "nondeterministic-kernel": "thread-count"}
+_NARROWED = {Cause.RACE: Cause.RACE, Cause.NONDETERMINISTIC_KERNEL: Cause.THREAD_COUNT}
 _BATCH_ENDS = ("batch", "step", "loss", "grad")
 
 
@@ -46,7 +47,7 @@ class DrawEvidence:
         lookup: Lookup,
         found: Survey,
         last_steps: tuple[int, int],
-        explained: Collection[tuple[str, str, int]] = (),
+        explained: Collection[tuple[Cause, str, int]] = (),
     ) -> None:
         self._lookup = lookup
         self._found = found
@@ -106,10 +107,10 @@ class DrawEvidence:
         """A kernel whose results are other ones with another number of threads, when the runs had such."""
         records = self._lookup.a.record, self._lookup.b.record
         counts = [threads_per_op(record.info.environment) for record in records]
-        if finding.entry != "kernel" or None in counts or counts[0] == counts[1]:
+        if finding.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
             return finding
         line = f"the first run ended with {counts[0]} threads for an op, the second with {counts[1]}"
-        return replace(finding, cause="thread-count", evidence=(*finding.evidence, line))
+        return replace(finding, cause=Cause.THREAD_COUNT, evidence=(*finding.evidence, line))
 
     @cached_property
     def _pairs(self) -> list[DrawPair]:
@@ -199,11 +200,11 @@ def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
 def _eligible(finding: Finding) -> bool:
     if finding.kind == "rng" and finding.op == "seed":
         return True
-    if finding.entry == "kernel":
-        return finding.cause == "nondeterministic-kernel"
-    if finding.entry == "order":
-        return finding.cause in ("unknown", "race")
-    return finding.cause == "unknown" and finding.entry in (*_ENTRIES, "rng")
+    if finding.entry == OriginKind.KERNEL:
+        return finding.cause == Cause.NONDETERMINISTIC_KERNEL
+    if finding.entry == OriginKind.ORDER:
+        return finding.cause in (Cause.UNKNOWN, Cause.RACE)
+    return finding.cause == Cause.UNKNOWN and finding.entry in (*_ENTRIES, OriginKind.RNG)
 
 
 def _chose_seeds(target: Target) -> bool:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, cause_of_draw, specification_of
 from samebits.comparison.keys import site_key
 from samebits.comparison.results import Source, place
 from samebits.recording.events import UNUSED, WORKER
@@ -19,29 +20,6 @@ if TYPE_CHECKING:
 
 _MOST = 200_000  # draws of each run that are looked at
 _REST = re.compile(r"and \d+ more")
-# By the beginning of the op; the first that fits counts.
-_CAUSES = (
-    ("random.SystemRandom", "os-entropy"),
-    ("random.", "unseeded-python"),
-    ("numpy.random.", "unseeded-numpy"),
-    ("numpy.empty", "uninitialized"),
-    ("torch.set_num", "thread-count"),
-    ("torch.Tensor.data_ptr", "id-order"),
-    ("torch.UntypedStorage.data_ptr", "id-order"),
-    ("torch.TypedStorage.data_ptr", "id-order"),
-    ("ctypes.addressof", "id-order"),
-    ("torch.", "unseeded-torch"),
-    ("concurrent.futures.", "race"),
-    ("multiprocessing.", "race"),
-    ("queue.", "race"),
-    ("datetime.", "wall-clock"),
-    ("time.", "wall-clock"),
-    ("uuid.", "os-entropy"),
-    ("secrets.", "os-entropy"),
-    ("tempfile.", "os-entropy"),
-    ("os.urandom", "os-entropy"),
-    ("/dev/", "os-entropy"),
-)  # all others: environment
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
 _FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")
 _QUEUES = ("queue.", "multiprocessing.Queue", "multiprocessing.SimpleQueue")
@@ -62,9 +40,9 @@ class DrawPair:
     b: Event
 
     @property
-    def cause(self) -> str:
+    def cause(self) -> Cause:
         """The cause that it would be."""
-        return cause_of(self.a.op)
+        return cause_of_draw(self.a.op)
 
     @property
     def source(self) -> Source:
@@ -75,9 +53,7 @@ class DrawPair:
     @property
     def generator(self) -> str:
         """The library whose global generator was found in another state; empty for any other draw."""
-        if self.fresh or not self.unseeded:
-            return ""
-        return self.cause.removeprefix("unseeded-")
+        return "" if self.fresh else specification_of(self.cause).library
 
     @property
     def fresh(self) -> bool:
@@ -87,19 +63,19 @@ class DrawPair:
     @property
     def unseeded(self) -> bool:
         """Whether it is of a generator: what it decides may show many steps later."""
-        return self.cause.startswith("unseeded-")
+        return bool(specification_of(self.cause).library)
 
     @property
     def unwritten(self) -> bool:
         """Whether it is memory that holds what was in it before: it differs often, and seldom matters."""
-        return self.cause == "uninitialized"
+        return self.cause == Cause.UNINITIALIZED
 
     @property
     def weighty(self) -> bool:
         """Whether who takes it hardly ever does so for names and logs alone."""
         fact = self.a.op.endswith((".time", ".inode"))
         chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
-        return chosen or self.unseeded or self.cause in ("race", "thread-count")
+        return chosen or self.unseeded or self.cause in (Cause.RACE, Cause.THREAD_COUNT)
 
     def line(self) -> str:
         """As a line of evidence."""
@@ -114,17 +90,12 @@ class DrawPair:
             return f"{what} at {where} from the operating system's entropy"
         if self.unwritten:
             return f"{op} at {where} gave memory that nothing had written, with other contents in each run"
-        if self.cause == "race":
+        if self.cause == Cause.RACE:
             return f"{op} at {where} gave another order in each run"
         texts = [event.arguments for event in (self.a, self.b)]
         shown = f": {texts[0]} and {texts[1]}" if all(texts) and not _REST.fullmatch(texts[0]) else ""
-        verb = "was given" if self.cause == "thread-count" else "gave"
+        verb = "was given" if self.cause == Cause.THREAD_COUNT else "gave"
         return f"{op} at {where} {verb} other values in the two runs{shown}"
-
-
-def cause_of(op: str) -> str:
-    """The cause that draws of a source would be."""
-    return next((cause for start, cause in _CAUSES if op.startswith(start)), "environment")
 
 
 def differing_draws(

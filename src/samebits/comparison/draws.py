@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.generators import seeding, seeds_source
 from samebits.comparison.ops import positions
 from samebits.comparison.results import generator_words, place
@@ -35,8 +36,8 @@ class Blame:
 
     a: Event
     b: Event
-    cause: str
-    entry: str
+    cause: Cause
+    entry: OriginKind
     evidence: tuple[str, ...]
     inputs: bool = False
 
@@ -72,7 +73,7 @@ class DrawBlame:
         """
         if source == GIVEN:
             line = "it drew from a generator that was given to it, which was in another state in each run"
-            return Blame(a, b, "unknown", "rng", (line,))
+            return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line,))
         known = source if source.startswith("cuda") else "torch"
         seeds = [log.seeds_before(event, known) for log, event in zip(self._logs, (a, b), strict=True)]
         put_back = self._same_at_boundary(a, b, known)
@@ -81,13 +82,13 @@ class DrawBlame:
                 f"{generator_words(known)} was in the same state at the end of the step: the op drew from "
                 "another generator, or the state was put back"
             )
-            return Blame(a, b, "unknown", "rng", (line,))
+            return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line,))
         line = f"{generator_words(known)} was not in the same state before {a.op}: {self._text(known, seeds)}"
         if _calls(seeds[0]) != _calls(seeds[1]):
             first, second = (seeds[0][-1], seeds[1][-1]) if put_back else differing_seeds(seeds) or (a, b)
-            return Blame(first, second, "unseeded-torch", "rng", (line,))
+            return Blame(first, second, Cause.UNSEEDED_TORCH, OriginKind.RNG, (line,))
         if not seeds[0]:
-            return Blame(a, b, "unseeded-torch", "rng", (line,))
+            return Blame(a, b, Cause.UNSEEDED_TORCH, OriginKind.RNG, (line,))
         return self._earlier((a, b), (seeds[0][-1], seeds[1][-1]), line)
 
     def _text(self, source: str, seeds: list[list[Event]]) -> str:
@@ -113,13 +114,13 @@ class DrawBlame:
                 f"something that is not recorded moved it after {seeds[0].arguments} at "
                 f"{place(seeds[0].site)}"
             )
-            return Blame(*ops, "unknown", "rng", (line, moved))
+            return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
         a, b = before
         if (a.op, a.site, a.module) != (b.op, b.site, b.module):
             parted = (
                 f"then the first run drew at {place(a.site)} ({a.op}), the second at {place(b.site)} ({b.op})"
             )
-            return Blame(a, b, "unknown", "control-flow", (line, parted))
+            return Blame(a, b, Cause.UNKNOWN, OriginKind.CONTROL_FLOW, (line, parted))
         return _same_draw(a, b, ops, line)
 
 
@@ -203,9 +204,9 @@ def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: str) -> Blame
     """The states were the same before a draw of both runs, and not at the next one."""
     if (a.arguments, a.tensors) != (b.arguments, b.tensors) or _inputs(a) != _inputs(b):
         drew = f"then {a.op} at {place(a.site)} drew another amount of numbers in each run"
-        return Blame(a, b, "unknown", "rng", (line, drew), inputs=True)
+        return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line, drew), inputs=True)
     moved = f"something that is not recorded moved it after {a.op} at {place(a.site)}"
-    return Blame(*ops, "unknown", "rng", (line, moved))
+    return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
 
 
 def _inputs(event: Event) -> list[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.ops import positions, read_inputs
 from samebits.comparison.reorder import names as thread_names
 from samebits.comparison.reorder import nearby_threads
@@ -22,10 +23,10 @@ _SHOWN = 200  # characters of an op's arguments
 def finding(
     a: Event | None,
     b: Event | None,
-    entry: str,
+    entry: OriginKind,
     *,
     evidence: tuple[str, ...],
-    cause: str = "unknown",
+    cause: Cause = Cause.UNKNOWN,
     inputs_equal: bool | None = None,
 ) -> Finding:
     """A finding about an event of each run, or of one."""
@@ -51,9 +52,11 @@ def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
     threads = nearby_threads(lookup.a, a) | nearby_threads(lookup.b, b)
     if threads:
         line = f"while it ran, other threads wrote the same memory: {thread_names(threads)}"
-        return finding(a, b, "order", cause="race", inputs_equal=equal, evidence=(line,))
+        return finding(a, b, OriginKind.ORDER, cause=Cause.RACE, inputs_equal=equal, evidence=(line,))
     line = "inputs, arguments and generator state were the same in both runs, the output was not"
-    return finding(a, b, "kernel", cause="nondeterministic-kernel", inputs_equal=equal, evidence=(line,))
+    return finding(
+        a, b, OriginKind.KERNEL, cause=Cause.NONDETERMINISTIC_KERNEL, inputs_equal=equal, evidence=(line,)
+    )
 
 
 def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
@@ -64,7 +67,9 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
     else:
         texts = _cut(a.arguments), _cut(b.arguments)
         line = f"its arguments were ({texts[0]}) in the first run and ({texts[1]}) in the second"
-    return finding(a, b, "argument", inputs_equal=inputs_equal, evidence=(line, *_other_threads(a, b)))
+    return finding(
+        a, b, OriginKind.ARGUMENT, inputs_equal=inputs_equal, evidence=(line, *_other_threads(a, b))
+    )
 
 
 def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> Finding:
@@ -77,21 +82,21 @@ def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> 
         " process"
     )
     equal = False if info.role == "in" else None
-    found = finding(a, b, "outside", inputs_equal=equal, evidence=(line, *more))
+    found = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
     return replace(found, entered=(point.position_a,)) if info.role == "in" else found
 
 
 def batch(a: Event, b: Event) -> Finding:
     """The loader gave another batch."""
     return finding(
-        a, b, "batch", evidence=(f"the loader at {place(a.site)} gave other contents in each run",)
+        a, b, OriginKind.BATCH, evidence=(f"the loader at {place(a.site)} gave other contents in each run",)
     )
 
 
 def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
     """Memory was read as it was allocated."""
     line = f"{a.op} gives memory that holds whatever was in it before; it was read by {_who(reader)}"
-    return finding(a, b, "uninitialized", cause="uninitialized", evidence=(line,))
+    return finding(a, b, OriginKind.UNINITIALIZED, cause=Cause.UNINITIALIZED, evidence=(line,))
 
 
 def draw(blame: Blame) -> Finding:
@@ -116,8 +121,8 @@ def order(a: Event, b: Event, threads: set[str], reader: Event | None = None) ->
         lines = [f"the same operations ran in another order in one thread: {where}"]
     if reader is not None:
         lines.append(f"the result was read by {_who(reader)}")
-    cause = "race" if len(threads) > 1 else "unknown"
-    return finding(a, b, "order", cause=cause, evidence=tuple(lines))
+    cause = Cause.RACE if len(threads) > 1 else Cause.UNKNOWN
+    return finding(a, b, OriginKind.ORDER, cause=cause, evidence=tuple(lines))
 
 
 def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], threads: set[str]) -> Finding:
@@ -126,14 +131,14 @@ def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], th
     lines = [f"it read a tensor that was made by different operations: {made}"]
     if len(threads) > 1:
         lines.append(f"threads that took part: {thread_names(threads)}")
-    cause = "race" if len(threads) > 1 else "unknown"
-    return finding(a, b, "order", cause=cause, inputs_equal=False, evidence=tuple(lines))
+    cause = Cause.RACE if len(threads) > 1 else Cause.UNKNOWN
+    return finding(a, b, OriginKind.ORDER, cause=cause, inputs_equal=False, evidence=tuple(lines))
 
 
 def other_output(a: Event, b: Event, maker: Event) -> Finding:
     """The same op took another of the tensors that one event gave, such as another row of a table."""
     line = f"it took another output of {_who(maker)} in each run"
-    return finding(a, b, "order", inputs_equal=False, evidence=(line,))
+    return finding(a, b, OriginKind.ORDER, inputs_equal=False, evidence=(line,))
 
 
 def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
@@ -143,7 +148,7 @@ def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
         went_on = f"went on with {_who(event)}" if event is not None else "did nothing more in this step"
         lines.append(f"the {which} run {went_on}")
     start, other = (b, a) if of_second else (a, b)
-    found = finding(start, None, "control-flow", evidence=tuple(lines))
+    found = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
     return replace(
         found,
         events=(a.seq if a else None, b.seq if b else None),
@@ -154,7 +159,7 @@ def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
 
 def lost(a: Event | None, b: Event | None, why: str) -> Finding:
     """The search could not go on."""
-    return finding(a, b, "", evidence=(why,))
+    return finding(a, b, OriginKind.NONE, evidence=(why,))
 
 
 def _other_threads(a: Event, b: Event) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison import entries
 from samebits.comparison.content import (
     SiteDraws,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event
 
+_ENTERED = (OriginKind.ARGUMENT, OriginKind.OUTSIDE, OriginKind.CONTROL_FLOW, OriginKind.BATCH)
 _MOST_PAIRS = 1_000_000
 
 
@@ -54,7 +56,7 @@ def find_origins(
     a: Record,
     b: Record,
     excused: Collection[str] = (),
-    explained: Collection[tuple[str, str, int]] = (),
+    explained: Collection[tuple[Cause, str, int]] = (),
     until: float | None = None,
 ) -> Origins:
     """Find where the first difference between two op-level records came in.
@@ -175,7 +177,7 @@ class Walk:
         if not _enters(finding):
             self._found.append(finding)
             return
-        if finding.cause == "unknown":
+        if finding.cause == Cause.UNKNOWN:
             finding = replace(finding, evidence=finding.evidence + self._hints)
         # What torch draws and reads inside itself, such as a sampler's order, is not on record as a read; but
         # the draw is, at the same line of user code.
@@ -312,7 +314,7 @@ class Walk:
             points = [Point(blame.a.seq, p, blame.b.seq, q) for p, q in differing_inputs(blame.a, blame.b)]
             if blame.inputs and points:
                 self._push(points)
-            elif blame.entry == "control-flow":
+            elif blame.entry == OriginKind.CONTROL_FLOW:
                 self._blame(self._extra_draw(blame))
             else:
                 self._blame(entries.draw(blame))
@@ -368,9 +370,9 @@ def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[st
 
 def _enters(finding: Finding) -> bool:
     """Whether the difference came from outside of torch's data flow: by Python's doing."""
-    if finding.entry in ("argument", "outside", "control-flow", "batch") or finding.op == "seed":
+    if finding.entry in _ENTERED or finding.op == "seed":
         return True
-    return finding.entry in ("order", "rng") and finding.cause == "unknown"
+    return finding.entry in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
 
 
 def _or_none(seq: int | None) -> int:
@@ -394,7 +396,7 @@ def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
 def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
     """The first finding of a group, with what draws tell of it; where that is open, of all on its line."""
     found = drawn.explain(_merged(group))
-    return found if len(group) == 1 or found.cause != "unknown" else drawn.with_those_on_line(found)
+    return found if len(group) == 1 or found.cause != Cause.UNKNOWN else drawn.with_those_on_line(found)
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
@@ -404,16 +406,16 @@ def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     where it comes after these: other operations made then what an op takes.
     """
     listed = list(findings)
-    parted = [at for at, found in enumerate(listed) if found.entry == "control-flow"]
+    parted = [at for at, found in enumerate(listed) if found.entry == OriginKind.CONTROL_FLOW]
     if parted:
         listed = [found for at, found in enumerate(listed) if at < parted[0] or not _is_mere_order(found)]
-    if parted or any(found.cause == "race" for found in listed):
+    if parted or any(found.cause == Cause.RACE for found in listed):
         listed.sort(key=_is_mere_order)
     return tuple(listed)
 
 
 def _is_mere_order(found: Finding) -> bool:
-    return found.entry == "order" and found.cause == "unknown"
+    return found.entry == OriginKind.ORDER and found.cause == Cause.UNKNOWN
 
 
 def _merged(group: list[Finding]) -> Finding:

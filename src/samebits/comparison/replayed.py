@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.results import Comparison, Finding, Remedy, place, shortened
 from samebits.determinism.op_advice import remedy_for
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from samebits.recording.replay import ReplaySummary, Unrepeated
 
 KIND = "replay"
-_CAUSE = "nondeterministic-kernel"
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ def _finding(found: Unrepeated, times: int) -> Finding:
         forward_site=found.forward_site,
         inputs_equal=True,
         difference=found.difference,
-        cause=_CAUSE,
+        cause=Cause.NONDETERMINISTIC_KERNEL,
         evidence=tuple(evidence),
         remedy=Remedy(text) if text else None,
-        entry="kernel",
+        entry=OriginKind.KERNEL,
         inputs=tuple(map(shortened, found.inputs)),
         outputs=tuple(map(shortened, found.outputs)),
     )

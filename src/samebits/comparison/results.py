@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from samebits.causes import Cause, OriginKind
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Source:
 
     op: str
     site: Site | None
-    cause: str
+    cause: Cause
     library: LibraryCall | None = None
     in_worker: bool = False
     is_left_file: bool = False
@@ -131,11 +132,10 @@ class Finding:
         forward_site: for a backward op, the line whose forward made it.
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
-        cause: one of the causes of the design, `unknown` without evidence.
+        cause: why, `unknown` without evidence.
         evidence: what was seen, one line each.
         remedy: the change proposed, if any.
-        entry: how the difference came in: `kernel`, `rng`, `argument`, `outside`, `batch`, `control-flow`,
-            `order`, `uninitialized`; empty at step level.
+        entry: how the difference came in; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
         inputs: descriptions such as `f32[4, 3, 32, 32]`.
         outputs: the same of the outputs or values.
@@ -157,10 +157,10 @@ class Finding:
     forward_site: Site | None
     inputs_equal: bool | None
     difference: Difference | None = None
-    cause: str = "unknown"
+    cause: Cause = Cause.UNKNOWN
     evidence: tuple[str, ...] = ()
     remedy: Remedy | None = None
-    entry: str = ""
+    entry: OriginKind = OriginKind.NONE
     names: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.causes import OriginKind
 from samebits.comparison import entries
 from samebits.comparison.points import Point
 
@@ -26,7 +27,7 @@ def start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]
         else:
             line = f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
             a, b = (place.event if place else None for place in (pair.a, pair.b))
-            one_sided.append(entries.finding(a, b, "control-flow", evidence=(line,)))
+            one_sided.append(entries.finding(a, b, OriginKind.CONTROL_FLOW, evidence=(line,)))
     return starts, one_sided
 
 

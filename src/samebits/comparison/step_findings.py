@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from samebits.comparison.draw_pairs import cause_of
+from samebits.causes import cause_of_draw, specification_of
 from samebits.comparison.results import Finding, describe, place, values_of
 
 if TYPE_CHECKING:
@@ -44,8 +44,9 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
 
 def _drawn_from(record: Record, last_step: int) -> set[str]:
     """The libraries from whose global generators the script drew."""
-    causes = {cause_of(event.op) for event in islice(record.events(("draw",), last_step=last_step), _MOST)}
-    return {cause.removeprefix("unseeded-") for cause in causes if cause.startswith("unseeded-")}
+    drawn = islice(record.events(("draw",), last_step=last_step), _MOST)
+    libraries = {specification_of(cause_of_draw(event.op)).library for event in drawn}
+    return libraries - {""}
 
 
 def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:

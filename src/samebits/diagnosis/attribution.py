@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.results import RemedyTrial
 from samebits.determinism.pins import pin_named
-from samebits.diagnosis.candidates import cause_of_pins, fixed_by, pins_of
+from samebits.diagnosis.candidates import cause_of_pin, fixed_by, pins_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,15 +17,6 @@ if TYPE_CHECKING:
     from samebits.diagnosis.search import Pins, SearchResult
     from samebits.hooks.frames import Site
 
-SEED_PINS = {
-    "unseeded-torch": "seed-torch",
-    "unseeded-numpy": "seed-numpy",
-    "unseeded-python": "seed-python",
-    "os-entropy": "entropy",
-}
-"""The pin of each source of fresh numbers: with these one pair of runs with a patch is enough."""
-_AT_THEIR_LINE = frozenset({"wall-clock", "environment", "race", "worker-order", "uninitialized"})
-_SEEN_AS = {"nondeterministic-kernel": "kernel", "uninitialized": "uninitialized"}  # cause: entry
 _SHOWN = 6  # pins that are listed by name
 
 
@@ -79,19 +71,19 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         return tuple(listed)
     alone = len(confirmed.pins) == 1
     for name in confirmed.pins:
-        causes = pin_named(name).causes
+        causes = causes_shown_by(name)
         spoken_for = _spoken_for(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
             if at in spoken_for:
-                listed[at] = _caused(replace(finding, confirmed_by=confirmed.line()), causes, confirmed.pins)
+                listed[at] = _caused(replace(finding, confirmed_by=confirmed.line()), name, confirmed.pins)
             elif alone:
-                listed[at] = _caused(finding, causes, confirmed.pins)
+                listed[at] = _caused(finding, name, confirmed.pins)
         if not spoken_for:
             listed += _met(listed, causes, confirmed)
     return tuple(listed)
 
 
-def _met(findings: Sequence[Finding], causes: tuple[str, ...], confirmed: Confirmation) -> list[Finding]:
+def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Confirmation) -> list[Finding]:
     """A finding of its own for a source that met another one at the same place, of which that one is told."""
     for finding in findings:
         fixed = (each for each in finding.sources if each.cause in causes and fixed_by(each, confirmed.pins))
@@ -104,9 +96,9 @@ def _met(findings: Sequence[Finding], causes: tuple[str, ...], confirmed: Confir
     return []
 
 
-def _caused(finding: Finding, causes: tuple[str, ...], pins: Pins) -> Finding:
+def _caused(finding: Finding, pin: str, pins: Pins) -> Finding:
     """The finding with the cause that a pin shows, without sources of that cause that the pins do not fix."""
-    cause = cause_of_pins(finding, causes)
+    cause = cause_of_pin(finding, pin)
     sources = tuple(each for each in finding.sources if each.cause != cause or fixed_by(each, pins))
     return _at_source(replace(finding, cause=cause, sources=sources))
 
@@ -123,9 +115,11 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     listed: list[Finding] = []
     for finding in findings:
         own = [finding]
-        if finding.cause == "unknown":
+        if finding.cause == Cause.UNKNOWN:
             own = [_of_source(finding, source) for source in _of_their_own(finding)]
-        sure = all(each.cause in SEED_PINS for each in own) or (len(own) == 1 and _is_shown(own[0]))
+        sure = all(specification_of(each.cause).seeded_by for each in own) or (
+            len(own) == 1 and _is_shown(own[0])
+        )
         if not own or not sure:
             return ()
         listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
@@ -134,16 +128,17 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
 
 def _is_shown(finding: Finding) -> bool:
     """Whether an operation shows the finding's cause by itself, or the draw log has sources of no other."""
-    seen = not finding.sources and _SEEN_AS.get(finding.cause) == finding.entry
+    known = specification_of(finding.cause)
+    seen = not finding.sources and known.seen_as == finding.entry
     drawn = {source.cause for source in finding.sources} == {finding.cause}
-    return seen or (drawn and finding.cause in _AT_THEIR_LINE)
+    return seen or (drawn and known.acts_at_its_line)
 
 
 def _of_their_own(finding: Finding) -> list[Source]:
     """The sources, without the memory that a generator of NumPy's at the same line fills itself."""
-    filled = {source.site for source in finding.sources if source.cause == "unseeded-numpy"}
+    filled = {source.site for source in finding.sources if source.cause == Cause.UNSEEDED_NUMPY}
     return [
-        s for s in finding.sources if s.cause != "uninitialized" or s.site is None or s.site not in filled
+        s for s in finding.sources if s.cause != Cause.UNINITIALIZED or s.site is None or s.site not in filled
     ]
 
 
@@ -185,12 +180,12 @@ def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Fi
 def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
     blamed = [source for source in finding.sources if source.cause == finding.cause]
     pins = tuple(dict.fromkeys(pin for source in blamed for pin in pins_of(source)))
-    if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == "rng":
+    if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == OriginKind.RNG:
         return finding
     line = (
         f"{words_of(pins)} the runs still differed there, so {blamed[0].op} is not the reason, or not alone"
     )
-    return replace(finding, cause="unknown", evidence=(*finding.evidence, line))
+    return replace(finding, cause=Cause.UNKNOWN, evidence=(*finding.evidence, line))
 
 
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
@@ -224,7 +219,7 @@ def _at_source(finding: Finding) -> Finding:
     """
     own = [source.site for source in finding.sources if source.cause == finding.cause]
     site = _taken_at(own)
-    if finding.cause == "wall-clock" and site is None:
+    if finding.cause == Cause.WALL_CLOCK and site is None:
         site = _timed_at(finding)
     if _stands_at_another(finding):
         site = site or (own[0] if own else None)
@@ -251,15 +246,15 @@ def _timed_at(finding: Finding) -> Site | None:
 
     Of the sources those that can have mattered come first, the latest of them before the others.
     """
-    sites = [source.site for source in finding.sources if source.cause == "wall-clock"]
+    sites = [source.site for source in finding.sources if source.cause == Cause.WALL_CLOCK]
     functions = {None if site is None else (site.file, site.function) for site in sites}
     return sites[0] if len(functions) == 1 else None
 
 
-def _spoken_for(findings: list[Finding], causes: tuple[str, ...], *, alone: bool) -> list[int]:
+def _spoken_for(findings: list[Finding], causes: tuple[Cause, ...], *, alone: bool) -> list[int]:
     numbered = list(enumerate(findings))
     fitting = [at for at, finding in numbered if finding.cause in causes]
     if alone:
         return [0, *fitting]
-    unknown = [at for at, finding in numbered if finding.cause == "unknown"]
+    unknown = [at for at, finding in numbered if finding.cause == Cause.UNKNOWN]
     return fitting or unknown[:1]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.diagnosis.remedy_table import row_for
+from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
+from samebits.causes.environment import FACTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -19,41 +20,23 @@ ORDER = (
     "fill", "process", "file-times", "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning",
     "seed-libraries",
 )  # fmt: skip
-_BY_CAUSE: dict[str, tuple[Pins, ...]] = {
-    "unseeded-torch": (("seed-torch",),),
-    "unseeded-numpy": (("seed-numpy",),),
-    "unseeded-python": (("seed-python",),),
-    "os-entropy": (("entropy",),),
-    "wall-clock": (("clock",),),
-    "hash-order": (("hash-seed",),),
-    "id-order": (("layout",),),
-    "nondeterministic-kernel": (("deterministic",), ("threads",)),
-    "race": (("completion",), ("serial-threads",), ("serial-processes",), ("threads",)),
-    "worker-order": (("workers",), ("completion",)),
-    "uninitialized": (("fill",),),
-    "environment": (("process",), ("listing",), ("file-times",), ("memory-load",), ("inodes",), ("ports",)),
-    "thread-count": (("threads",), ("thread-calls",)),
-    "autotuning": (("autotuning",), ("clock",), ("eager",)),
-}
 _MOST_FINDINGS = 3
-_FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
 # What no draw shows: hashes, addresses, and facts that a script reads out of files such as /proc/meminfo.
-_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",), _FACTS)
+_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",), FACTS)
 _SHARED = ("serial-processes",)  # memory that other processes write
 # Where a difference came in without a known cause.
-_BY_ENTRY: dict[str, tuple[Pins, ...]] = {
-    "": (("deterministic",), ("threads",), ("eager",)),  # no op was found: compiled code has none to look at
-    "kernel": (("deterministic",), ("threads",)),
-    "rng": (("seed-torch",),),
-    "uninitialized": (("fill",),),
-    "order": (("hash-seed",), ("layout",), ("completion",), ("serial-threads",)),
-    "argument": _UNSEEN,
-    "outside": (*_UNSEEN, _SHARED),
-    "control-flow": _UNSEEN,
-    "batch": (*_UNSEEN, ("workers",), ("fill",)),
+_BY_ENTRY: dict[OriginKind, tuple[Pins, ...]] = {
+    # No op was found: compiled code has none to look at.
+    OriginKind.NONE: (("deterministic",), ("threads",), ("eager",)),
+    OriginKind.KERNEL: (("deterministic",), ("threads",)),
+    OriginKind.RNG: (("seed-torch",),),
+    OriginKind.UNINITIALIZED: (("fill",),),
+    OriginKind.ORDER: (("hash-seed",), ("layout",), ("completion",), ("serial-threads",)),
+    OriginKind.ARGUMENT: _UNSEEN,
+    OriginKind.OUTSIDE: (*_UNSEEN, _SHARED),
+    OriginKind.CONTROL_FLOW: _UNSEEN,
+    OriginKind.BATCH: (*_UNSEEN, ("workers",), ("fill",)),
 }
-_KERNEL = "nondeterministic-kernel"
-_SHARED_BY_ENTRY = {_KERNEL: "kernel", "uninitialized": "uninitialized"}
 
 
 def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
@@ -65,11 +48,11 @@ def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     Args:
         findings: the origins, the first one first.
     """
-    ranked = sorted(findings, key=lambda finding: finding.cause == "unknown")
+    ranked = sorted(findings, key=lambda finding: finding.cause == Cause.UNKNOWN)
     choices = [sets for sets in map(_choices, ranked) if sets]
     together = _merged(sets[0] for sets in choices)
     # Behind the first origin the order of a batch and what is in it may come from one generator each.
-    sources = [_merged(_of_sources(finding)) for finding in ranked if finding.cause == "unknown"]
+    sources = [_merged(_of_sources(finding)) for finding in ranked if finding.cause == Cause.UNKNOWN]
     all_sources = _merged([together, *sources]) if len(choices) > 1 else ()
     alone = [pins for sets in choices[:_MOST_FINDINGS] for pins in sets]
     # Two sources may meet in one place, such as an index from a sampler and one that a dataset draws.
@@ -89,20 +72,21 @@ def every_pin(possible: Iterable[str], first: Iterable[Pins] = ()) -> Pins:
     return tuple(pin for pin in ordered if pin in allowed)
 
 
-def cause_of_pins(finding: Finding, causes: Iterable[str]) -> str:
+def cause_of_pin(finding: Finding, pin: str) -> Cause:
     """The cause that is shown by a pin that made the runs identical.
 
     Args:
         finding: the origin.
-        causes: the causes that the pin is evidence for, the likeliest first.
+        pin: its name.
     """
-    listed = list(causes)
-    if finding.cause in listed:
+    causes = causes_shown_by(pin)
+    if finding.cause in causes:
         return finding.cause
-    if not finding.entry and _KERNEL in listed:  # no op was found, so none that had another number of threads
-        return _KERNEL
-    fitting = [cause for cause in listed if _SHARED_BY_ENTRY.get(cause, finding.entry) == finding.entry]
-    return (fitting or listed or ["unknown"])[0]
+    # No op was found, so none that had another number of threads.
+    if finding.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
+        return Cause.NONDETERMINISTIC_KERNEL
+    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.entry)]
+    return (*fitting, *causes, Cause.UNKNOWN)[0]
 
 
 def fixed_by(source: Source, pins: Pins) -> bool:
@@ -119,9 +103,9 @@ def pins_of(source: Source) -> Pins:
 def _choices(finding: Finding) -> tuple[Pins, ...]:
     """Sets of pins for one finding: of the sources that differed, of its cause, of its entry."""
     by_source = _of_sources(finding)
-    by_cause = [pins for source in _ranked(finding) for pins in _BY_CAUSE.get(source.cause, ())]
-    known = _BY_CAUSE.get(finding.cause, ())
-    sets = (*by_source, *known, *by_cause, *_BY_ENTRY.get(finding.entry, ()))
+    by_cause = [pins for source in _ranked(finding) for pins in specification_of(source.cause).pins]
+    known = specification_of(finding.cause).pins
+    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.entry])
     return tuple(dict.fromkeys(pins for pins in sets if pins))
 
 
@@ -133,9 +117,9 @@ def _of_sources(finding: Finding) -> list[Pins]:
     return [_of_row(source.cause, source.op) for source in _ranked(finding)]
 
 
-def _of_row(cause: str, op: str) -> Pins:
-    row = row_for(cause, op)
-    return () if row is None else row.controls
+def _of_row(cause: Cause, op: str) -> Pins:
+    advice = specification_of(cause).advice_for(op)
+    return () if advice is None else advice.controls
 
 
 def _merged(sets: Iterable[Pins]) -> Pins:

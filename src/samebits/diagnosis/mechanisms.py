@@ -2,7 +2,8 @@
 
 A pin can take a difference away only where the script uses what it fixes. That shows in the record (a draw
 that differed, the way in which the difference came in) or in the user's source (a set, `hash`, `id`, a queue,
-an array that is made without being filled). Each pin has one specification of both.
+an array that is made without being filled). Which causes show it is part of their specifications; how else it
+shows is here, for each pin. Facts of the machine count by what gave them, as their advice has it.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from samebits.causes import OriginKind, causes_acted_on_by
 from samebits.diagnosis.candidates import pins_of
 from samebits.diagnosis.patches.syntax import Syntax
 
@@ -33,14 +35,11 @@ class Mechanism:
     """What shows that a pin can have acted.
 
     Args:
-        causes: of findings and of draws that differed. Facts of the machine count by what gave them, as the
-            table of remedies has it.
         entries: how a difference comes in that it can take away.
         words: a regular expression for names in the user's source that use what it fixes; empty for none.
     """
 
-    causes: tuple[str, ...] = ()
-    entries: tuple[str, ...] = ()
+    entries: tuple[OriginKind, ...] = ()
     words: str = ""
 
 
@@ -63,18 +62,14 @@ _ADDRESSES = r"weakref|data_ptr|addressof|buffer_info|__array_interface__|^ctype
 _COMPILED = r"torch\.(compile|jit)|\.compile$"
 
 MECHANISMS: Mapping[str, Mechanism] = {
-    "seed-python": Mechanism(("unseeded-python", "worker-order"), words=r"^random\b"),
-    "seed-numpy": Mechanism(
-        ("unseeded-numpy", "worker-order"), words=r"numpy\.random|=(random_state|rng|seed)$"
-    ),
-    "seed-torch": Mechanism(("unseeded-torch",), ("rng",), r"torch\.Generator|\.(seed|initial_seed)$"),
-    "seed-libraries": Mechanism((), ("rng",), r"^(cv2|cupy|tensorflow)\b"),
-    "hash-seed": Mechanism(("hash-order",), words=_SETS),
-    "layout": Mechanism(("id-order",), words=rf"{_SETS}|{_TEXT}|builtins\.id$|{_ADDRESSES}"),
-    "clock": Mechanism(("wall-clock", "autotuning"), words=_CLOCKS),
-    "entropy": Mechanism(
-        ("os-entropy",), words=r"urandom|^(secrets|uuid|tempfile)\b|SystemRandom|getrandom|^/dev/"
-    ),
+    "seed-python": Mechanism(words=r"^random\b"),
+    "seed-numpy": Mechanism(words=r"numpy\.random|=(random_state|rng|seed)$"),
+    "seed-torch": Mechanism((OriginKind.RNG,), r"torch\.Generator|\.(seed|initial_seed)$"),
+    "seed-libraries": Mechanism((OriginKind.RNG,), r"^(cv2|cupy|tensorflow)\b"),
+    "hash-seed": Mechanism(words=_SETS),
+    "layout": Mechanism(words=rf"{_SETS}|{_TEXT}|builtins\.id$|{_ADDRESSES}"),
+    "clock": Mechanism(words=_CLOCKS),
+    "entropy": Mechanism(words=r"urandom|^(secrets|uuid|tempfile)\b|SystemRandom|getrandom|^/dev/"),
     "process": Mechanism(words=r"getpid|getppid|gethostname|^platform\b|uname"),
     "ports": Mechanism(words=r"^socket\b|getsockname"),
     "file-times": Mechanism(words=rf"{_STATUS}|get[mca]time|st_[mca]time"),
@@ -83,20 +78,19 @@ MECHANISMS: Mapping[str, Mechanism] = {
         words=r"^(psutil|resource)\b|getloadavg|disk_usage|mem_get_info|memory_(allocated|reserved)|^/(proc|sys)/"
     ),
     "listing": Mechanism(words=r"^glob\b|\.(listdir|scandir|walk|fwalk|glob|rglob|iterdir)$"),
-    "completion": Mechanism(("race", "worker-order"), words=_CONCURRENT),
-    "serial-threads": Mechanism(("race",), words=_CONCURRENT),
-    "serial-processes": Mechanism(("race",), words=_PROCESSES),
-    "workers": Mechanism(("worker-order",), words=r"=num_workers$"),
-    "threads": Mechanism(("nondeterministic-kernel", "thread-count", "race"), ("kernel", ""), _THREADS),
-    "thread-calls": Mechanism(("thread-count",), words=_THREADS),
-    "deterministic": Mechanism(("nondeterministic-kernel",), ("kernel", "")),
+    "completion": Mechanism(words=_CONCURRENT),
+    "serial-threads": Mechanism(words=_CONCURRENT),
+    "serial-processes": Mechanism(words=_PROCESSES),
+    "workers": Mechanism(words=r"=num_workers$"),
+    "threads": Mechanism((OriginKind.KERNEL, OriginKind.NONE), _THREADS),
+    "thread-calls": Mechanism(words=_THREADS),
+    "deterministic": Mechanism((OriginKind.KERNEL, OriginKind.NONE)),
     "fill": Mechanism(
-        ("uninitialized",),
-        ("uninitialized",),
+        (OriginKind.UNINITIALIZED,),
         r"\.(empty\w*|new_empty\w*|resize_\w*|ndarray|\w*Tensor|malloc)$|=where$",
     ),
-    "eager": Mechanism(("autotuning",), ("kernel", ""), _COMPILED),
-    "autotuning": Mechanism(("autotuning",), words=rf"{_COMPILED}|benchmark|autotune|tunable"),
+    "eager": Mechanism((OriginKind.KERNEL, OriginKind.NONE), _COMPILED),
+    "autotuning": Mechanism(words=rf"{_COMPILED}|benchmark|autotune|tunable"),
 }
 _OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 _VIEWS = ("keys", "items")
@@ -122,7 +116,7 @@ def traces(
     by_row = {pin for source in drawn for pin in pins_of(source)}
     found: dict[str, Trace] = {}
     for pin, mechanism in MECHANISMS.items():
-        if pin in by_row or causes & set(mechanism.causes) or entries & set(mechanism.entries):
+        if pin in by_row or causes & causes_acted_on_by(pin) or entries & set(mechanism.entries):
             found[pin] = "record"
         elif mechanism.words and any(re.search(mechanism.words, word) for word in words):
             found[pin] = "source"

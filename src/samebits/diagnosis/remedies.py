@@ -6,13 +6,13 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, causes_shown_by, specification_of
+from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
-from samebits.determinism.pins import pin_named
 from samebits.diagnosis.patches.library_seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
 from samebits.diagnosis.patches.propose import propose, unspoken
 from samebits.diagnosis.patches.region import Sources
-from samebits.diagnosis.remedy_table import BY_LIBRARY, row_for
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import Patch
     from samebits.diagnosis.patches.source_file import Project
 
-_UNSEEN_CALLS = {
-    "hash-order": ("builtins.hash",),
-    "id-order": ("builtins.id", "builtins.repr"),
-}
 _SHOWN = 4  # findings whose change is shown on the user's own line
 
 
@@ -40,13 +36,13 @@ def remedy_for(finding: Finding, project: Project | None = None) -> Remedy | Non
     made = asked is not None and asked.library is not None and asked.op.startswith(MADE)
     if asked is not None and asked.library is not None and made:
         source = f"{BY_LIBRARY} {asked.library.function}"
-    row = row_for(finding.cause, source, in_worker=_in_worker(finding))
-    if row is None:
+    advice = specification_of(finding.cause).advice_for(source, in_worker=_in_worker(finding))
+    if advice is None:
         return None
-    text = _with_place(row.text, finding)
+    text = _with_place(advice.text, finding)
     if asked is not None:
         text = _with_call(text, asked, project, made=made)
-    remedy = Remedy(text, controls=row.controls)
+    remedy = Remedy(text, controls=advice.controls)
     patches = propose([finding], project, most=1).patches if project is not None else ()
     if not patches:
         return remedy
@@ -77,8 +73,11 @@ def with_whole_set(comparison: Comparison, pins: Sequence[str], project: Project
     first, *others = comparison.findings
     own = [first, *(each for each in others if _does_some_of(each.remedy, pins))]
     remedies = [each.remedy for each in own if each.remedy is not None]
-    rows = [row_for(pin_named(pin).causes[0], "") for pin in unspoken(own, pins)]
-    texts = [*(remedy.text for remedy in remedies), *(row.text for row in rows if row is not None)]
+    others_of = [specification_of(causes_shown_by(pin)[0]).advice_for("") for pin in unspoken(own, pins)]
+    texts = [
+        *(remedy.text for remedy in remedies),
+        *(advice.text for advice in others_of if advice is not None),
+    ]
     if len(dict.fromkeys(texts)) < 2:  # it is one thing
         return comparison
     trial = next((remedy.trial for remedy in remedies if remedy.trial is not None), None)
@@ -128,7 +127,7 @@ def _with_call(text: str, asked: Source, project: Project | None, *, made: bool)
 
 def _called(finding: Finding, project: Project | None) -> str:
     """What the line calls that no draw shows, such as `builtins.hash`."""
-    unseen = _UNSEEN_CALLS.get(finding.cause, ())
+    unseen = specification_of(finding.cause).undrawn_calls
     names = _calls(finding, project) if unseen else []
     return next((name for name in names if name in unseen), "")
 
@@ -150,6 +149,6 @@ def _with_place(text: str, finding: Finding) -> str:
     drawn = (source for source in finding.sources if source.cause == finding.cause)
     source = next(drawn, None)
     if source is None or source.site is None or source.site == finding.site:
-        extra = op_advice(finding.op or "") if finding.cause == "nondeterministic-kernel" else ""
+        extra = op_advice(finding.op or "") if finding.cause == Cause.NONDETERMINISTIC_KERNEL else ""
         return f"{text}; or instead of the op: {extra}" if extra else text
     return f"{text} ({source.op} at {place(source.site)})"

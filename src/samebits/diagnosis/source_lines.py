@@ -10,6 +10,7 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.results import place
 from samebits.diagnosis.patches.propose import RULES
 from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.source_file import Project
     from samebits.diagnosis.patches.syntax import Syntax
 
-_VISIBLE = ("hash-order", "id-order", "uninitialized")
 _SHARING = ("share_memory", "share_memory_", "SharedMemory", "RawArray")
 _STARTING = ("Process", "start_processes", "spawn", "fork")
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -42,11 +42,11 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     if not finding.confirmed_by or finding.site is None:
         return finding
     sources = Sources(project)
-    if finding.cause == "wall-clock":
+    if finding.cause == Cause.WALL_CLOCK:
         site = _measured(sources, finding)
-    elif finding.cause == "race" and finding.entry == "outside" and not finding.sources:
+    elif finding.cause == Cause.RACE and finding.entry == OriginKind.OUTSIDE and not finding.sources:
         site = _shared_at(sources)
-    elif finding.cause in _VISIBLE and finding.entered_site is None:
+    elif specification_of(finding.cause).visible and finding.entered_site is None:
         site = _only_line(sources, finding)
     else:
         site = None
@@ -85,7 +85,7 @@ def _shared_at(sources: Sources) -> Site | None:
     return None
 
 
-def _suspects(sources: Sources, cause: str, lines: Lines) -> set[Site]:
+def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
     """Where the rules of the patches see that cause; a line that they cannot change counts too."""
     found = set()
     for path, numbers in lines.items():
@@ -102,7 +102,7 @@ def _suspects(sources: Sources, cause: str, lines: Lines) -> set[Site]:
 
 def _measured(sources: Sources, finding: Finding) -> Site | None:
     """Of several readings of the clock in one function the one that ends a measurement."""
-    read = {source.site for source in finding.sources if source.cause == "wall-clock" and source.site}
+    read = {source.site for source in finding.sources if source.cause == Cause.WALL_CLOCK and source.site}
     inside = {site for site in read if (site.file, site.function) == _scope(finding.site)}
     ends = {site for site in inside if _is_measured_at(sources, site)}
     return ends.pop() if len(ends) == 1 else None
@@ -116,7 +116,7 @@ def _is_measured_at(sources: Sources, site: Site) -> bool:
     syntax = sources.syntax(site.file)
     if syntax is None:
         return False
-    spot = Spot(syntax, frozenset({site.line}), "wall-clock")
+    spot = Spot(syntax, frozenset({site.line}), Cause.WALL_CLOCK)
     return any(is_measured(spot, call) for call in spot.calls())
 
 

@@ -7,12 +7,13 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.replayed import KIND as REPLAY
-from samebits.diagnosis.sentences import why
 from samebits.recording.substitution import NOT_PLACED
 from samebits.report.fix import fix_lines
 from samebits.report.remedy import remedy_lines
 from samebits.report.replay import skipped_lines, summary_text
+from samebits.report.sentences import why
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable, row
 from samebits.report.verdict_text import reported_lines, verdict_lines
@@ -138,7 +139,7 @@ def _first(
     finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
 ) -> list[Block]:
     """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
-    everything = verbose or finding.cause == "unknown" or finding.kind == REPLAY
+    everything = verbose or finding.cause == Cause.UNKNOWN or finding.kind == REPLAY
     reasons = _why(finding, everything=everything, likely=likely)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
     return [
@@ -219,7 +220,7 @@ def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[st
 def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str, str]]:
     """The cause, and what speaks for it."""
     likely = likely and not finding.confirmed_by
-    if finding.cause == "unknown":
+    if finding.cause == Cause.UNKNOWN:
         cause = ("cause", "not known yet")
     else:
         cause = ("likely cause", f"{finding.cause} (not proven yet)") if likely else ("cause", finding.cause)
@@ -277,7 +278,12 @@ def _values(difference: Difference, other: int) -> str:
 def _is_listed(comparison: Comparison) -> bool:
     """Whether all that is known of the first difference stands among the reported values already."""
     first = comparison.findings[0]
-    return bool(comparison.reported) and first.kind == "read" and first.cause == "unknown" and not first.entry
+    return (
+        bool(comparison.reported)
+        and first.kind == "read"
+        and first.cause == Cause.UNKNOWN
+        and not first.entry
+    )
 
 
 def _parted(
@@ -288,9 +294,9 @@ def _parted(
     Where the runs went on with different lines, all that came after may differ for that alone.
     """
     first, *others = findings
-    if verbose or first.entry != "control-flow":
+    if verbose or first.entry != OriginKind.CONTROL_FLOW:
         return findings, ()
-    following = tuple(each for each in others if each.cause == "unknown")
+    following = tuple(each for each in others if each.cause == Cause.UNKNOWN)
     return tuple(each for each in findings if each not in following), following
 
 
@@ -305,9 +311,9 @@ def _consequences(findings: Sequence[Finding], style: Style) -> list[str]:
 def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
     """The findings after the first, by what is known of their causes."""
     first, *others = findings
-    alike = [each for each in others if each.cause == first.cause != "unknown"]
+    alike = [each for each in others if each.cause == first.cause != Cause.UNKNOWN]
     rest = [each for each in others if each not in alike]
-    apart = [each for each in rest if "unknown" not in (each.cause, first.cause)]
+    apart = [each for each in rest if Cause.UNKNOWN not in (each.cause, first.cause)]
     return [
         (f"also different {'for the same reason' if first.confirmed_by else 'by the same cause'}", alike),
         ("also different on its own", apart),
@@ -321,7 +327,7 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
     lines = ["", style.paint(title, "bold")]
     for finding in findings[:_MOST_FINDINGS]:
         where = f", {place(finding.site, folder)}" if finding.site is not None else ""
-        cause = f" ({finding.cause})" if finding.cause != "unknown" else ""
+        cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
         lines += style.wrap(f"{_headline(finding)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")

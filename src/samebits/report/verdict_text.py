@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable
 
@@ -55,7 +56,7 @@ def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
 def _hint(comparison: Comparison, folder: str) -> str:
     """What a value that is only reported may be, and how not to count it."""
     clocks = [
-        found for found in comparison.findings if found.cause == "wall-clock" and found.site is not None
+        found for found in comparison.findings if found.cause == Cause.WALL_CLOCK and found.site is not None
     ]
     times = ", ".join(dict.fromkeys(place(found.site, folder) for found in clocks if found.site is not None))
     what = f"The time taken at {times} is only reported: a log value. " if times else ""

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from samebits.causes import specification_of
+
 if TYPE_CHECKING:
     from collections.abc import Collection
+
+    from samebits.causes import Cause
 
 MOST_PAIRS = 12
 _LIKELIHOOD = 0.05  # that so many pairs are identical by chance, where some were
 _LEAST, _USUAL = 2, 3
-# Of these two runs are never alike by chance. Of other causes one pair says little.
-_MANY_VALUES = frozenset({"unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock"})
 
 
 def pairs_needed(
-    causes: Collection[str], same: int = 0, different: int = 1, *, weak: bool = False
+    causes: Collection[Cause], same: int = 0, different: int = 1, *, weak: bool = False
 ) -> tuple[int, int]:
     """How many pairs are needed to say that a difference is gone, and how many are better.
 
@@ -35,6 +37,7 @@ def pairs_needed(
         needed = next(enough, MOST_PAIRS)
         return needed, needed
     if not same:
-        return (1, 1) if causes and set(causes) <= _MANY_VALUES else (_LEAST, _USUAL)
+        never_alike = causes and all(specification_of(cause).never_alike for cause in causes)
+        return (1, 1) if never_alike else (_LEAST, _USUAL)  # of other causes one pair says little
     needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
     return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)

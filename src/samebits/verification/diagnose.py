@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause
 from samebits.determinism.pins import PINS, why_not, without_implied
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_pin, likely_pins
@@ -133,7 +134,7 @@ class Diagnosis:
         self.confirmed, self.fix = confirmed, self._fixes.get(confirmed.pins)
         return replace(comparison, findings=attributed(comparison.findings, confirmed))
 
-    def _is_patched(self, comparison: Comparison, pins: Pins, causes: set[str]) -> bool:
+    def _is_patched(self, comparison: Comparison, pins: Pins, causes: set[Cause]) -> bool:
         """Whether runs with a patch for what pins showed once are identical; then no more pairs are made."""
         if pins not in self._fixes:
             once = self._once(pins)
@@ -155,9 +156,9 @@ class Diagnosis:
             known = self._tried[frozenset(pins)] = self._interventions.test(pins)
         return known
 
-    def _repeated(self, pins: Pins, causes: set[str], *, weak: bool) -> tuple[Confirmation, bool]:
+    def _repeated(self, pins: Pins, causes: set[Cause], *, weak: bool) -> tuple[Confirmation, bool]:
         """More pairs with these pins, as many as are needed or there is time for; whether they are enough."""
-        causes = causes if len(pins) == 1 else {*causes, "unknown"}
+        causes = causes if len(pins) == 1 else {*causes, Cause.UNKNOWN}
         differed = 1 + sum(outcome == "different" for outcome in self._tried.values())
         # Beside the pair that was compared another one with nothing pinned differed: at op level, or again.
         least, most = pairs_needed(causes, self._same, differed + weak, weak=weak)

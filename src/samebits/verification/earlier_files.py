@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause
 from samebits.comparison.results import Remedy, Source, place
 from samebits.hooks.frames import Site
 
@@ -90,11 +91,11 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
     first, *others = comparison.findings
     file = files[0]
     site = None if file.site == first.site else first.site
-    sources = tuple(Source(each.path, each.site, "environment", is_left_file=True) for each in files)
+    sources = tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files)
     remedy = Remedy(f"remove {file.path} before each run, or give each run a copy of the folder (`--fresh`)")
     evidence = (*first.evidence, *(f"written by the run before: {each.words()}" for each in files))
     found = replace(
-        first, cause="environment", site=file.site, entered_site=site, sources=sources, evidence=evidence,
+        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources, evidence=evidence,
         remedy=remedy,
     )  # fmt: skip
     return replace(comparison, findings=(found, *others))

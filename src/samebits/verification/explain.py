@@ -7,8 +7,9 @@ import traceback
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
+from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.results import LATE
-from samebits.diagnosis.attribution import SEED_PINS, by_source
+from samebits.diagnosis.attribution import by_source
 from samebits.diagnosis.mechanisms import words_of
 from samebits.errors import SamebitsError
 from samebits.verification.diagnose import Diagnosis, Terms
@@ -193,11 +194,12 @@ class Explainer:
         """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
         findings = self._comparison.findings
         wanted = self._series.request.interventions and found.pair is not None
-        first_is_one = bool(findings) and findings[0].cause in SEED_PINS
+        first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
         return wanted and first_is_one and not self._unseeded() <= {finding.cause for finding in findings}
 
-    def _unseeded(self) -> set[str]:
-        return {source.cause for source in self._drawn} & SEED_PINS.keys()
+    def _unseeded(self) -> set[Cause]:
+        causes = {source.cause for source in self._drawn}
+        return {cause for cause in causes if specification_of(cause).seeded_by}
 
     def _is_patched(self, found: Localisation, pair: Pair) -> bool:
         """Whether runs are identical with the change that the draw log suggests: no pin is needed then."""
@@ -206,8 +208,10 @@ class Explainer:
         if not findings:
             return False
         comparison = replace(self._comparison, findings=findings)
-        fresh = self._unseeded() if any(each.cause in SEED_PINS for each in findings) else ()
-        pins = tuple(SEED_PINS[cause] for cause in sorted(fresh))
+        one_is_fresh = any(specification_of(each.cause).seeded_by for each in findings)
+        pins = tuple(
+            specification_of(cause).seeded_by for cause in sorted(self._unseeded() if one_is_fresh else ())
+        )
         aim = Aim(comparison, pins, self._excused, shown=True)
         fix = self._try_patch(aim, Effort(1, 1, self._last_step(pair)))
         if fix is None or not fix.confirmed:
@@ -259,7 +263,7 @@ class Explainer:
     def _name_draws(self) -> None:
         """Where the first origin names no source, the draws that differ before the runs part may be it."""
         findings = self._comparison.findings
-        if not findings or findings[0].sources or findings[0].cause != "unknown":
+        if not findings or findings[0].sources or findings[0].cause != Cause.UNKNOWN:
             return
         first = replace(findings[0], sources=self._drawn)
         self._comparison = replace(self._comparison, findings=(first, *findings[1:]))
@@ -268,7 +272,7 @@ class Explainer:
         """Whether the values of the first origin are still to be fetched."""
         findings = found.origins.findings if found.origins is not None else ()
         first = self._comparison.findings[0] if findings else None
-        if first is None or first.entry == "control-flow":
+        if first is None or first.entry == OriginKind.CONTROL_FLOW:
             return False
         return first.difference is None and None not in first.events
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.comparison.results import place
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
@@ -25,7 +26,11 @@ NOT_MEASURED = (
     f"the values could not be fetched: in {MOST_ATTEMPTS} more pairs of runs the operation gave the same "
     "bits, or was not reached in the same way"
 )
-_WAYS = ("control-flow", "order", "")  # such a difference can be a mere consequence of one that remains
+_WAYS = (
+    OriginKind.CONTROL_FLOW,
+    OriginKind.ORDER,
+    OriginKind.NONE,
+)  # such a difference can be a mere consequence of one that remains
 
 
 @dataclass(frozen=True)
@@ -220,9 +225,11 @@ class _Rounds:
             return second.steps
         return found.max_steps
 
-    def _explained(self) -> tuple[tuple[str, str, int], ...]:
+    def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
         """Causes and lines of the origins so far: their draws are not the reason of anything more."""
-        return tuple((found.cause, *spot(found.site)) for found in self.findings if found.cause != "unknown")
+        return tuple(
+            (found.cause, *spot(found.site)) for found in self.findings if found.cause != Cause.UNKNOWN
+        )
 
     def _take_notes(self, pair: Pair) -> None:
         for run in (pair.first, pair.second):
@@ -233,10 +240,10 @@ class _Rounds:
 def _is_of(found: Finding, known: Finding) -> bool:
     """Whether a finding belongs to one that is known: the same line, or its backward."""
     if found.site is not None and spot(found.site) == spot(known.site):
-        return found.op == known.op or found.cause == known.cause != "unknown"
+        return found.op == known.op or found.cause == known.cause != Cause.UNKNOWN
     # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
     behind = found.forward_site is not None and spot(found.forward_site) == spot(known.site)
-    return behind and found.entry == known.entry == "argument"
+    return behind and found.entry == known.entry == OriginKind.ARGUMENT
 
 
 def _unplaced(pair: Pair) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.causes import OriginKind
 from samebits.verification.amounts import draw_after, with_amount
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ def with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
         tools: open records.
         pair: the runs that showed it.
     """
-    if finding.difference is not None or finding.entry == "control-flow" or None in finding.events:
+    if finding.difference is not None or finding.entry == OriginKind.CONTROL_FLOW or None in finding.events:
         return finding
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
         first, second = _event(a, finding, 0), _event(b, finding, 1)

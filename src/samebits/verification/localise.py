@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import Cause, OriginKind
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.series import BudgetSpent
 
@@ -107,7 +108,7 @@ def origins_of(
     pair: Pair,
     tools: Tools,
     excused: tuple[str, ...] = (),
-    explained: tuple[tuple[str, str, int], ...] = (),
+    explained: tuple[tuple[Cause, str, int], ...] = (),
     until: float | None = None,
 ) -> Origins | None:
     """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
@@ -132,7 +133,7 @@ def came_before(origins: Origins) -> bool:
     """Whether a value that differed may have been written before operations were recorded."""
     if not origins.findings:
         return not origins.unread
-    return any(finding.entry == "outside" for finding in origins.findings)
+    return any(finding.entry == OriginKind.OUTSIDE for finding in origins.findings)
 
 
 def with_origins(comparison: Comparison, found: Localisation) -> Comparison:

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import OriginKind
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.naming import FOLDER_SUFFIX
@@ -116,7 +117,7 @@ def _believable(comparison: Comparison) -> Comparison:
 
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """
-    kept = tuple(finding for finding in comparison.findings if finding.entry != "uninitialized")
+    kept = tuple(finding for finding in comparison.findings if finding.entry != OriginKind.UNINITIALIZED)
     return replace(comparison, findings=kept)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import OriginKind
 from samebits.recording.substitution import KeptEvents, Rule, spot
 from samebits.verification.amounts import draw_after, with_amount
 
@@ -18,7 +19,13 @@ if TYPE_CHECKING:
 _VALUES = ("batch", "loss", "read", "save")
 # How the values at an origin came in -> what of its event is put in place. What came by another order of
 # things, or by another way through the program, has nothing that could be put there.
-_PARTS = {"kernel": "out", "argument": "out", "uninitialized": "out", "outside": "out", "rng": "state"}
+_PARTS = {
+    OriginKind.KERNEL: "out",
+    OriginKind.ARGUMENT: "out",
+    OriginKind.UNINITIALIZED: "out",
+    OriginKind.OUTSIDE: "out",
+    OriginKind.RNG: "state",
+}
 
 
 def rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
@@ -34,21 +41,22 @@ def rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...
         shows by how much they differ.
     """
     seq = finding.events[0]
-    if seq is None or finding.events[1] is None or finding.entry == "control-flow":
+    if seq is None or finding.events[1] is None or finding.entry == OriginKind.CONTROL_FLOW:
         return ()
     event = a.event(seq)
     rule = _rule(event)
     if finding.kind in _VALUES:
-        return (replace(rule, part="value", place=finding.kind == finding.entry == "batch"),)
+        is_batch = finding.kind == "batch" and finding.entry == OriginKind.BATCH
+        return (replace(rule, part="value", place=is_batch),)
     if finding.kind == "rng":
         draw = draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
         return (replace(rule, part="state"), *shown)
     if finding.kind != "op":
         return ()
-    if finding.entry == "outside" and finding.entered:
+    if finding.entry == OriginKind.OUTSIDE and finding.entered:
         return (replace(rule, part="in", positions=finding.entered),)
-    backward = _backward_rules(a, b, event) if finding.entry == "argument" else ()
+    backward = _backward_rules(a, b, event) if finding.entry == OriginKind.ARGUMENT else ()
     return (replace(rule, part=_PARTS.get(finding.entry, "out"), place=finding.entry in _PARTS), *backward)
 
 

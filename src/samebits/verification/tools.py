@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from contextlib import AbstractContextManager
 
+    from samebits.causes import Cause
     from samebits.comparison.results import Comparison, Origins, Source
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event, RunInfo
@@ -64,7 +65,7 @@ class FindOrigins(Protocol):
         a: Record,
         b: Record,
         excused: Collection[str] = (),
-        explained: Collection[tuple[str, str, int]] = (),
+        explained: Collection[tuple[Cause, str, int]] = (),
         until: float | None = None,
     ) -> Origins:
         """Where differences came in."""

@@ -7,8 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.causes import specification_of
 from samebits.comparison.results import Comparison
-from samebits.diagnosis.attribution import SEED_PINS, remedied
+from samebits.diagnosis.attribution import remedied
 from samebits.diagnosis.remedies import with_remedies, with_whole_set
 from samebits.diagnosis.source_lines import at_source_line
 from samebits.errors import SamebitsError
@@ -207,7 +208,7 @@ class _Verifier:
     def _try_patch(self, aim: Aim, effort: Effort) -> Fix | None:
         """What runs with a patch show; None where none is tried."""
         comparison = self._with_remedies(aim.comparison)[0]
-        findings = [each for each in comparison.findings if each.cause not in SEED_PINS]
+        findings = [each for each in comparison.findings if not specification_of(each.cause).seeded_by]
         whole = all(each.remedy and each.remedy.changes for each in findings)
         if effort.patches == 1 and not whole:  # the one patch would leave some as they are
             return None

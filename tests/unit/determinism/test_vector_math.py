@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from samebits.causes import Cause, specification_of
 from samebits.determinism.vector_math import FUNCTIONS, VectorMath
-from samebits.diagnosis.remedy_table import row_for
 
 pytestmark = pytest.mark.skipif(not torch._C.has_mkl, reason="this torch has no MKL")
+KERNEL = specification_of(Cause.NONDETERMINISTIC_KERNEL)
 REPORT = """
 import samebits
 import torch
@@ -78,8 +79,8 @@ def test_draws_nothing_and_leaves_the_defaults():
 @pytest.mark.parametrize("op", ["sqrt.default", "sqrt_.default", "exp", "_foreach_sqrt.default"])
 def test_the_remedy_names_the_first_call(op):
     """And not for ops that only begin like one."""
-    assert "pytorch#188792" in row_for("nondeterministic-kernel", f"aten::{op}").text
-    assert "pytorch#188792" not in row_for("nondeterministic-kernel", "aten::logsumexp.default").text
+    assert "pytorch#188792" in KERNEL.advice_for(f"aten::{op}").text
+    assert "pytorch#188792" not in KERNEL.advice_for("aten::logsumexp.default").text
 
 
 def test_control_does_it():

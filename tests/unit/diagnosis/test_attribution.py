@@ -8,8 +8,8 @@ from samebits.comparison.results import Finding, Remedy, RemedyTrial, Source
 from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_line, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
-from samebits.diagnosis.sentences import why
 from samebits.hooks.frames import Site
+from samebits.report.sentences import why
 
 SITE = Site("/w/data.py", 41, "load")
 BASE = Finding("op", 3, "aten::mul", None, SITE, None, None, entry="argument")

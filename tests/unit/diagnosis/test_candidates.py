@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from samebits.causes import Cause, causes_shown_by
 from samebits.comparison.results import Finding, Source
 from samebits.determinism.pins import PINS
-from samebits.diagnosis.candidates import ORDER, cause_of_pins, every_pin, likely_pins
+from samebits.diagnosis.candidates import ORDER, cause_of_pin, every_pin, likely_pins
 
 
 def finding(cause="unknown", entry="outside", *sources):
@@ -19,9 +20,9 @@ def test_every_pin_of_the_table_has_a_place():
     assert set(ORDER) == {pin.name for pin in PINS}
 
 
-@pytest.mark.parametrize("cause", sorted({pin.causes[0] for pin in PINS} - {"unknown", "environment"}))
+@pytest.mark.parametrize("cause", sorted(set(Cause) - {"unknown", "environment"}))
 def test_a_cause_suggests_its_pin(cause):
-    names = {pin.name for pin in PINS if pin.causes[0] == cause}
+    names = {pin.name for pin in PINS if causes_shown_by(pin.name)[0] == cause}
     suggested = {name for pins in likely_pins([finding(cause)]) for name in pins}
     assert names & suggested
 
@@ -81,20 +82,13 @@ def test_every_pin_begins_with_the_likely_ones_and_keeps_to_the_possible():
 
 
 def test_a_pin_shows_the_cause_that_fits_the_entry():
-    causes = ("thread-count", "nondeterministic-kernel")
-    assert cause_of_pins(finding("unknown", "kernel"), causes) == "thread-count"
-    assert cause_of_pins(finding("nondeterministic-kernel", "kernel"), causes) == "nondeterministic-kernel"
-    assert cause_of_pins(finding("unknown", "argument"), ("nondeterministic-kernel", "thread-count")) == (
-        "thread-count"
-    )
+    assert cause_of_pin(finding("unknown", "kernel"), "threads") == "thread-count"
+    assert cause_of_pin(finding("nondeterministic-kernel", "kernel"), "threads") == "nondeterministic-kernel"
+    assert cause_of_pin(finding("unknown", "argument"), "eager") == "autotuning"
 
 
 def test_without_an_operation_one_thread_shows_a_kernel_that_does_not_repeat():
     """A race that hides while operations are recorded: nothing says that there were more or fewer threads."""
-    assert cause_of_pins(finding("unknown", ""), ("thread-count", "nondeterministic-kernel")) == (
-        "nondeterministic-kernel"
-    )
-    assert cause_of_pins(finding("thread-count", ""), ("thread-count", "nondeterministic-kernel")) == (
-        "thread-count"
-    )
+    assert cause_of_pin(finding("unknown", ""), "threads") == "nondeterministic-kernel"
+    assert cause_of_pin(finding("thread-count", ""), "threads") == "thread-count"
     assert ORDER.index("deterministic") < ORDER.index("threads")

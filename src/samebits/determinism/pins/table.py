@@ -32,7 +32,6 @@ class Pin:
     Args:
         name: what the user types.
         words: for a report, after "in runs".
-        causes: the causes that it is evidence for, the likeliest first.
         environment: variables of the run.
         fixed_layout: address space randomisation is off.
         sources: names of the RNG sources that are seeded.
@@ -44,7 +43,6 @@ class Pin:
 
     name: str
     words: str
-    causes: tuple[str, ...]
     environment: tuple[tuple[str, str], ...] = ()
     fixed_layout: bool = False
     sources: tuple[str, ...] = ()
@@ -74,21 +72,18 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "seed-python",
         "with Python's generators seeded",
-        ("unseeded-python", "worker-order"),
         sources=("python",),
         limits="a seed that the script gives stays, also one taken from the clock",
     ),
     Pin(
         "seed-numpy",
         "with NumPy's generators seeded",
-        ("unseeded-numpy", "worker-order", "os-entropy"),
         sources=("numpy",),
         limits="a seed that the script gives stays, also one taken from the clock",
     ),
     Pin(
         "seed-torch",
         "with torch's generators seeded",
-        ("unseeded-torch",),
         sources=(
             "torch",
             "cuda",
@@ -109,20 +104,17 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "seed-libraries",
         "with the generators of OpenCV, CuPy and TensorFlow seeded",
-        ("unknown",),
         sources=("opencv", "cupy", "tensorflow"),
     ),
     Pin(
         "hash-seed",
         "with the hash seed fixed",
-        ("hash-order",),
         environment=(_HASH,),
         limits="a value of PYTHONHASHSEED that the user set stays",
     ),
     Pin(
         "layout",
         "with addresses fixed",
-        ("id-order", "environment"),
         environment=(
             _HASH,
             ("PYTHONDONTWRITEBYTECODE", "1"),
@@ -135,7 +127,6 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "clock",
         "with the clock frozen",
-        ("wall-clock", "autotuning", "thread-count"),
         patch=pin_clock,
         limits="clocks read in C or C++ (`numpy.datetime64('now')`, CUDA kernels) go on; real waits take as "
         "long as they take",
@@ -143,56 +134,48 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "entropy",
         "with the system's entropy fixed",
-        ("os-entropy",),
         patch=pin_entropy,
         limits="entropy that C code, other programs or a database take; seeds of generators (`seed-python`)",
     ),
     Pin(
         "process",
         "with process numbers and the host's name fixed",
-        ("environment", "thread-count", "worker-order"),
         patch=pin_process,
         limits="numbers that libraries ask for, and what /proc says",
     ),
     Pin(
         "ports",
         "with the ports that the system hands out fixed",
-        ("environment",),
         patch=pin_ports,
         limits="ports that C code or another program binds; a port in use is passed over",
     ),
     Pin(
         "file-times",
         "with the times of files fixed",
-        ("environment", "wall-clock"),
         patch=pin_file_times,
         limits="what other programs (`ls`) and C code see",
     ),
     Pin(
         "inodes",
         "with the inode numbers of files fixed",
-        ("environment",),
         patch=pin_inodes,
         limits="what other programs (`ls`) and C code see",
     ),
     Pin(
         "memory-load",
         "with free memory and the machine's load fixed",
-        ("environment", "thread-count"),
         patch=pin_load,
         limits="what C code reads of /proc; psutil and the files of /proc and /sys are covered",
     ),
     Pin(
         "listing",
         "with directories listed in order",
-        ("environment", "os-entropy"),
         patch=pin_listing,
         limits="listings by other programs and C code",
     ),
     Pin(
         "completion",
         "with results taken in the order of submission",
-        ("race", "worker-order"),
         patch=pin_completion,
         limits="queues between threads (`serial-threads`) and of a manager; a result or a process that takes "
         "over 5 s longer than others is passed over",
@@ -200,7 +183,6 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "serial-threads",
         "with the script's threads run one at a time",
-        ("race",),
         patch=pin_threads_in_turn,
         obstacle=_baton_obstacle,
         limits="processes, threads of C code; a thread that waits in C code is passed over",
@@ -208,7 +190,6 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "serial-processes",
         "with the script's processes run one at a time",
-        ("race",),
         patch=pin_processes_in_turn,
         obstacle=_processes_obstacle,
         limits="processes of pools and loaders; one that waits for another one, or runs for over a minute, "
@@ -217,14 +198,12 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "workers",
         "with data loaded in the main process",
-        ("worker-order", "race"),
         patch=pin_workers,
         limits="`worker_init_fn` is not called then, and datasets that shard by worker are not sharded",
     ),
     Pin(
         "threads",
         "with one thread per operation",
-        ("thread-count", "nondeterministic-kernel"),
         environment=(("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")),
         switches=(("threads", "1"),),
         limits="a number that the script sets itself (`thread-calls`)",
@@ -232,13 +211,11 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "thread-calls",
         "with the script's calls of set_num_threads held at one thread",
-        ("thread-count", "autotuning"),
         patch=pin_thread_calls,
     ),
     Pin(
         "deterministic",
         "with deterministic algorithms",
-        ("nondeterministic-kernel",),
         switches=(
             ("deterministic-algorithms", "warn"),
             ("fill-uninitialized", "off"),
@@ -254,7 +231,6 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "fill",
         "with fresh memory filled with zeros",
-        ("uninitialized",),
         environment=(
             ("MALLOC_PERTURB_", "255"),
             ("GLIBC_TUNABLES", "glibc.malloc.perturb=255:glibc.malloc.tcache_count=0"),
@@ -266,13 +242,11 @@ PINS: tuple[Pin, ...] = (
     Pin(
         "eager",
         "with torch.compile switched off",
-        ("nondeterministic-kernel", "autotuning"),
         environment=(("TORCHDYNAMO_DISABLE", "1"),),
     ),
     Pin(
         "autotuning",
         "with no kernel chosen by timing",
-        ("autotuning",),
         environment=(("PYTORCH_TUNABLEOP_ENABLED", "0"), ("TORCHINDUCTOR_DETERMINISTIC", "1")),
         switches=(
             ("cudnn-benchmark", "off"),

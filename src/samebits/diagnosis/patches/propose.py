@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from samebits.determinism.pins import pin_named
+from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.diagnosis.patches import library_seeds, listings, orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
@@ -33,14 +33,7 @@ if TYPE_CHECKING:
 
 RULES = (*sets.RULES, *orders.RULES, *listings.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
 _FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
-_ORDERS = ("hash-order", "unknown")
-_NO_CHANGE = {
-    "race": "threads or processes share something: which of them may go first is yours to say",
-    "worker-order": "workers share something: give each its own part of the data",
-    "environment": "a fact of the machine reached the numbers: use a number of your own",
-    "wall-clock": "a time reached the numbers: a fixed number of steps or samples has to come from you",
-    "unknown": "the cause is not known, and nothing on the lines that lead there is suspicious by itself",
-}
+_ORDERS = (Cause.HASH_ORDER, Cause.UNKNOWN)
 _NOTHING = "no change could be made that is sure to be the right one"
 
 
@@ -104,7 +97,7 @@ def propose(
 def unspoken(findings: Sequence[Finding], pins: Iterable[str]) -> list[str]:
     """The pins for whose causes there is no finding."""
     known = {finding.cause for finding in findings}
-    return [pin for pin in pins if known.isdisjoint(pin_named(pin).causes)]
+    return [pin for pin in pins if known.isdisjoint(causes_shown_by(pin))]
 
 
 def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
@@ -112,7 +105,7 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
     own = tuple(source for source in finding.sources if source.cause == finding.cause)
     if finding.confirmed_by and own != finding.sources:
         yield from _drafts(sources, replace(finding, sources=own), [])
-    causes = {finding.cause, *(source.cause for source in finding.sources)}
+    causes: set[str] = {finding.cause, *(source.cause for source in finding.sources)}
     causes |= {seeds.OTHER_SEED} if _is_other_seed(finding) else set()
     sites = _sites(finding)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
@@ -122,7 +115,7 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
             empty = False
             yield draft
     if empty and len(refusals) == n_before:
-        refusals.append(_NO_CHANGE.get(finding.cause, _NOTHING))
+        refusals.append(specification_of(finding.cause).no_patch or _NOTHING)
 
 
 def _ways(
@@ -138,7 +131,7 @@ def _ways(
     lines = lines_behind(sources, sites)
     yield _Draft(_changes(sources, causes, lines, refusals), [], early)
     if causes & set(_ORDERS):  # elements that cannot be sorted: the order in which they came
-        yield _Draft(_changes(sources, {"id-order"}, lines, []), [], early)
+        yield _Draft(_changes(sources, {Cause.ID_ORDER}, lines, []), [], early)
     everywhere = all_lines(sources, [*lines, sources.project.script])
     yield _Draft(_changes(sources, causes, everywhere, [], only="anywhere"), [], early)
     last = _changes(sources, causes, everywhere, [], only="last")
@@ -207,7 +200,7 @@ def _changes(
 
 def _rules(cause: str, only: str) -> Iterator[Rule]:
     for rule in torch_calls.LAST_RESORT if only == "last" else RULES:
-        fits = cause in rule.causes or (cause == "unknown" and rule.on_sight and only != "last")
+        fits = cause in rule.causes or (cause == Cause.UNKNOWN and rule.on_sight and only != "last")
         if fits and (only != "anywhere" or rule.anywhere):
             yield rule
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from samebits.causes import specification_of
 from samebits.diagnosis.patches.edits import Edit
 from samebits.diagnosis.patches.rule import literal_value
 from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
@@ -12,21 +13,22 @@ from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from samebits.causes import Cause
     from samebits.diagnosis.patches.region import Sources
     from samebits.diagnosis.patches.syntax import Syntax
 
 # What stands between imports and sets up what follows.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
-_LIBRARY = {"unseeded-python": "random", "unseeded-numpy": "numpy", "unseeded-torch": "torch"}
+_MODULES = {"python": "random", "numpy": "numpy", "torch": "torch"}  # source -> what is imported
 NEED_OF_PIN = {"seed-python": "seed:random", "seed-numpy": "seed:numpy", "seed-torch": "seed:torch"}
 """Pin -> what the head of a script needs to do the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
 
 
-def library_of(cause: str) -> str:
+def library_of(cause: Cause) -> str:
     """The library that a cause says was not seeded; empty for another cause."""
-    return _LIBRARY.get(cause, "")
+    return _MODULES.get(specification_of(cause).library, "")
 
 
 def usual_seed(syntax: Syntax | None) -> int:

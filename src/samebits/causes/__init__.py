@@ -1,0 +1,20 @@
+"""Why two runs differ: a closed list of causes, and one specification for each, in a module of its name."""
+
+from __future__ import annotations
+
+from samebits.causes.catalogue import (
+    cause_of_draw,
+    causes_acted_on_by,
+    causes_shown_by,
+    specification_of,
+)
+from samebits.causes.cause import Cause, OriginKind
+
+__all__ = [
+    "Cause",
+    "OriginKind",
+    "cause_of_draw",
+    "causes_acted_on_by",
+    "causes_shown_by",
+    "specification_of",
+]

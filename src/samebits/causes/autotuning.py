@@ -1,0 +1,24 @@
+"""A choice is made by how long something took."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+SPECIFICATION = Specification(
+    cause=Cause.AUTOTUNING,
+    sentence="depends on a choice that was made by timing",
+    pins=(("autotuning",), ("clock",), ("eager",)),
+    evidence=(
+        PinEvidence("autotuning"),
+        PinEvidence("clock", 1),
+        PinEvidence("eager", 1),
+        PinEvidence("thread-calls", 1, acts=False),
+    ),
+    advice=(
+        Advice(
+            "decide once and write it down: a choice by the time it took is another one in each run",
+            ("autotuning", "clock"),
+        ),
+    ),
+)

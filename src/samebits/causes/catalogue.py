@@ -1,0 +1,53 @@
+"""All causes, and what can be asked of them together."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from samebits.causes.cause import Cause
+
+if TYPE_CHECKING:
+    from samebits.causes.specification import PinEvidence, Specification
+
+
+@cache
+def specification_of(cause: Cause | str) -> Specification:
+    """What is known of a cause: the value `SPECIFICATION` of the module here that has its name.
+
+    Args:
+        cause: it, or its text.
+    """
+    module = import_module(f"{__package__}.{Cause(cause).name.lower()}")
+    found: Specification = module.SPECIFICATION
+    return found
+
+
+@lru_cache(maxsize=4096)
+def cause_of_draw(op: str) -> Cause:
+    """The cause that draws of a source would be; what no cause names is a fact of the environment.
+
+    Args:
+        op: what gave the value, such as `time.time`. The longest beginning that fits counts.
+    """
+    beginnings = [(start, cause) for cause in Cause for start in specification_of(cause).draws]
+    fitting = [(len(start), cause) for start, cause in beginnings if op.startswith(start)]
+    return max(fitting)[1] if fitting else Cause.ENVIRONMENT
+
+
+@cache
+def causes_shown_by(pin: str) -> tuple[Cause, ...]:
+    """The causes for which a pin is evidence when it makes runs identical, the likeliest first."""
+    ranked = [(row.rank, cause) for cause in Cause for row in _about(cause, pin) if row.rank is not None]
+    return tuple(cause for _, cause in sorted(ranked))
+
+
+@cache
+def causes_acted_on_by(pin: str) -> frozenset[Cause]:
+    """The causes that show by themselves that a pin can have acted."""
+    return frozenset(cause for cause in Cause for row in _about(cause, pin) if row.acts)
+
+
+def _about(cause: Cause, pin: str) -> list[PinEvidence]:
+    return [row for row in specification_of(cause).evidence if row.pin == pin]

@@ -1,0 +1,54 @@
+"""Why two runs differ, and how a difference came in: the two closed lists."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Cause(str, Enum):
+    """Why two runs differ. Each has a specification of its own (`causes.specification`)."""
+
+    UNSEEDED_TORCH = "unseeded-torch"
+    UNSEEDED_NUMPY = "unseeded-numpy"
+    UNSEEDED_PYTHON = "unseeded-python"
+    OS_ENTROPY = "os-entropy"
+    WALL_CLOCK = "wall-clock"
+    HASH_ORDER = "hash-order"
+    ID_ORDER = "id-order"
+    RACE = "race"
+    WORKER_ORDER = "worker-order"
+    UNINITIALIZED = "uninitialized"
+    NONDETERMINISTIC_KERNEL = "nondeterministic-kernel"
+    THREAD_COUNT = "thread-count"
+    AUTOTUNING = "autotuning"
+    ENVIRONMENT = "environment"
+    UNKNOWN = "unknown"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class OriginKind(str, Enum):
+    """How a difference came in."""
+
+    KERNEL = "kernel"
+    """An operation gave other bits for the same inputs."""
+    RNG = "rng"
+    """A generator was in another state."""
+    ARGUMENT = "argument"
+    """An operation was given another Python value."""
+    OUTSIDE = "outside"
+    """A value entered that no recorded operation made."""
+    BATCH = "batch"
+    """A loader gave another batch."""
+    CONTROL_FLOW = "control-flow"
+    """The runs did different things."""
+    ORDER = "order"
+    """The same operations ran in another order, or an operation took another tensor."""
+    UNINITIALIZED = "uninitialized"
+    """Memory was read before it was written."""
+    NONE = ""
+    """Not known: no operation was found."""
+
+    def __str__(self) -> str:
+        return self.value

@@ -1,0 +1,57 @@
+"""A fact of the process, its files or the machine decides."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
+"""The pins of facts, the likeliest first."""
+
+# What acted shows by the source that gave the fact, not by the cause.
+SPECIFICATION = Specification(
+    cause=Cause.ENVIRONMENT,
+    sentence="depends on a fact of this process or machine{source}",
+    is_drawn=True,
+    pins=tuple((pin,) for pin in FACTS),
+    evidence=(*(PinEvidence(pin, acts=False) for pin in FACTS), PinEvidence("layout", 1, acts=False)),
+    advice=(
+        Advice(
+            "sort by the names of the files, or by what is in them, not by inode numbers",
+            ("inodes",),
+            r".*\.inode$",
+        ),
+        Advice("use what is in the files, not their times", ("file-times",), r".*\.time$"),
+        Advice(
+            "sort the listing: `sorted(os.listdir(...))`",
+            ("listing",),
+            "os.(listdir|scandir|walk|fwalk)|glob|pathlib",
+        ),
+        Advice(
+            "put a number in the place of the process number",
+            ("process",),
+            "os.(getpid|getppid)",
+        ),
+        Advice(
+            "put a number in the place of what the machine has free or does",
+            ("memory-load",),
+            "os.getloadavg|psutil|resource|shutil",
+        ),
+        Advice(
+            "take the port from an argument; one that the system chooses is another one in each run",
+            ("ports",),
+            "socket.getsockname",
+        ),
+        Advice(
+            "take the name or port from an argument, not from the machine",
+            ("process",),
+            "socket|platform|os.uname",
+        ),
+        Advice(
+            "put a value of your own in the place of the fact of the machine",
+            ("process", "file-times", "memory-load", "listing", "inodes", "ports"),
+        ),
+    ),
+    acts_at_its_line=True,
+    no_patch="a fact of the machine reached the numbers: use a number of your own",
+)

@@ -1,0 +1,25 @@
+"""Python's hash of text is salted in each process: the order of a set of strings, or `hash` itself."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+_PIN = "hash-seed"
+
+SPECIFICATION = Specification(
+    cause=Cause.HASH_ORDER,
+    sentence="depends on Python's hash seed: on hash() of text, or on the order of a set",
+    pins=((_PIN,),),
+    evidence=(PinEvidence(_PIN),),
+    advice=(
+        Advice(
+            "use a checksum, `zlib.crc32(repr(x).encode())`: `hash` of a string is salted in each process",
+            (_PIN,),
+            "builtins.hash",
+        ),
+        Advice("sort the set before its order is used: `sorted(...)`, or keep a list", (_PIN,)),
+    ),
+    visible=True,
+    undrawn_calls=("builtins.hash",),
+)

@@ -1,0 +1,41 @@
+"""Objects lie at other addresses in each run, and an address decides."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+_PIN = "layout"
+
+SPECIFICATION = Specification(
+    cause=Cause.ID_ORDER,
+    sentence="depends on the addresses of objects: on id(), a default repr or hash, or the order of a set",
+    draws=(
+        "torch.Tensor.data_ptr",
+        "torch.UntypedStorage.data_ptr",
+        "torch.TypedStorage.data_ptr",
+        "ctypes.addressof",
+    ),
+    pins=((_PIN,),),
+    evidence=(PinEvidence(_PIN),),
+    advice=(
+        Advice(
+            "give the objects a `__repr__` or a name of their own: the default one holds the address",
+            (_PIN,),
+            "builtins.repr",
+        ),
+        Advice("give the objects numbers of their own: `id` is an address", (_PIN,), "builtins.id"),
+        Advice(
+            "put a number of your own in the place of the address: memory lies elsewhere in each run",
+            (_PIN,),
+            ".*data_ptr|ctypes.addressof",
+        ),
+        Advice(
+            "keep the objects in a list or `dict.fromkeys(...)`: a set of them is in the order of "
+            "their addresses",
+            (_PIN,),
+        ),
+    ),
+    visible=True,
+    undrawn_calls=("builtins.id", "builtins.repr"),
+)

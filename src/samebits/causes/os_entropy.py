@@ -1,0 +1,47 @@
+"""Numbers come from the operating system's entropy, which nothing can seed."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+_PIN = "entropy"
+
+SPECIFICATION = Specification(
+    cause=Cause.OS_ENTROPY,
+    sentence="took entropy of the operating system{source}",
+    draws=("random.SystemRandom", "uuid.", "secrets.", "tempfile.", "os.urandom", "/dev/"),
+    is_drawn=True,
+    pins=((_PIN,),),
+    evidence=(
+        PinEvidence(_PIN),
+        PinEvidence("listing", 1, acts=False),
+        PinEvidence("seed-numpy", 2, acts=False),
+    ),
+    advice=(
+        Advice(
+            "make the identifier from what it names, or from seeded numbers; `uuid` is another one in each "
+            "run",
+            (_PIN,),
+            "uuid",
+        ),
+        Advice(
+            "draw from `random`, seeded: `secrets` and `SystemRandom` cannot be",
+            (_PIN,),
+            "secrets|random.SystemRandom",
+        ),
+        Advice(
+            "draw the bytes from `random`, seeded: `random.randbytes` in the place of `os.urandom`",
+            (_PIN,),
+            "os.urandom",
+        ),
+        Advice(
+            "sort by a name or number of your own, not by the random name of a temporary file",
+            (_PIN,),
+            "tempfile",
+        ),
+        Advice("put a number in the place of the system's entropy", (_PIN,)),
+    ),
+    seeded_by=_PIN,
+    never_alike=True,
+)

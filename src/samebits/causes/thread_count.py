@@ -1,0 +1,26 @@
+"""The number of threads of an operation decides."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+SPECIFICATION = Specification(
+    cause=Cause.THREAD_COUNT,
+    sentence="depends on the number of threads",
+    draws=("torch.set_num",),
+    pins=(("threads",), ("thread-calls",)),
+    evidence=(
+        PinEvidence("threads"),
+        PinEvidence("thread-calls"),
+        PinEvidence("process", 1, acts=False),
+        PinEvidence("memory-load", 1, acts=False),
+        PinEvidence("clock", 2, acts=False),
+    ),
+    advice=(
+        Advice(
+            "fix the number of threads: `torch.set_num_threads(1)`, or a number that is the same everywhere",
+            ("threads",),
+        ),
+    ),
+)

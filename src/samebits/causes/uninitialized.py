@@ -1,0 +1,30 @@
+"""Memory is read before anything was written to it."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause, OriginKind
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+_PIN = "fill"
+
+SPECIFICATION = Specification(
+    cause=Cause.UNINITIALIZED,
+    sentence="took memory that was read before it was written ({taken})",
+    draws=("numpy.empty",),
+    is_drawn=True,
+    pins=((_PIN,),),
+    evidence=(PinEvidence(_PIN),),
+    advice=(
+        Advice("write what `resize_` adds: it leaves that memory as it was", (_PIN,), ".*resize_"),
+        Advice(
+            "use `numpy.empty`'s sibling that fills: `zeros`, `full`, or write every element before it is "
+            "read",
+            (_PIN,),
+            "numpy.empty",
+        ),
+        Advice("use `zeros` in place of `empty`, or write every element before it is read", (_PIN,)),
+    ),
+    acts_at_its_line=True,
+    seen_as=OriginKind.UNINITIALIZED,
+    visible=True,
+)

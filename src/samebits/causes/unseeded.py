@@ -1,0 +1,41 @@
+"""What the causes of generators that nothing seeds have in common."""
+
+from __future__ import annotations
+
+from samebits.causes.specification import Advice
+
+BY_LIBRARY = "a library's generator"
+"""Stands for a source that an installed library made, on behalf of the user's line."""
+OF_PACKAGES = {
+    "faker": "call `Faker.seed(0)` after the imports",
+    "optuna": "give the study a sampler with a seed: `create_study(sampler=TPESampler(seed=0))`",
+}
+"""Package -> what to do where the function that the user's line calls takes no seed itself."""
+SENTENCE = "drew from {library}'s global generator, which nothing seeds"
+
+
+def chosen_seed(pin: str) -> Advice:
+    """For a generator that is seeded, with another number in each run."""
+    return Advice("seed with a number: what it is seeded with is another one in each run", (pin,), "seed$")
+
+
+def made_by_library(pin: str) -> tuple[Advice, ...]:
+    """For a generator that a library makes for the user."""
+    packages = (Advice(text, (pin,), f"{BY_LIBRARY} {name}[.]") for name, text in OF_PACKAGES.items())
+    general = Advice(
+        "what is called here makes a generator of its own: give it a seed, `seed=0` or `random_state=0` "
+        "where it takes one; a seed for the library's global generator does not reach it",
+        (pin,),
+        BY_LIBRARY,
+    )
+    return (*packages, general)
+
+
+def in_worker(pin: str) -> Advice:
+    """For draws in the workers of a DataLoader."""
+    return Advice(
+        "seed it from torch in the worker, in `worker_init_fn` or at the first sample: "
+        "`torch.initial_seed()` is another number in each worker and the same in each run",
+        (pin,),
+        in_worker=True,
+    )

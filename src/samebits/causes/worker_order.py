@@ -1,0 +1,28 @@
+"""Which worker of a DataLoader comes first decides."""
+
+from __future__ import annotations
+
+from samebits.causes.cause import Cause
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+SPECIFICATION = Specification(
+    cause=Cause.WORKER_ORDER,
+    sentence="depends on which worker of the loader came first",
+    pins=(("workers",), ("completion",)),
+    evidence=(
+        PinEvidence("workers"),
+        PinEvidence("completion", 1),
+        PinEvidence("seed-python", 1),
+        PinEvidence("seed-numpy", 1),
+        PinEvidence("process", 2, acts=False),
+    ),
+    advice=(
+        Advice(
+            "let no sample depend on which worker takes it or when: no shared counters or queues, "
+            "`in_order=True`, seeds from `torch.initial_seed()`",
+            ("workers",),
+        ),
+    ),
+    acts_at_its_line=True,
+    no_patch="workers share something: give each its own part of the data",
+)

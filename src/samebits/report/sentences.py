@@ -1,0 +1,63 @@
+"""Why two runs differ, in one sentence."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from samebits.causes import OriginKind, specification_of
+from samebits.comparison.results import place
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Finding, Source
+
+_NAMES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
+_FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
+_BY_KIND = {
+    OriginKind.CONTROL_FLOW: "is where the runs begin to do different things",
+    OriginKind.ARGUMENT: "gave an operation another number",
+    OriginKind.OUTSIDE: "brought in a value that is not the same",
+    OriginKind.BATCH: "took another batch from the loader",
+    OriginKind.ORDER: "ran operations in another order, or took another tensor",
+    OriginKind.RNG: "drew from a generator that was in another state",
+    OriginKind.KERNEL: "ran an operation that gave other bits for the same inputs",
+}
+
+
+def why(finding: Finding) -> str:
+    """The line, what it did, and which pairs of runs show that this is the reason.
+
+    Args:
+        finding: an origin.
+    """
+    source = _source(finding)
+    drawn = source.site if source is not None and specification_of(finding.cause).is_drawn else None
+    where = place(drawn or finding.site) if drawn or finding.site else "code outside any line of Python"
+    reached = f", and it reached {place(finding.site)}" if drawn and drawn != finding.site else ""
+    step = "" if finding.step is None else f"step {finding.step}: "
+    shown = f"; {finding.confirmed_by}" if finding.confirmed_by else ""
+    return f"{step}{where} {_what(finding, source)}{reached}{shown}"
+
+
+def _what(finding: Finding, found: Source | None) -> str:
+    """What the line did, from the cause and what gave the evidence."""
+    known, source = specification_of(finding.cause), found.op if found is not None else ""
+    if found is not None and found.is_left_file:
+        return f"read what the run before had written ({source})"
+    if known.library:
+        return _seeding(finding, known.sentence, _NAMES[known.library], source)
+    without_op = finding.entry == OriginKind.NONE and known.sentence_without_op
+    sentence = without_op or known.sentence or _BY_KIND.get(finding.entry, "is where the runs part")
+    return sentence.format(source=f" ({source})" if source else "", op=finding.op, taken=source or finding.op)
+
+
+def _seeding(finding: Finding, sentence: str, library: str, source: str) -> str:
+    if _FRESH.match(source):
+        return f"made a generator of {library}'s without a seed of its own ({source})"
+    if finding.kind == "rng" and finding.op == "seed":
+        return f"gave {library}'s generator another seed in each run"
+    return sentence.format(library=library)
+
+
+def _source(finding: Finding) -> Source | None:
+    return next((source for source in finding.sources if source.cause == finding.cause), None)

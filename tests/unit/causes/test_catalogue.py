@@ -1,0 +1,100 @@
+"""Every cause has one specification, and all of them fit together and with the pins."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+
+import samebits.causes
+from samebits.causes import (
+    Cause,
+    OriginKind,
+    cause_of_draw,
+    causes_acted_on_by,
+    causes_shown_by,
+    specification_of,
+)
+from samebits.determinism.pins import PINS
+
+ALL = [specification_of(cause) for cause in Cause]
+KNOWN = [known for known in ALL if known.cause is not Cause.UNKNOWN]
+PIN_NAMES = {pin.name for pin in PINS}
+
+
+def test_each_cause_has_a_module_of_its_name():
+    folder = Path(samebits.causes.__file__).parent
+    shared = {"__init__", "cause", "catalogue", "specification", "unseeded"}
+    assert {path.stem for path in folder.glob("*.py")} - shared == {cause.name.lower() for cause in Cause}
+    assert [known.cause for known in ALL] == list(Cause)
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.cause)
+def test_every_pin_that_it_names_is_one(known):
+    named = {pin for pins in known.pins for pin in pins}
+    named |= {row.pin for row in known.evidence} | {pin for row in known.advice for pin in row.controls}
+    assert named | ({known.seeded_by} - {""}) <= PIN_NAMES
+
+
+@pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.cause)
+def test_it_can_be_shown_and_something_can_be_done(known):
+    assert known.sentence
+    assert known.pins
+    assert {pin for pins in known.pins for pin in pins} <= {row.pin for row in known.evidence}
+    assert known.advice_for("") is known.advice[-1], "the last advice fits everything"
+    for row in known.advice:
+        re.compile(row.pattern)
+        assert row.controls
+        assert not row.text.endswith(".")
+
+
+def test_every_pin_is_evidence_for_a_cause_and_no_two_causes_are_equally_likely():
+    for pin in PIN_NAMES:
+        ranks = [
+            row.rank for known in ALL for row in known.evidence if row.pin == pin and row.rank is not None
+        ]
+        assert sorted(ranks) == list(range(len(ranks))), pin
+        assert causes_shown_by(pin)
+
+
+def test_no_draw_is_of_two_causes():
+    for one, other in combinations(KNOWN, 2):
+        assert set(one.draws).isdisjoint(other.draws)
+
+
+@pytest.mark.parametrize(
+    ("op", "cause"),
+    [
+        ("random.SystemRandom.random", Cause.OS_ENTROPY),
+        ("random.Random", Cause.UNSEEDED_PYTHON),
+        ("numpy.random.rand", Cause.UNSEEDED_NUMPY),
+        ("numpy.empty", Cause.UNINITIALIZED),
+        ("torch.set_num_threads", Cause.THREAD_COUNT),
+        ("torch.Tensor.data_ptr", Cause.ID_ORDER),
+        ("torch.Generator.seed", Cause.UNSEEDED_TORCH),
+        ("multiprocessing.Queue.get", Cause.RACE),
+        ("datetime.datetime.now", Cause.WALL_CLOCK),
+        ("/dev/urandom", Cause.OS_ENTROPY),
+        ("os.getpid", Cause.ENVIRONMENT),
+    ],
+)
+def test_the_longest_beginning_of_a_draw_decides(op, cause):
+    assert cause_of_draw(op) is cause
+
+
+def test_the_likeliest_cause_of_a_pin_is_the_first():
+    assert causes_shown_by("clock") == (Cause.WALL_CLOCK, Cause.AUTOTUNING, Cause.THREAD_COUNT)
+    assert causes_shown_by("threads") == (Cause.THREAD_COUNT, Cause.NONDETERMINISTIC_KERNEL)
+
+
+def test_a_fact_of_the_machine_shows_no_pin_by_its_cause_alone():
+    assert Cause.ENVIRONMENT not in {cause for pin in PIN_NAMES for cause in causes_acted_on_by(pin)}
+    assert causes_acted_on_by("threads") >= {Cause.RACE, Cause.THREAD_COUNT}
+
+
+def test_a_member_is_its_text():
+    assert f"{Cause.WALL_CLOCK}" == str(Cause.WALL_CLOCK) == "wall-clock"
+    assert f"{OriginKind.CONTROL_FLOW}" == "control-flow"
+    assert {Cause.RACE: 1}["race"] == 1
