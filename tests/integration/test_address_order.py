@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 from address_order_scripts import PLAIN, RACING, TORCH
 from cli_support import samebits, write
@@ -31,6 +33,8 @@ def test_there_are_forty_scripts():
 
 @pytest.mark.parametrize("name", [*PLAIN, *TORCH])
 def test_what_follows_the_order_of_addresses_is_the_same_in_every_run(tmp_path, name):
+    if name == "spawned children" and sys.version_info < (3, 11):
+        pytest.skip("a fresh process of multiprocessing lists the folder there")
     printed, said = runs(tmp_path, {**PLAIN, **TORCH}[name])
 
     assert printed[0]

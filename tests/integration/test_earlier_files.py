@@ -67,6 +67,9 @@ def test_a_training_that_goes_on_where_the_run_before_it_ended_is_blamed_on_its_
     first = found["findings"][0]
     assert (first["cause"], first["site"]["line"]) == ("environment", 8)
     assert "last.pt" in "".join(first["evidence"])
+    assert first["remedy"]["text"] == (
+        f"remove {tmp_path}/last.pt before each run, or give each run a copy of the folder (`--fresh`)"
+    )
     assert "--fresh" in "".join(found["notes"])
 
 

@@ -122,6 +122,28 @@ def test_workers_compute_portably_however_they_are_started(tmp_path):
     assert samebits("run", "train.py", cwd=tmp_path).stdout not in printed
 
 
+LOKY = """
+    from joblib.externals.loky import get_reusable_executor
+
+    def value():
+        import torch
+        return torch.exp(torch.linspace(-3, 3, 1000)).sum().item().hex()
+
+    if __name__ == "__main__":
+        print(get_reusable_executor(1).submit(value).result())
+        print(value())
+"""
+
+
+def test_a_process_of_joblib_computes_portably(tmp_path):
+    write(tmp_path, "train.py", LOKY)
+    done, plain = (samebits("run", *words, "train.py", cwd=tmp_path) for words in (("--portable",), ()))
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.split()
+    assert first == second
+    assert first not in plain.stdout
+
+
 THREADS = """
     import threading
     from concurrent.futures import ThreadPoolExecutor

@@ -5,7 +5,14 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Cause(str, Enum):
+class _Name(str, Enum):
+    """A name that is written as it is typed: in JSON, in reports, on the command line."""
+
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Cause(_Name):
     """Why two runs differ. Each has a specification of its own (`causes.specification`)."""
 
     UNSEEDED_TORCH = "unseeded-torch"
@@ -24,11 +31,8 @@ class Cause(str, Enum):
     ENVIRONMENT = "environment"
     UNKNOWN = "unknown"
 
-    def __str__(self) -> str:
-        return self.value
 
-
-class OriginKind(str, Enum):
+class OriginKind(_Name):
     """How a difference came in."""
 
     KERNEL = "kernel"
@@ -49,6 +53,3 @@ class OriginKind(str, Enum):
     """Memory was read before it was written."""
     NONE = ""
     """Not known: no operation was found."""
-
-    def __str__(self) -> str:
-        return self.value

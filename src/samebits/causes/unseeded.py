@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from samebits.causes.specification import Advice
+from typing import TYPE_CHECKING
+
+from samebits.causes.specification import Advice, PinEvidence, Specification
+
+if TYPE_CHECKING:
+    from samebits.causes.cause import Cause
 
 BY_LIBRARY = "a library's generator"
 """Stands for a source that an installed library made, on behalf of the user's line."""
@@ -11,12 +16,33 @@ OF_PACKAGES = {
     "optuna": "give the study a sampler with a seed: `create_study(sampler=TPESampler(seed=0))`",
 }
 """Package -> what to do where the function that the user's line calls takes no seed itself."""
-SENTENCE = "drew from {library}'s global generator, which nothing seeds"
 
 
-def chosen_seed(pin: str) -> Advice:
-    """For a generator that is seeded, with another number in each run."""
-    return Advice("seed with a number: what it is seeded with is another one in each run", (pin,), "seed$")
+def unseeded(cause: Cause, library: str, draws: str, *advice: Advice) -> Specification:
+    """The specification of a library's generators that nothing seeds.
+
+    Args:
+        cause: which.
+        library: as its RNG source is called.
+        draws: how the names of the draws begin that show it.
+        advice: what to do, beside giving a chosen seed where a seed is given.
+    """
+    pin = f"seed-{library}"
+    return Specification(
+        cause=cause,
+        sentence="drew from {library}'s global generator, which nothing seeds",
+        draws=(draws,),
+        is_drawn=True,
+        pins=((pin,),),
+        evidence=(PinEvidence(pin),),
+        advice=(
+            Advice("seed with a number: what it is seeded with is another one in each run", (pin,), "seed$"),
+            *advice,
+        ),
+        library=library,
+        seeded_by=pin,
+        never_alike=True,
+    )
 
 
 def made_by_library(pin: str) -> tuple[Advice, ...]:

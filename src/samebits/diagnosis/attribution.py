@@ -117,10 +117,8 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
         own = [finding]
         if finding.cause == Cause.UNKNOWN:
             own = [_of_source(finding, source) for source in _of_their_own(finding)]
-        sure = all(specification_of(each.cause).seeded_by for each in own) or (
-            len(own) == 1 and _is_shown(own[0])
-        )
-        if not own or not sure:
+        fresh = all(specification_of(each.cause).seeded_by for each in own)
+        if not own or not (fresh or (len(own) == 1 and _is_shown(own[0]))):
             return ()
         listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
     return tuple(listed)

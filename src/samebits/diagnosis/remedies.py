@@ -73,11 +73,8 @@ def with_whole_set(comparison: Comparison, pins: Sequence[str], project: Project
     first, *others = comparison.findings
     own = [first, *(each for each in others if _does_some_of(each.remedy, pins))]
     remedies = [each.remedy for each in own if each.remedy is not None]
-    others_of = [specification_of(causes_shown_by(pin)[0]).advice_for("") for pin in unspoken(own, pins)]
-    texts = [
-        *(remedy.text for remedy in remedies),
-        *(advice.text for advice in others_of if advice is not None),
-    ]
+    advised = [specification_of(causes_shown_by(pin)[0]).advice_for("") for pin in unspoken(own, pins)]
+    texts = [each.text for each in (*remedies, *advised) if each is not None]
     if len(dict.fromkeys(texts)) < 2:  # it is one thing
         return comparison
     trial = next((remedy.trial for remedy in remedies if remedy.trial is not None), None)

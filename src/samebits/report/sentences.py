@@ -54,10 +54,13 @@ def _what(finding: Finding, found: Source | None) -> str:
 def _seeding(finding: Finding, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
         return f"made a generator of {library}'s without a seed of its own ({source})"
-    if finding.kind == "rng" and finding.op == "seed":
+    if finding.kind == "rng" and finding.op == "seed" and not source:
         return f"gave {library}'s generator another seed in each run"
     return sentence.format(library=library)
 
 
 def _source(finding: Finding) -> Source | None:
-    return next((source for source in finding.sources if source.cause == finding.cause), None)
+    """What gave the evidence: on the line of the finding, if there is one."""
+    own = [source for source in finding.sources if source.cause == finding.cause]
+    here = [source for source in own if source.site == finding.site]
+    return next(iter(here or own), None)

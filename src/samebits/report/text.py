@@ -282,7 +282,7 @@ def _is_listed(comparison: Comparison) -> bool:
         bool(comparison.reported)
         and first.kind == "read"
         and first.cause == Cause.UNKNOWN
-        and not first.entry
+        and first.entry == OriginKind.NONE
     )
 
 

@@ -38,7 +38,9 @@ def ended_leftovers() -> Iterator[None]:
     libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
     try:
         yield
-        any(_are_gone(others, number) for number in (None, signal.SIGTERM, signal.SIGKILL))
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if _are_gone(others, number):
+                break
     except BaseException:
         _are_gone(others, signal.SIGKILL)
         raise

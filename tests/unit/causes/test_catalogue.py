@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from itertools import combinations
 from pathlib import Path
@@ -95,6 +96,7 @@ def test_a_fact_of_the_machine_shows_no_pin_by_its_cause_alone():
 
 
 def test_a_member_is_its_text():
+    assert json.dumps([Cause.RACE, OriginKind.RNG]) == '["race", "rng"]'
     assert f"{Cause.WALL_CLOCK}" == str(Cause.WALL_CLOCK) == "wall-clock"
     assert f"{OriginKind.CONTROL_FLOW}" == "control-flow"
     assert {Cause.RACE: 1}["race"] == 1

@@ -184,3 +184,19 @@ def test_a_file_of_the_run_before_is_no_fact_of_the_machine():
     assert why(known("environment", sources=(left,))).endswith(
         "read what the run before had written (/w/last.pt)"
     )
+
+
+def test_of_several_lines_that_drew_the_one_of_the_finding_is_named():
+    elsewhere = Source("time.time", Site("/w/train.py", 1, "f"), "wall-clock")
+    here = replace(elsewhere, site=SITE)
+    assert why(known("wall-clock", sources=(elsewhere, here))) == (
+        f"step 3: {SITE.file}:{SITE.line} read the clock (time.time)"
+    )
+
+
+def test_a_seed_that_another_generator_gave_is_laid_to_that_generator():
+    """`torch.manual_seed(random.randint(0, 9))`: Python's generator was given no seed at all."""
+    seeding = replace(known("unseeded-python"), kind="rng", op="seed", entry="rng")
+    drawn = Source("random.randint", SITE, "unseeded-python")
+    assert "drew from Python's global generator" in why(replace(seeding, sources=(drawn,)))
+    assert "gave Python's generator another seed" in why(seeding)

@@ -269,6 +269,12 @@ def test_a_change_of_several_lines_is_shown_whole(script, tmp_path):
     )
 
 
+def test_paths_in_the_words_of_a_remedy_are_relative(script, tmp_path):
+    remedy = Remedy(f"draw it (random.sample at {tmp_path}/train.py:3)")
+    shown = text.render(different(finding(script, remedy=remedy)), PLAIN, str(tmp_path))
+    assert "draw it (random.sample at train.py:3)" in shown
+
+
 def test_a_remedy_of_which_only_pins_were_run_says_so(script, tmp_path):
     """Never `tried`: what was pinned is another thing than the line that is shown."""
     trial = RemedyTrial("pins", identical=True, pairs=2, pins=("seed-torch", "seed-numpy"))
