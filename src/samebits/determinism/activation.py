@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.drift import Drift, DriftWatch
@@ -12,8 +10,8 @@ from samebits.determinism.seeds import check_seed
 from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
 from samebits.determinism.switch_layout import LAYOUT
 from samebits.determinism.switches import LOOSE_LAYOUT, wanted_by
-from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.frames import calling_frame
+from samebits.errors import SamebitsError
+from samebits.hooks.frames import show_warning
 from samebits.hooks.imports import PostImport
 from samebits.torch_private import COMPILER_CONFIG
 
@@ -308,19 +306,3 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
 
         parts.append(PinnedProcess(active.control.pins))
     return parts, LoaderControl(active)
-
-
-def show_warning(message: str, site: Site | None) -> None:
-    """Warn about a line of the user's code, by default about the one that called samebits."""
-    file, line = _caller() if site is None else (site.file, site.line)
-    name = os.path.splitext(os.path.basename(file))[0]
-    warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)
-
-
-def _caller() -> tuple[str, int]:
-    """The first line on the stack that is not of samebits; quicker than ranking frames."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-    frame = calling_frame()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<frozen")):
-        frame = frame.f_back
-    return frame.f_code.co_filename, frame.f_lineno

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import warnings
 from _thread import get_ident  # bound now: a pin replaces what the module has
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from samebits.errors import SamebitsWarning
 from samebits.hooks.program import PROGRAM
 from samebits.torch_private import COMPILER_WRAPPERS, ENGINE_FUNCTION
 
@@ -166,3 +168,19 @@ def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | No
             library = frame
         frame = frame.f_back
     return None if library is None else site_of(library.f_code, library.f_lineno)
+
+
+def show_warning(message: str, site: Site | None = None) -> None:
+    """Warn about a line of the user's code, by default about the one that called samebits."""
+    file, line = _caller() if site is None else (site.file, site.line)
+    name = os.path.splitext(os.path.basename(file))[0]
+    warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)
+
+
+def _caller() -> tuple[str, int]:
+    """The first line on the stack that is not of samebits; quicker than ranking frames."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+    frame = calling_frame()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<frozen")):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import os
 import pkgutil
 import sys
 from types import FunctionType, MethodType
@@ -16,8 +17,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from types import CodeType
 
     Call = Callable[..., Any]
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_UNSEEN_FILE = "<samebits, like importlib._bootstrap>"
+_ORIGINAL = "_samebits_original"  # a name that no call gives an argument
 
 
 class Stand:
@@ -26,6 +32,10 @@ class Stand:
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(cast("Any", self), function)
         self._function = function
+
+    def retire(self) -> None:
+        """Only call the original from now on."""
+        type.__setattr__(type(self), "__call__", staticmethod(self._function))
 
     def __getattr__(self, name: str) -> Any:
         if name == "_function":  # while it is being made
@@ -94,6 +104,13 @@ class StandingMethod:
     def __init__(self, function: Any, call: Call) -> None:
         self._shown = standing(function, staticmethod(call))
         self._call = call
+        self._function = function
+
+    def retire(self) -> None:
+        """Only call the original from now on; a method that was bound before does so too."""
+        self._shown.retire()
+        if isinstance(self._call, FunctionType):
+            call_only(self._call, self._function)
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         return self._shown if instance is None else MethodType(self._call, instance)
@@ -106,8 +123,47 @@ def unseen(wrapper: Any) -> Any:
     (`is_internal_frame` in Python/_warnings.c). The line in tracebacks is the wrapper's own business: see
     `leave_no_line`.
     """
-    wrapper.__code__ = wrapper.__code__.replace(co_filename="<samebits, like importlib._bootstrap>")
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=_UNSEEN_FILE)
     return wrapper
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether code is of samebits."""
+    return code.co_filename.startswith((_PACKAGE, _UNSEEN_FILE))
+
+
+def call_only(function: FunctionType, original: Any) -> None:
+    """Have a function only call another one from now on, also where it is held under other names.
+
+    Its code is replaced in one step, and what that needs is there before: a call in another thread runs
+    either the former code or the new one. A call that has begun goes on as it began.
+
+    Args:
+        function: is changed in place.
+        original: what it calls; nothing is done where that cannot be called.
+    """
+    if not callable(original):
+        return
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), _ORIGINAL: original}
+    code = _calling_code(len(function.__closure__ or ()))
+    function.__code__ = code.replace(co_name=function.__code__.co_name, co_filename=_UNSEEN_FILE)
+
+
+@functools.cache
+def _calling_code(n_cells: int) -> CodeType:
+    """Code that calls its default argument; a function keeps its cells, so the code has as many names."""
+    cells = ", ".join(f"cell_{number}" for number in range(n_cells))
+    source = (
+        f"def enclosing({cells}):\n"
+        f"    def call(*args, {_ORIGINAL}, **named):\n"
+        f"        return {_ORIGINAL}(*args, **named)\n"
+        f"        {cells or None}\n"
+        "    return call\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(source, _UNSEEN_FILE, "exec"), namespace)  # noqa: S102 - the text is all our own
+    code: CodeType = namespace["enclosing"](*[None] * n_cells).__code__
+    return code
 
 
 def leave_no_line(error: BaseException) -> None:

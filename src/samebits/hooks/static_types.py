@@ -6,10 +6,10 @@ import ctypes
 import gc
 from typing import Any
 
-from samebits.hooks.patching import name_after_place
+from samebits.hooks.patching import Layer, Patches, name_after_place
 
 
-class StaticTypePatches:
+class StaticTypePatches(Patches):
     """Replaced methods of C types, such as `torch.Generator.seed`; `restore` undoes them.
 
     `setattr` refuses (`cannot set 'seed' attribute of immutable type`), and so does the proxy that `vars`
@@ -18,19 +18,15 @@ class StaticTypePatches:
     underscores on each side: the interpreter finds those through slots.
     """
 
-    def __init__(self) -> None:
-        self._saved: list[tuple[type, str, Any]] = []
-
     def set(self, owner: type, name: str, value: Any) -> None:
-        """Replace the method `name` that `owner` itself has."""
-        self._saved.append((owner, name, vars(owner)[name]))
-        name_after_place(owner, name, value)
-        _assign(owner, name, value)
+        """Replace the method `name` that `owner` itself has.
 
-    def restore(self) -> None:
-        """Put everything back."""
-        while self._saved:
-            _assign(*self._saved.pop())
+        Raises:
+            KeyError: it has none of that name.
+        """
+        layer = Layer(owner, name, vars(owner)[name], _assign)
+        name_after_place(owner, name, value)
+        self._put(layer, value)
 
 
 def _assign(owner: type, name: str, value: Any) -> None:

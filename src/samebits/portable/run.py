@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import samebits
 from samebits.hooks.imports import PostImport
-from samebits.hooks.patching import Patches
+from samebits.hooks.patching import PATCHED, Patches
 from samebits.hooks.spawning import on_preparation
 from samebits.portable.version import NUMERICS_VERSION
 
@@ -111,4 +111,5 @@ def begin_in_child() -> None:
     run = PortableRun()
     run.start()
     atexit.register(run.stop)  # while torch is still there
+    atexit.register(PATCHED.process_ends)  # which comes before
     _BEGUN.append(run)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
-from samebits.hooks.patching import Patches
+from samebits.hooks.patching import PATCHED, Patches
 from samebits.hooks.program import PROGRAM
 from samebits.hooks.standing import standing
 from samebits.portable.run import PortableRun
@@ -130,6 +130,7 @@ class _Run:
             if self._closed:
                 return
             self._closed = True
+            PATCHED.process_ends()
             controlled, portable = self._controlled, self._portable
             facts = {**(controlled.facts() if controlled else {}), **_portable_facts(portable)}
             self._session.finish(_ending(self.results), facts, single=False)

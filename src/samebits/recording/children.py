@@ -25,7 +25,7 @@ from samebits.determinism.process import PROCESS, thread_name
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport, own_package
 from samebits.hooks.interruptions import ignored
-from samebits.hooks.patching import Patches
+from samebits.hooks.patching import PATCHED, Patches
 from samebits.hooks.spawning import on_preparation
 from samebits.hooks.standing import leave_no_line, standing
 from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
@@ -268,6 +268,7 @@ class ChildRecords:
     def _end(session: RecordingSession, status: Any) -> None:
         from samebits.recording.session import Ending
 
+        PATCHED.process_ends()
         trained = has_trained(session)
         failed = status not in (0, None)
         failure = f"the process ended with exit status {status}" if failed else ""
