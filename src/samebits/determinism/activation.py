@@ -77,12 +77,20 @@ class Activation:
         self._tell = warn or show_warning
         self._settings = tuple(Setting(wanted) for wanted in wanted_by(control))
         self._imports = PostImport()
-        self._watch = DriftWatch(rng=control.seed is not None, on=lambda: STACK.top is self)
+        self._watch = DriftWatch(rng=control.seed is not None, on=lambda: self._is_innermost)
         self._warnings: list[str] = []
         self._parts: list[Any] = []
         self._steps = 0
-        self._active: Active | None = None
-        self.running = False
+        self._active = Active(control, control.seed, changes=self)
+
+    @property
+    def running(self) -> bool:
+        """Whether it was started and not stopped."""
+        return self._active.running
+
+    @property
+    def _is_innermost(self) -> bool:
+        return PROCESS.innermost is self._active
 
     @property
     def report(self) -> ActivationReport:
@@ -99,10 +107,11 @@ class Activation:
         """
         if self.running:
             return
-        self.running = True
         self._warnings.clear()
         self._steps = 0
-        STACK.push(self)
+        self._active = Active(self._control, self._control.seed, changes=self)
+        # Without a seed, one that is in force stays so.
+        PROCESS.push(self._active, governs=self._control.seed is not None)
         try:
             self._begin()
         except BaseException:
@@ -111,13 +120,8 @@ class Activation:
 
     def stop(self) -> None:
         """Put everything back. Does nothing when it is not running."""
-        if not self.running:
-            return
-        self.running = False
-        if self._active is not None:
+        if self.running:
             PROCESS.drop(self._active)
-            self._active = None
-        STACK.settle()
 
     @property
     def script_seeds(self) -> tuple[ScriptSeed, ...]:
@@ -147,7 +151,7 @@ class Activation:
             SamebitsError: something did, and `on_drift` is `error`; `drift`.
         """
         self._steps += 1
-        if self._control.on_drift == "ignore" or STACK.top is not self:
+        if self._control.on_drift == "ignore" or not self._is_innermost:
             return ()
         drifts = self._watch.check(self._steps if step is None else step)
         if drifts:
@@ -173,9 +177,7 @@ class Activation:
         self._imports.install()
         self._apply("")
         self._warn_of_lateness()
-        if self._control.seed is not None or PROCESS.current is None:  # else the outer seed stays in force
-            self._active = Active(self._control, self._control.seed)
-            PROCESS.push(self._active)
+        if self._active.governs:
             self._seed(self._active)
             self._install_parts(self._active)
         self._watch.install()  # on top of what the parts replaced, so that it is taken away first
@@ -265,32 +267,6 @@ class Activation:
                 self._watch.accept(drift.what)
                 return f"; it is {setting.now} again"
         return "; a generator cannot be set back: what it gave meanwhile was used"
-
-
-class ActivationStack:
-    """The activations of this process, the innermost last; those that ended too early wait for their turn."""
-
-    def __init__(self) -> None:
-        self._stack: list[Activation] = []
-
-    @property
-    def top(self) -> Activation | None:
-        """The innermost one that runs."""
-        return self._stack[-1] if self._stack else None
-
-    def push(self, activation: Activation) -> None:
-        """It begins."""
-        self._stack.append(activation)
-
-    def settle(self) -> None:
-        """Undo all that have ended, as far as none that runs lies above them."""
-        while self._stack and not self._stack[-1].running:
-            self._stack.pop().undo()
-            if self._stack:
-                self._stack[-1].rebase()  # the generators are where the other left them
-
-
-STACK = ActivationStack()
 
 
 def _parts(active: Active) -> tuple[list[Any], Any]:

@@ -1,6 +1,7 @@
 """What is under control in this process.
 
-A process has one set of global generators and flags, so there is one place that knows who controls them.
+A process has one set of global generators and flags, so there is one place that knows who controls them: one
+stack of activations, of which the innermost that says something of seeds is in force.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.determinism.seeds import derive
 from samebits.determinism.waiting import Waiting
@@ -20,17 +21,36 @@ if TYPE_CHECKING:
     from samebits.determinism.control import Control
 
 
+class Undoable(Protocol):
+    """**Protocol:** what an activation has changed in this process."""
+
+    def undo(self) -> None:
+        """Put back what was found; no later activation runs."""
+
+    def rebase(self) -> None:
+        """A later activation has ended, and has left the generators where they are."""
+
+
 class Active:
-    """One activation of control.
+    """One activation of control, as the seeds see it.
 
     Args:
         control: what was asked for.
         seed: the run seed of this process, the rank included; None leaves RNG sources alone.
+        changes: what is undone at its end, after the end of those that began later; None when it changes
+            nothing in the process.
+
+    Attributes:
+        running: whether it has begun and not ended.
+        governs: whether it says what the seeds and the counts are; else those around it do.
     """
 
-    def __init__(self, control: Control, seed: int | None) -> None:
+    def __init__(self, control: Control, seed: int | None, changes: Undoable | None = None) -> None:
         self.control = control
         self.seed = seed
+        self.changes = changes
+        self.running = False
+        self.governs = True
         # Before the rank was mixed in: what all ranks of a distributed run share.
         self.shared_seed = seed if seed is None or not control.per_rank else control.seed
         self.scope: tuple[int | str, ...] = control.scope
@@ -91,9 +111,10 @@ class Active:
 
 
 class ProcessControl:
-    """The activations of this process, the innermost last.
+    """The activations of this process, the innermost last; those that ended too early wait for their turn.
 
     Attributes:
+        current: the innermost activation that governs; None without one.
         seed: what `seed_all` was given outside of any activation.
         base_seed: the same before the rank was mixed in.
         registered: name -> a function that gives the generator registered under it, None when it is gone.
@@ -104,6 +125,7 @@ class ProcessControl:
 
     def __init__(self) -> None:
         self._stack: list[Active] = []
+        self.current: Active | None = None
         self.seed: int | None = None
         self.base_seed: int | None = None
         self.registered: dict[str, Callable[[], Any]] = {}
@@ -112,9 +134,9 @@ class ProcessControl:
         self.recorded_steps: Callable[[], int] | None = None
 
     @property
-    def current(self) -> Active | None:
-        """The innermost activation."""
-        return self._stack[-1] if self._stack else None
+    def innermost(self) -> Active | None:
+        """The innermost activation of those that change something in the process, governing or not."""
+        return next((active for active in reversed(self._stack) if active.changes is not None), None)
 
     @property
     def run_seed(self) -> int | None:
@@ -135,13 +157,32 @@ class ProcessControl:
         else:
             self.current.reseed(seed, shared)
 
-    def push(self, active: Active) -> None:
-        """Begin an activation."""
+    def push(self, active: Active, *, governs: bool = True) -> None:
+        """Begin an activation.
+
+        Args:
+            active: the activation.
+            governs: see `Active`; the first one governs in any case.
+        """
+        active.running, active.governs = True, governs or self.current is None
         self._stack.append(active)
+        self._choose()
 
     def drop(self, active: Active) -> None:
-        """End an activation; others, also later ones, stay."""
-        self._stack = [other for other in self._stack if other is not active]
+        """End an activation; others, also later ones, stay. Undone are all that no later one runs above."""
+        active.running = False
+        if active.changes is None:
+            self._stack = [other for other in self._stack if other is not active]
+        self._choose()
+        while (ended := self.innermost) is not None and ended.changes is not None and not ended.running:
+            self._stack.remove(ended)
+            ended.changes.undo()
+            if self.innermost is not None and self.innermost.changes is not None:
+                self.innermost.changes.rebase()
+
+    def _choose(self) -> None:
+        governing = (active for active in reversed(self._stack) if active.running and active.governs)
+        self.current = next(governing, None)
 
 
 PROCESS = ProcessControl()

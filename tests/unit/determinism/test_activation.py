@@ -11,7 +11,7 @@ import pytest
 import torch
 from control_support import line_of, quiet, run
 
-from samebits.determinism.activation import STACK, Activation
+from samebits.determinism.activation import Activation
 from samebits.determinism.context import deterministic
 from samebits.determinism.control import Control
 from samebits.determinism.process import PROCESS
@@ -46,7 +46,7 @@ def test_what_repeatable_needs_is_set_and_read_back_and_put_back():
     assert [report.named(name).state for name in FLAGS] == ["set"] * 4
     assert [report.named(name).now for name in FLAGS] == ["on"] * 4
     assert flags() == before
-    assert (STACK.top, PROCESS.current) == (None, None)
+    assert (PROCESS.innermost, PROCESS.current) == (None, None)
 
 
 def test_generators_are_seeded_as_by_hand():
@@ -142,7 +142,7 @@ def test_a_bad_request_leaves_nothing_behind():
             deterministic(seed=0, switches={"cudnn-benchmark-limit": 3})
 
     assert flags() == before
-    assert STACK.top is None
+    assert PROCESS.innermost is None
 
 
 def test_a_switch_that_this_build_lacks_is_told_when_it_was_asked_for():
@@ -305,7 +305,7 @@ def test_a_switch_that_cannot_be_put_back_does_not_keep_the_others(monkeypatch):
     switch_named("cudnn-deterministic").handle.restore("off")
 
     assert now[:2] + now[3:] == before[:2] + before[3:]
-    assert (STACK.top, PROCESS.current) == (None, None)
+    assert (PROCESS.innermost, PROCESS.current) == (None, None)
 
 
 @pytest.mark.parametrize("given", [[("threads", 1)], "threads", 3])
@@ -313,3 +313,36 @@ def test_switches_that_are_no_mapping_are_refused(given):
     with pytest.raises(SamebitsError, match="expected a mapping") as raised:
         deterministic(seed=1, switches=given)
     assert raised.value.slug == "usage"
+
+
+def test_one_that_ends_below_a_part_of_the_run_is_undone_at_once():
+    activation = Activation(Control(seed=3), fresh_process=True, warn=lambda *_: None)
+    before = torch.are_deterministic_algorithms_enabled()
+    activation.start()
+    part = PROCESS.current.fork("part")
+    PROCESS.push(part)
+    activation.stop()
+    try:
+        assert torch.are_deterministic_algorithms_enabled() is before
+        assert (PROCESS.current, PROCESS.innermost) == (part, None)
+    finally:
+        PROCESS.drop(part)
+
+
+def test_one_without_a_seed_governs_only_where_no_other_does():
+    outer, seedless = (
+        Activation(Control(seed=seed), fresh_process=True, warn=lambda *_: None) for seed in (3, None)
+    )
+    seedless.start()
+    assert PROCESS.run_seed is None
+    assert PROCESS.current is not None
+    seedless.stop()
+    outer.start()
+    seedless.start()
+    try:
+        assert (PROCESS.run_seed, seedless.report.seed) == (3, 3)
+        outer.stop()
+        assert PROCESS.current is None
+    finally:
+        seedless.stop()
+    assert (PROCESS.innermost, PROCESS.current) == (None, None)
