@@ -1,4 +1,4 @@
-"""What happens to signals while children run.
+"""What happens to signals while children run, and to what children leave behind when they end.
 
 A signal that this process ignores, or that nobody in Python set, stays as it is: the child inherits that.
 """
@@ -6,16 +6,20 @@ A signal that this process ignores, or that nobody in Python set, stays as it is
 from __future__ import annotations
 
 import _thread
+import ctypes
 import os
 import signal
+import sys
 import threading
 import time
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.descendants import Process, descendants, end
+from samebits.hooks.descendants import Process, children, descendants, end
 
 if TYPE_CHECKING:
     import subprocess
+    from collections.abc import Iterator
     from types import FrameType
 
 _ENDING = ("SIGTERM", "SIGHUP", "SIGQUIT", "SIGALRM", "SIGXCPU", "SIGBREAK")
@@ -27,6 +31,9 @@ _SAME_KEYPRESS_SECONDS = 0.5
 CHILD_GRACE_S = 0.7
 _INTERRUPT_GRACE_S = 2.0  # a script may save what it has when somebody presses Ctrl-C
 _ORPHANS_GRACE_S = 0.2
+_SET_SUBREAPER, _GET_SUBREAPER = 36, 37  # of prctl(2), linux/prctl.h
+_END_BY_THEMSELVES_S = 1.0  # a checkpoint that is being written, a tracker of shared memory
+_WAIT_S = 0.05
 
 
 def numbers(names: tuple[str, ...]) -> frozenset[int]:
@@ -164,3 +171,50 @@ def _in_foreground() -> bool:
         return False
     finally:
         os.close(terminal)
+
+
+@contextmanager
+def ended_orphans() -> Iterator[None]:
+    """End what the processes that are started in the block leave behind, after a second of grace.
+
+    They would write into the folder of the next run. What is raised in the block, or in that second, leaves
+    no grace: it is a signal that asks for the end.
+
+    On Linux: this process is made the parent of their orphans while it lasts (`PR_SET_CHILD_SUBREAPER`).
+    Elsewhere nothing is done.
+    """
+    if not sys.platform.startswith("linux"):
+        yield
+        return
+    libc = ctypes.CDLL(None)
+    before = ctypes.c_int()
+    libc.prctl(_GET_SUBREAPER, ctypes.byref(before), 0, 0, 0)
+    others = set(children())
+    libc.prctl(_SET_SUBREAPER, 1, 0, 0, 0)
+    try:
+        yield
+        for number in (None, signal.SIGTERM, signal.SIGKILL):
+            if _are_gone(others, number):
+                break
+    except BaseException:
+        _are_gone(others, signal.SIGKILL)
+        raise
+    finally:
+        libc.prctl(_SET_SUBREAPER, before.value, 0, 0, 0)
+
+
+def _are_gone(others: set[Process], number: int | None) -> bool:
+    """Send a signal to all children but some, and wait; children of what ends become children too."""
+    signalled: set[Process] = set()
+    until = time.monotonic() + _END_BY_THEMSELVES_S
+    while orphans := set(children()) - others:
+        for process in orphans:
+            with suppress(OSError):  # it has ended
+                if number is not None and process not in signalled:
+                    os.kill(process.number, number)
+                os.waitpid(process.number, os.WNOHANG)
+        signalled |= orphans
+        if time.monotonic() > until:
+            return not (set(children()) - others)
+        time.sleep(_WAIT_S)
+    return True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.errors import SamebitsError
 from samebits.recording.naming import SUFFIX
 from samebits.recording.settings import RecordingSettings
-from samebits.resuming.leftovers import ended_leftovers
+from samebits.recording.supervision import ended_orphans
 from samebits.resuming.placeholders import fill_in
 from samebits.verification.place import check_place
 from samebits.verification.runs import Job, Script, run_jobs
@@ -112,7 +112,7 @@ class RunMaker:
             self._target(words), request.output, request.environment, self._stdin, limit,
             str(self.folder.place),
         )  # fmt: skip
-        with ended_leftovers():
+        with ended_orphans():
             (run,) = run_jobs((Job(script, settings, purpose),))
         self._runs.append(run)
         return run

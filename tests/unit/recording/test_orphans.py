@@ -10,7 +10,7 @@ import sys
 import pytest
 from process_support import is_gone
 
-from samebits.resuming.leftovers import ended_leftovers
+from samebits.recording.supervision import ended_orphans
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="of Linux")
 
@@ -29,7 +29,7 @@ print(child.pid)
 def test_what_a_run_leaves_behind_is_ended():
     """Also in a session of its own; processes of before, and this one's, are left alone."""
     own = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    with ended_leftovers():
+    with ended_orphans():
         run = subprocess.Popen([sys.executable, "-c", LEAVING], stdout=subprocess.PIPE)
         text, _ = run.communicate()
 
@@ -42,7 +42,7 @@ def test_what_a_run_leaves_behind_is_ended():
 def test_what_ends_by_itself_may_end():
     """A helper that is still writing the checkpoint."""
     helper = "import subprocess; subprocess.Popen(['sh', '-c', 'sleep 0.2; echo written'])"
-    with ended_leftovers():
+    with ended_orphans():
         run = subprocess.Popen([sys.executable, "-c", helper], stdout=subprocess.PIPE)
         run.wait()
 
@@ -64,7 +64,7 @@ def test_who_is_told_to_stop_leaves_nothing_behind(when):
     pids: list[int] = []
 
     def run() -> None:
-        with ended_leftovers():
+        with ended_orphans():
             done = subprocess.run([sys.executable, "-c", LEAVING], stdout=subprocess.PIPE, check=True)
             pids.append(int(done.stdout))
             signal.setitimer(signal.ITIMER_REAL, 0.3)
