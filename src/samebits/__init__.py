@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.package import __version__
 
 if TYPE_CHECKING:
     from samebits import checkpoint, data, portable
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from samebits.recording.session import record
     from samebits.report.compared import compare
 
-__version__ = "0.1.0"
 _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.report.compared", "compare"),

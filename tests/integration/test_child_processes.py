@@ -142,9 +142,8 @@ UNREACHED = (
         print("worked", flush=True)
 
     if __name__ == "__main__":
-        from samebits.determinism import processes
-        processes.samebits = type(sys)("gone")
-        processes.samebits.__file__ = sys.argv[2]
+        from samebits.hooks import child_bootstrap
+        child_bootstrap.FOLDER = sys.argv[2]
         context = multiprocessing.get_context("spawn")
         for _ in range(2):
             process = context.Process(target=work)
@@ -156,7 +155,7 @@ UNREACHED = (
 
 
 def test_a_child_that_cannot_import_samebits_runs_and_one_says_so(tmp_path):
-    result = run_script(tmp_path, UNREACHED, "3", str(tmp_path / "nowhere" / "__init__.py"))
+    result = run_script(tmp_path, UNREACHED, "3", str(tmp_path / "nowhere"))
 
     assert result.returncode == 0, result.stderr
     assert result.stdout.count("worked") == 2

@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-import samebits
 from samebits import files
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_INTERNAL_ERROR, pointer
+from samebits.package import __version__
 from samebits.recording.naming import DEFAULT_FOLDER, next_free
 
 _SLUG = "internal-error"
@@ -38,7 +38,7 @@ def report(traceback: str) -> int:
 def _versions() -> str:
     torch = getattr(sys.modules.get("torch"), "__version__", "not imported")
     return (
-        f"samebits {samebits.__version__}, Python {platform.python_version()}, torch {torch}, "
+        f"samebits {__version__}, Python {platform.python_version()}, torch {torch}, "
         f"{platform.system()} {platform.machine()}"
     )
 

@@ -11,13 +11,13 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
-import samebits
 from samebits.cli import internal_error
 from samebits.cli.command import did_you_mean, summary
 from samebits.cli.ending import Ending
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
+from samebits.package import __version__
 from samebits.report import json as json_report
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ def _parser() -> CommandParser:
         "or names the first operation that differed.\n\ncommands:\n" + "\n".join(lines),
         epilog=_EPILOG,
     )
-    parser.add_argument("--version", action="version", version=f"samebits {samebits.__version__}")
+    parser.add_argument("--version", action="version", version=f"samebits {__version__}")
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     return parser
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.determinism.control import Control
 from samebits.determinism.drift import Drift, DriftWatch
 from samebits.determinism.process import PROCESS, Active, required
 from samebits.determinism.seeds import check_seed
@@ -13,13 +14,13 @@ from samebits.determinism.switches import LOOSE_LAYOUT, wanted_by
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import show_warning
 from samebits.hooks.imports import PostImport
+from samebits.hooks.unlisted import UnlistedFolder
 from samebits.torch_private import COMPILER_CONFIG
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from samebits.determinism.control import Control
     from samebits.determinism.script_seeds import ScriptSeed
     from samebits.hooks.frames import Site
 
@@ -282,3 +283,17 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
 
         parts.append(PinnedProcess(active.control.pins))
     return parts, LoaderControl(active)
+
+
+def begin_in_child(control: dict[str, Any], unlisted: Sequence[str] = ()) -> Activation:
+    """Begin control in a process that was started afresh, before the script is imported there.
+
+    Args:
+        control: what `Control.to_dict()` gave in the parent.
+        unlisted: folders that are not listed there when modules are looked for.
+    """
+    for folder in unlisted:
+        UnlistedFolder(folder).install()
+    activation = Activation(Control.from_dict(control), fresh_process=False)
+    activation.start()
+    return activation

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ import tempfile
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-import samebits
 from samebits.doctor.place import look_at_place
 from samebits.doctor.surroundings import (
     DigestCheck,
@@ -22,23 +20,15 @@ from samebits.doctor.surroundings import (
     torch_from,
 )
 from samebits.errors import SamebitsError
+from samebits.hooks.child_bootstrap import AS_A_SCRIPT, python_code
 from samebits.hooks.parent_death import ended_with_parent
+from samebits.package import LOCATION
 from samebits.recording.launch import interpreter_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# samebits is taken from where this process has it, without changing the path that the script would have.
-_BOOTSTRAP = """\
-import sys
-startup_modules = frozenset(sys.modules)
-if not getattr(sys.flags, "safe_path", sys.flags.isolated):
-    del sys.path[0]
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-spec = PathFinder.find_spec("samebits", [sys.argv[1]])
-sys.modules["samebits"] = module_from_spec(spec)
-spec.loader.exec_module(sys.modules["samebits"])
+_LOOK = """\
 from samebits.doctor.look import main
 main(sys.argv[2:], startup_modules)
 """
@@ -84,7 +74,7 @@ def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]
     """What a child answers; without an answer, why there is none."""
     with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
         number = answer.fileno()
-        command = [*_interpreter(), "-c", _BOOTSTRAP, _location(), str(number), str(folder)]
+        command = [*_interpreter(), "-c", python_code(AS_A_SCRIPT, _LOOK), LOCATION, str(number), str(folder)]
         command.append("1" if with_torch else "0")
         try:
             # Whatever a package prints while it is imported must not mix with our report.
@@ -131,7 +121,3 @@ def _interpreter() -> Sequence[str]:
         message = "sys.executable is empty; expected the path of the Python interpreter that samebits runs in"
         raise SamebitsError(message, slug="no-interpreter")
     return [sys.executable, *interpreter_options(sys.orig_argv)]
-
-
-def _location() -> str:
-    return os.path.dirname(os.path.dirname(os.path.abspath(samebits.__file__)))

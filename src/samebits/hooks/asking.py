@@ -7,8 +7,8 @@ import random
 import sys
 from typing import TYPE_CHECKING
 
-import samebits
 from samebits.hooks.frames import LIBRARY, OWN, USER, FrameRanks
+from samebits.package import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,7 +19,7 @@ HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "
 
 What others ask is for their own use: names of sockets, keys between processes, intervals.
 """
-_PACKAGE = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
+_OWN = FOLDER + os.sep
 # Modules of samebits whose functions stand in the place of others and call them.
 _STANDING = ("samebits.recording.probes.draw", "samebits.determinism.pins", "samebits.determinism.generators")
 
@@ -46,7 +46,7 @@ class Asker:
             op: the function; one of the standard library that asked for it goes before.
             through: frames of samebits right at the beginning are other wrappers.
         """
-        while through and frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        while through and frame is not None and frame.f_code.co_filename.startswith(_OWN):
             frame = frame.f_back
         if self.ranks.learning:
             return None

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from samebits.errors import SamebitsWarning
 from samebits.hooks.program import PROGRAM
+from samebits.package import FOLDER
 from samebits.torch_private import COMPILER_WRAPPERS, ENGINE_FUNCTION
 
 if TYPE_CHECKING:
@@ -51,10 +52,9 @@ class FrameRanks:
         self.known: dict[int, int] = {}
         self._kept: list[CodeType] = []
         self._learning: set[int] = set()
-        package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
         paths = sysconfig.get_paths()
         libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
-        self._own = (package + os.sep,)
+        self._own = (FOLDER + os.sep,)
         self._libraries = tuple(sorted({os.path.realpath(path) + os.sep for path in libraries}))
 
     def learn(self, code: CodeType) -> int:
@@ -179,8 +179,7 @@ def show_warning(message: str, site: Site | None = None) -> None:
 
 def _caller() -> tuple[str, int]:
     """The first line on the stack that is not of samebits; quicker than ranking frames."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
     frame = calling_frame()
-    while frame.f_back is not None and frame.f_code.co_filename.startswith((home, "<frozen")):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((FOLDER + os.sep, "<frozen")):
         frame = frame.f_back
     return frame.f_code.co_filename, frame.f_lineno

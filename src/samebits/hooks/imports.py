@@ -6,7 +6,6 @@ import contextlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-import samebits
 from samebits.hooks.frames import USER, FrameRanks
 
 if TYPE_CHECKING:
@@ -15,6 +14,9 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     Callback = Callable[[ModuleType], None]
+
+# The package as this module's import has it: later, its name may lead to a module of the script's own.
+_PACKAGE = sys.modules["samebits"]
 
 
 class PostImport:
@@ -108,11 +110,16 @@ def _call(callback: Callback, module: ModuleType) -> None:
             raise
 
 
+def is_visible() -> bool:
+    """Whether `import samebits` gives this package, not one of the script's own."""
+    return sys.modules.get("samebits") is _PACKAGE
+
+
 @contextlib.contextmanager
 def own_package() -> Iterator[None]:
     """Have `import samebits.x` import from this package; see `script_file.uncover`."""
     theirs = sys.modules.get("samebits")
-    sys.modules["samebits"] = samebits
+    sys.modules["samebits"] = _PACKAGE
     try:
         yield
     finally:

@@ -15,13 +15,15 @@ import sys
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, cast
 
+from samebits.package import FOLDER
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import CodeType
 
     Call = Callable[..., Any]
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE = FOLDER + os.sep
 _UNSEEN_FILE = "<samebits, like importlib._bootstrap>"
 _ORIGINAL = "_samebits_original"  # a name that no call gives an argument
 

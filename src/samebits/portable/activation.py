@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.hooks.frames import LIBRARY, OWN, FrameRanks, calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.thread_starts import start_within
+from samebits.package import FOLDER
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.paths import layers_op_by_op
@@ -191,7 +191,7 @@ def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
 
 def _first_of_others(frame: FrameType) -> FrameType:
     """The first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
-    package = os.path.dirname(os.path.abspath(samebits.__file__)) + os.sep
+    package = FOLDER + os.sep
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
     return frame

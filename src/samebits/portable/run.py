@@ -5,35 +5,18 @@ from __future__ import annotations
 import atexit
 import functools
 import importlib
-import os
 import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-import samebits
+from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import PATCHED, Patches
-from samebits.hooks.spawning import on_preparation
 from samebits.portable.version import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import ModuleType
-
-_ENTRY = "samebits_portable"
-# Runs in a spawned child while its preparations are unpickled, before it imports the script. The package is
-# loaded from where it is. What fails here ends the child: it would give other bits.
-_BEGIN = """
-import sys
-if "samebits" not in sys.modules:
-    from importlib.util import module_from_spec, spec_from_file_location
-    spec = spec_from_file_location("samebits", folder + "/__init__.py", submodule_search_locations=[folder])
-    sys.modules["samebits"] = module_from_spec(spec)
-    spec.loader.exec_module(sys.modules["samebits"])
-from samebits.portable.run import begin_in_child
-begin_in_child()
-"""
-_BEGUN: list[PortableRun] = []  # as long as this process lives
 
 
 class PortableRun:
@@ -51,12 +34,13 @@ class PortableRun:
     def start(self) -> None:
         """Wait for torch, and follow new threads and processes. Imports nothing heavy."""
         self._imports.on_torch(self._enter)
-        on_preparation(self._imports, self._patches, lambda data, _: {_ENTRY: _Begin(), **data})
+        CHILDREN.register(Phase.PORTABLE, _payload)
         self._patches.set(threading.Thread, "start", _after_torch(threading.Thread.start))
         self._imports.install()
 
     def stop(self) -> None:
         """Leave portable mode. Does nothing when it was not entered."""
+        CHILDREN.unregister(Phase.PORTABLE, _payload)
         self._imports.remove()
         if self._activation is not None:  # first, as its patches lie over those of this
             self._activation.stop()
@@ -99,17 +83,15 @@ def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
     return start_after_torch
 
 
-class _Begin:
-    """Becomes None when it is unpickled, and begins portable mode while it is."""
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return exec, (_BEGIN, {"folder": os.path.dirname(os.path.abspath(samebits.__file__))})
+def _payload(_executable: Any) -> Payload:
+    # Where it fails the child ends: it would give other bits.
+    return Payload("samebits.portable.run", "begin_in_child", {}, needed=True)
 
 
-def begin_in_child() -> None:
+def begin_in_child() -> PortableRun:
     """Enter portable mode in a process that was started afresh."""
     run = PortableRun()
     run.start()
     atexit.register(run.stop)  # while torch is still there
     atexit.register(PATCHED.process_ends)  # which comes before
-    _BEGUN.append(run)
+    return run

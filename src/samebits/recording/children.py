@@ -13,24 +13,22 @@ import functools
 import os
 import re
 import shlex
-import sys
 from collections import Counter
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import samebits
 from samebits.determinism.process import PROCESS, thread_name
+from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.imports import PostImport, own_package
 from samebits.hooks.interruptions import ignored
 from samebits.hooks.patching import PATCHED, Patches
-from samebits.hooks.spawning import on_preparation
 from samebits.hooks.standing import leave_no_line, standing
 from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
-from samebits.recording.launch import BOOTSTRAP
-from samebits.recording.settings import ENVIRONMENT_NAME
+from samebits.recording.launch import command_of
+from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
 
     from samebits.determinism.control import Control
     from samebits.recording.session import RecordingSession
-    from samebits.recording.settings import RecordingSettings
 
 FOLDER_SUFFIX = ".children"
 SUFFIX = ".sbr"
@@ -90,7 +87,7 @@ class ChildRecords:
         """Record the children that are started from now on."""
         self._imports.install()
         self._imports.on_import("multiprocessing.process", self._patch_processes)
-        on_preparation(self._imports, self._patches, self._extended)
+        CHILDREN.register(Phase.RECORDING, self._payload)
         if os.name == "posix":
             self._imports.on_import("subprocess", self._patch_popen)
             self._patch_system()
@@ -98,6 +95,7 @@ class ChildRecords:
 
     def remove(self) -> None:
         """Put everything back."""
+        CHILDREN.unregister(Phase.RECORDING, self._payload)
         self._imports.remove()
         self._patches.restore()
 
@@ -209,10 +207,7 @@ class ChildRecords:
         options, target = program
         stem = os.path.basename(target.script) if target.script is not None else str(target.module)
         settings = replace(self._child_settings(self._next(stem)), control=_carried(self._settings.control))
-        location = str(Path(samebits.__file__).absolute().parent.parent)
-        what = [target.script] if target.script is not None else ["-m", str(target.module)]
-        command = [sys.executable, *options, "-c", BOOTSTRAP, location, *what, *target.arguments]
-        return command, settings.to_json()
+        return command_of(target, options), settings.to_json()
 
     def _next(self, stem: str) -> str:
         stem = re.sub(r"[^\w.-]", "_", stem)[:80]
@@ -276,50 +271,19 @@ class ChildRecords:
         if not trained:
             forget(session)
 
-    def _extended(self, data: dict[str, Any], _spawn: ModuleType) -> dict[str, Any]:
-        return {**data, "samebits_record": _Begin(self._settings.to_json())}
+    def _payload(self, _executable: Any) -> Payload:
+        return Payload(
+            "samebits.recording.children", "begin_in_spawned", {"settings": self._settings.to_json()}
+        )
 
 
-def begin_in_spawned(settings: RecordingSettings) -> None:
+def begin_in_spawned(settings: str) -> None:
     """Have a process that was started afresh recorded, once it is known what it runs.
 
     Args:
-        settings: of the process that started it.
+        settings: of the process that started it, as JSON.
     """
-    ChildRecords(settings).install()
-
-
-# Runs in the child, see `determinism.processes`.
-_BEGIN = """
-import sys
-hidden = "samebits" not in sys.modules
-try:
-    if hidden:
-        from importlib.util import module_from_spec, spec_from_file_location
-        spec = spec_from_file_location(
-            "samebits", folder + "/__init__.py", submodule_search_locations=[folder]
-        )
-        sys.modules["samebits"] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules["samebits"])
-    from samebits.recording.children import begin_in_spawned
-    from samebits.recording.settings import RecordingSettings
-    begin_in_spawned(RecordingSettings.from_json(settings))
-except Exception:
-    pass
-if hidden:
-    sys.modules.pop("samebits", None)
-"""
-
-
-class _Begin:
-    """Becomes None when it is unpickled, and begins recording while it is."""
-
-    def __init__(self, settings: str) -> None:
-        folder = os.path.dirname(os.path.abspath(samebits.__file__))
-        self._fields = {"folder": folder, "settings": settings}
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return exec, (_BEGIN, dict(self._fields))
+    ChildRecords(RecordingSettings.from_json(settings)).install()
 
 
 def has_trained(session: RecordingSession) -> bool:

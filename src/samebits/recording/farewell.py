@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import samebits
 from samebits.errors import SamebitsError
+from samebits.hooks.child_bootstrap import python_code
+from samebits.package import LOCATION
 from samebits.printable import printable_lines
 from samebits.recording.store import RecordReader, fold
 
@@ -19,19 +20,16 @@ if TYPE_CHECKING:
 
 _LITTLE_BYTES = 1 << 20
 # Ctrl-C on a terminal reaches this process too; limits that the script has set are the script's.
-_CLOSER = """\
+_LIMITS = """\
 import os, resource, signal, sys
 for name in ("RLIMIT_FSIZE", "RLIMIT_NOFILE", "RLIMIT_AS", "RLIMIT_DATA", "RLIMIT_CPU"):
     number = getattr(resource, name)
     hard = resource.getrlimit(number)[1]
     resource.setrlimit(number, (hard, hard))
 signal.signal(signal.SIGINT, signal.SIG_IGN)
-_, location, record, shown, silent, broken = sys.argv
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-spec = PathFinder.find_spec("samebits", [location])
-sys.modules["samebits"] = module_from_spec(spec)
-spec.loader.exec_module(sys.modules["samebits"])
+"""
+_CLOSE = """\
+_, _, record, shown, silent, broken = sys.argv
 if silent:
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
 from samebits.recording.farewell import finish
@@ -114,8 +112,8 @@ class Farewell:
     """
 
     def __init__(self, record: str, shown: str, lines: OwnLines) -> None:
-        location = str(Path(samebits.__file__).absolute().parent.parent)
-        self._command = [sys.executable, "-ISc", _CLOSER, location, os.path.abspath(record), shown]
+        code = python_code(_LIMITS, _CLOSE)
+        self._command = [sys.executable, "-ISc", code, LOCATION, os.path.abspath(record), shown]
         self._environment = dict(os.environ)
         self._lines = lines
 

@@ -10,14 +10,14 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-import samebits
 from samebits.errors import SamebitsError
+from samebits.hooks.child_bootstrap import AS_A_SCRIPT, python_code
 from samebits.hooks.descendants import descendants, end
 from samebits.hooks.layout import fixed_layout
 from samebits.hooks.parent_death import ended_with_parent
+from samebits.package import LOCATION
 from samebits.recording.script_file import check_target
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.recording.store import fold
@@ -28,24 +28,14 @@ if TYPE_CHECKING:
 
     from samebits.recording.runner import Target
 
-# `-c` and not `-m`: `-m` searches the working directory before anything else, and would import a
-# `samebits.py` or `types.py` that lies there. samebits is taken from where this process has it; `sys.path`
-# stays the user's. `startup_modules` is read by `runner.run_target`.
-BOOTSTRAP = """\
-import sys
-startup_modules = frozenset(sys.modules)
-if not getattr(sys.flags, "safe_path", sys.flags.isolated):
-    del sys.path[0]
-sys.orig_argv[-len(sys.argv) - 1:] = sys.argv[2:]
-from importlib.machinery import PathFinder
-from importlib.util import module_from_spec
-spec = PathFinder.find_spec("samebits", [sys.argv[1]])
-sys.modules["samebits"] = module_from_spec(spec)
-spec.loader.exec_module(sys.modules["samebits"])
+# `startup_modules` is read by `runner.run_target`.
+_BEFORE = f"{AS_A_SCRIPT}sys.orig_argv[-len(sys.argv) - 1:] = sys.argv[2:]\n"
+_RUN = """\
 from samebits.recording.child import main
 from samebits.recording.runner import enter
 enter(main)
 """
+BOOTSTRAP = python_code(_BEFORE, _RUN)
 
 _OPTIONS_WITH_VALUE = frozenset("WX")
 # A prompt afterwards (-i) and skipping a file's first line (-x) were meant for this program, not the script.
@@ -329,10 +319,18 @@ def child_command(target: Target) -> list[str]:
     if not sys.executable:
         message = "sys.executable is empty; expected the path of the Python interpreter that samebits runs in"
         raise SamebitsError(message, slug="no-interpreter")
-    location = str(Path(samebits.__file__).absolute().parent.parent)
+    return command_of(target, interpreter_options(sys.orig_argv))
+
+
+def command_of(target: Target, options: Sequence[str]) -> list[str]:
+    """The command line of a process that runs a target as `child` does.
+
+    Args:
+        target: what it runs.
+        options: of the interpreter.
+    """
     what = [target.script] if target.script is not None else ["-m", str(target.module)]
-    options = interpreter_options(sys.orig_argv)
-    return [sys.executable, *options, "-c", BOOTSTRAP, location, *what, *target.arguments]
+    return [sys.executable, *options, "-c", BOOTSTRAP, LOCATION, *what, *target.arguments]
 
 
 def interpreter_options(command: Sequence[str]) -> list[str]:

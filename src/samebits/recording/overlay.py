@@ -2,8 +2,8 @@
 
 `__file__`, the lines in tracebacks and the sites of events are those of the real file; no byte code is read
 or written for it. It reaches the script itself, every module that `SourceFileLoader` loads, and the processes
-that the script starts by `multiprocessing`: forked ones inherit it, spawned ones find it in the dict with
-preparations that they unpickle first (see `samebits.determinism.processes`). What a script starts as
+that the script starts by `multiprocessing`: forked ones inherit it, spawned ones begin with it (see
+`samebits.hooks.child_bootstrap`). What a script starts as
 `python other.py` runs the files as they are.
 """
 
@@ -14,43 +14,12 @@ import os
 from importlib.machinery import SourceFileLoader
 from typing import TYPE_CHECKING, Any
 
+from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
-from samebits.hooks.spawning import on_preparation
 
 if TYPE_CHECKING:
-    from types import ModuleType
-
     Pairs = tuple[tuple[str, str], ...]
-
-_ENTRY = "samebits overlay"
-# Runs in a spawned child, which may not be able to import samebits. It imports the script by
-# `runpy.run_path`, which reads the file itself (Lib/runpy.py, `_get_code_from_file`: until 3.11 with the name
-# of the run before the path, and giving the path beside the code).
-_BEGIN = """
-import os, runpy
-from importlib.machinery import SourceFileLoader
-def begin(texts, runpy, loader, realpath):
-    def text_of(path):
-        other = texts.get(realpath(path))
-        if other is None:
-            return None
-        with open(other, "rb") as file:
-            return file.read()
-    get_code, from_file = loader.get_code, runpy._get_code_from_file
-    def overlaid(self, fullname):
-        path = self.get_filename(fullname)
-        data = text_of(path)
-        return get_code(self, fullname) if data is None else self.source_to_code(data, path)
-    def overlaid_file(*arguments):
-        data = text_of(arguments[-1])
-        if data is None:
-            return from_file(*arguments)
-        code = compile(data, arguments[-1], "exec")
-        return (code, arguments[-1]) if len(arguments) > 1 else code
-    loader.get_code, runpy._get_code_from_file = overlaid, overlaid_file
-begin(texts, runpy, SourceFileLoader, os.path.realpath)
-"""
 
 
 class Overlay:
@@ -71,13 +40,14 @@ class Overlay:
             return
         self._patch_loader()
         self._imports.install()
-        on_preparation(self._imports, self._patches, self._extended)
+        CHILDREN.register(Phase.OVERLAY, self._payload)
         self._show_lines()
 
     def remove(self) -> None:
         """Put everything back."""
         import linecache
 
+        CHILDREN.unregister(Phase.OVERLAY, self._payload)
         self._imports.remove()
         self._patches.restore()
         for path in self._texts:
@@ -111,15 +81,39 @@ class Overlay:
             lines = data.decode(errors="replace").splitlines(keepends=True)
             linecache.cache[path] = (len(data), None, lines, path)  # without a time it is never checked
 
-    def _extended(self, data: dict[str, Any], _spawn: ModuleType) -> dict[str, Any]:
-        return {_ENTRY: _Begin(self._texts), **data}
+    def _payload(self, _executable: Any) -> Payload:
+        arguments = {"texts": dict(self._texts)}
+        return Payload("samebits.recording.overlay", "begin_in_child", arguments, needed=True)
+
+    def overlay_path_runs(self) -> None:
+        """Stand for them in `runpy.run_path` too, by which a spawned child imports the script.
+
+        That reads the file itself (Lib/runpy.py, `_get_code_from_file`: until 3.11 with the name of the run
+        before the path, and giving the path beside the code).
+        """
+        import runpy
+
+        original = runpy._get_code_from_file  # type: ignore[attr-defined]
+
+        @functools.wraps(original)
+        def get_code(*arguments: Any) -> Any:
+            path = arguments[-1]
+            data = self.read(path)
+            if data is None:
+                return original(*arguments)
+            code = compile(data, path, "exec")
+            return (code, path) if len(arguments) > 1 else code
+
+        self._patches.set(runpy, "_get_code_from_file", get_code)
 
 
-class _Begin:
-    """Becomes None when it is unpickled, and begins the overlay while it is."""
+def begin_in_child(texts: dict[str, str]) -> Overlay:
+    """Stand for the same files in a process that was started afresh.
 
-    def __init__(self, texts: dict[str, str]) -> None:
-        self._texts = texts
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return exec, (_BEGIN, {"texts": dict(self._texts)})
+    Args:
+        texts: real path of a source file -> path of the file whose text is run instead.
+    """
+    overlay = Overlay(tuple(texts.items()))
+    overlay.install()
+    overlay.overlay_path_runs()
+    return overlay

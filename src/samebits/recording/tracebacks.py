@@ -7,12 +7,13 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.package import FOLDER
 from samebits.torch_private import OP_CALLS
 
 if TYPE_CHECKING:
     from types import CodeType, TracebackType
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGE = FOLDER + os.sep
 
 
 def clean_tracebacks(error: BaseException) -> None:

@@ -10,11 +10,11 @@ import sys
 from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-import samebits
 from samebits import files
 from samebits.environment import numeric_variables
 from samebits.errors import SamebitsError
 from samebits.masking import Masker
+from samebits.package import __version__
 from samebits.recording.naming import target_name
 from samebits.spread.request import environment_for
 from samebits.spread.results import Configuration, Seeding, SeedRun
@@ -45,7 +45,7 @@ def _key(request: SpreadRequest) -> dict[str, Any]:
     variables = {**os.environ, **environment_for(request)}
     return {
         "format": _FORMAT,
-        "samebits": samebits.__version__,
+        "samebits": __version__,
         "python": sys.version,
         "torch": _version("torch"),
         "numpy": _version("numpy"),

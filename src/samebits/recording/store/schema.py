@@ -8,8 +8,8 @@ import struct
 import zlib
 from typing import TYPE_CHECKING, Any
 
-from samebits import __version__
 from samebits.errors import SamebitsError
+from samebits.package import __version__
 
 if TYPE_CHECKING:
     import sqlite3
