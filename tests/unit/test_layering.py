@@ -1,6 +1,8 @@
 """The shape of the code: order of rooms, no cycles, sizes, late imports, private torch names in one place.
 
-Every rule is a function from sources to complaints; a second test gives it a source that breaks it.
+A module that is imported by a string (`import_module`, `__import__`, `sys.modules`), or by code that a string
+holds, counts as imported. Every rule is a function from sources to complaints; a second test gives it a
+source that breaks it.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
 ROOMS = (
+    "package",
     "files",
     "printable",
     "masking_names",
@@ -69,6 +72,15 @@ PRIVATE_ATTRIBUTES = {
 }
 # Imported before torch is, by whoever only asks for portable mode; the rest of that room comes with torch.
 LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.native")
+# Calls whose first argument is the name of a module, and those that give data to the child bootstrap. What is
+# registered there is imported by another process, before the script: it keeps to the layers, and closes no
+# cycle.
+BY_NAME = {"import_module", "__import__", "find_spec", "sys.modules.get", "sys.modules.pop"}
+REGISTERING = {"Payload", "python_code"}
+# They bring the package itself under its name: into a process that does not have it, and back where a script
+# has a module of that name.
+BRING_ROOT = {"samebits.hooks.child_bootstrap", "samebits.hooks.imports"}
+EXTENSIONS = {"_reader", "_portable"}  # written in C
 # A function of this room that stands for an op has the parameters of its schema; its docstring begins so.
 HANDLERS, HANDLER_DOCSTRING = "samebits.portable.ops.", "`aten::"
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
@@ -147,6 +159,94 @@ def targets(module: Module, nodes: Iterable[ast.AST], sources: Sources) -> set[s
     return {name for name in imported(module, nodes) if name in sources} - {module.name}
 
 
+def named_by_string(node: ast.AST) -> list[str]:
+    """The module that a call or a look into `sys.modules` names; none where it is not a constant."""
+    arguments: list[ast.expr] = []
+    if isinstance(node, ast.Call):
+        function = ast.unparse(node.func)
+        if function in BY_NAME | REGISTERING or function.rpartition(".")[2] in BY_NAME:
+            arguments = node.args[:1]
+    elif isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules":
+        arguments = [node.slice]
+    return [
+        each.value for each in arguments if isinstance(each, ast.Constant) and isinstance(each.value, str)
+    ]
+
+
+def code_in(node: ast.AST) -> ast.Module | None:
+    """The code that a string holds; None where it imports nothing, or is no code."""
+    if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and "import" in node.value):
+        return None
+    try:
+        return ast.parse(node.value)
+    except SyntaxError:
+        return None
+
+
+def registered(tree: ast.AST) -> set[int]:
+    """Ids of the nodes that are data of the child bootstrap, given by themselves or by a name."""
+    values = {
+        target.id: node.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    calls = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in REGISTERING
+    ]
+    given = [inner for call in calls for inner in ast.walk(call)]
+    given += [values[node.id] for node in given if isinstance(node, ast.Name) and node.id in values]
+    return {id(inner) for node in given for inner in ast.walk(node)}
+
+
+def string_imports(module: Module, *, with_registered: bool = True) -> set[str]:
+    """Names that a module imports by strings, anywhere in it.
+
+    Args:
+        module: is looked at.
+        with_registered: whether what is data of the child bootstrap counts.
+    """
+    tree = module.tree
+    left_out = set() if with_registered else registered(tree)
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if id(node) in left_out:
+            continue
+        names |= set(named_by_string(node))
+        code = code_in(node)
+        if code is not None:
+            names |= imported(module, ast.walk(code))
+            names |= {name for inner in ast.walk(code) for name in named_by_string(inner)}
+    return names
+
+
+def root_imports(sources: Sources) -> list[str]:
+    """Nothing inside imports the package root: it offers the public names, which come from inside."""
+    complaints = []
+    for module in sources.values():
+        if module.room == "" or module.name in BRING_ROOT:
+            continue
+        tree = module.tree
+        nodes = [*ast.walk(tree)]
+        nodes += [inner for node in nodes for code in [code_in(node)] if code for inner in ast.walk(code)]
+        if any(takes_root(node, sources) for node in nodes):
+            complaints.append(f"{module.name} imports the package root")
+    return complaints
+
+
+def takes_root(node: ast.AST, sources: Sources) -> bool:
+    """Whether a node imports the package root, or a name from it that is no module."""
+    if isinstance(node, ast.Import):
+        return any(alias.name == "samebits" for alias in node.names)
+    if isinstance(node, ast.ImportFrom):
+        names = {alias.name for alias in node.names} - EXTENSIONS
+        return node.module == "samebits" and any(f"samebits.{name}" not in sources for name in names)
+    return "samebits" in named_by_string(node)
+
+
 def upward_imports(sources: Sources) -> list[str]:
     """A room imports only rooms before it in `ROOMS`, also inside functions and for types."""
     complaints = []
@@ -156,7 +256,8 @@ def upward_imports(sources: Sources) -> list[str]:
         if module.room not in ROOMS:
             complaints.append(f"{module.name}: {module.room} is not a known room")
             continue
-        for target in sorted(targets(module, ast.walk(module.tree), sources)):
+        by_string = {name for name in string_imports(module) if name in sources}
+        for target in sorted(targets(module, ast.walk(module.tree), sources) | by_string):
             room = sources[target].room
             if room and room in ROOMS and ROOMS.index(room) > ROOMS.index(module.room):
                 complaints.append(f"{module.name} imports {target}, which is above it")
@@ -164,9 +265,14 @@ def upward_imports(sources: Sources) -> list[str]:
 
 
 def import_cycles(sources: Sources) -> list[str]:
-    """No module imports itself through others while being imported; package `__init__` files aside."""
+    """No module imports itself through others; package `__init__` files aside.
+
+    An import statement within a function, which runs later, closes no cycle; what a string imports does, for
+    a cycle is what such a string hides.
+    """
     graph = {
         module.name: targets(module, top_level(module.tree), sources)
+        | {name for name in string_imports(module, with_registered=False) if name in sources} - {module.name}
         for module in sources.values()
         if not module.is_package
     }
@@ -313,6 +419,7 @@ RULES: tuple[Rule, ...] = (
     swallowed_interruptions,
     upward_imports,
     import_cycles,
+    root_imports,
     heavy_imports,
     misplaced_private_names,
     oversized,
@@ -349,6 +456,26 @@ BROKEN = [
         import_cycles,
         {"digest__a": "from .b import x", "digest__b": "from .c import x", "digest__c": "from .a import x"},
     ),
+    (upward_imports, {"digest__a": "import_module('samebits.report.b')", "report__b": ""}),
+    (upward_imports, {"digest__a": "f = __import__('samebits.report.b')", "report__b": ""}),
+    (upward_imports, {"digest__a": "def f():\n    sys.modules['samebits.report.b']", "report__b": ""}),
+    (upward_imports, {"digest__a": "sys.modules.get('samebits.report.b')", "report__b": ""}),
+    (upward_imports, {"digest__a": "CODE = 'from samebits.report.b import x\\nx()'", "report__b": "x = 1"}),
+    (upward_imports, {"digest__a": "f('''import_module('samebits.report.b')''')", "report__b": ""}),
+    (upward_imports, {"digest__a": "Payload('samebits.report.b', 'f', {})", "report__b": ""}),
+    (
+        import_cycles,
+        {"digest__a": "def f():\n    import_module('samebits.digest.b')", "digest__b": "from .a import x"},
+    ),
+    (
+        import_cycles,
+        {"digest__a": "CODE = 'import samebits.digest.b'", "digest__b": "from samebits.digest.a import x"},
+    ),
+    (root_imports, {"digest__a": "import samebits"}),
+    (root_imports, {"digest__a": "def f():\n    from samebits import digest_of"}),
+    (root_imports, {"digest__a": "import_module('samebits')"}),
+    (root_imports, {"digest__a": "package = sys.modules['samebits']"}),
+    (root_imports, {"digest__a": "CODE = 'import samebits\\nsamebits.digest()'"}),
     (heavy_imports, {"cli__main": "import torch"}),
     (
         heavy_imports,
@@ -392,6 +519,12 @@ ALLOWED = [
     {"torch_private": "import torch\ntorch._C._foo()"},
     {"digest__a": "import torch\ntorch.Tensor.__torch_dispatch__\n_private = 1\nself._private"},
     {"digest__a": "from samebits.digest.b import x", "digest__b": "def f():\n    import samebits.digest.a"},
+    {"digest__a": "Payload('samebits.digest.b', 'f', {})", "digest__b": "from samebits.digest.a import x"},
+    {
+        "digest__a": "CODE = 'from samebits.digest.b import x'\npython_code('', CODE)",
+        "digest__b": "from samebits.digest.a import x",
+    },
+    {"digest__a": "'''As `import samebits` does.'''\nfrom samebits import _reader, files", "files": ""},
     {"digest__a": "def f(a, b, c, *, d, e, f): ..."},
     {"portable__ops__a": MANY_ARGUMENTS.format("`aten::add`.")},
     {"portable__ops__a": "import torch"},
