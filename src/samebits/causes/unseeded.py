@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.causes.patch_rules import SEEDING, PatchRule, PatchUse, Reach, anywhere, last_resort, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def unseeded(cause: Cause, library: str, draws: str, *advice: Advice) -> Specifi
         library=library,
         seeded_by=pin,
         never_alike=True,
+        patches=(
+            *anywhere(*SEEDING),
+            *nearby(PatchRule.DEFAULT_OF_SEED_OPTION),
+            PatchUse(PatchRule.REPLACE_ANY_SEED, Reach.UNKNOWN_SEED),
+            *last_resort(PatchRule.LOADER_GENERATOR),
+        ),
     )
 
 
