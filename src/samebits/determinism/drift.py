@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, ModuleType
 
-    from samebits.determinism.rng_positions import Position
+    from samebits.determinism.rng_sources.source import Position
     from samebits.determinism.switch import Switch
     from samebits.hooks.frames import Site
 

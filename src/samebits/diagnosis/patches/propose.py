@@ -9,6 +9,7 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specification_of
+from samebits.determinism.rng_sources import NUMPY, PYTHON
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
@@ -41,7 +42,7 @@ RULES: Mapping[PatchRule, Find] = {
     **torch_calls.RULES,
 }
 """Rule -> the changes that it proposes for a region of code."""
-_FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
+_FRESH = (*NUMPY.fresh, *PYTHON.fresh)
 _ORDERS = (Cause.HASH_ORDER, Cause.UNKNOWN)
 _NOTHING = "no change could be made that is sure to be the right one"
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import PatchRule
+from samebits.determinism.rng_sources import LIBRARIES, NUMPY, PYTHON
+from samebits.determinism.rng_sources.numpy_global import MAKERS
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal, keyword_of, literal_value
 from samebits.diagnosis.patches.edits import Change
 from samebits.recording.library_calls import LibraryCall
@@ -19,14 +21,11 @@ if TYPE_CHECKING:
     from samebits.diagnosis.patches.slices import Sources
     from samebits.diagnosis.patches.syntax import Syntax
 
-_NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-_GENERATORS = {f"numpy.random.{name}" for name in _NUMPY} | {"random.Random"}
-SEEDERS = {
-    "random.seed": "random",
-    "numpy.random.seed": "numpy",
-    "torch.manual_seed": "torch",
-    "torch.random.manual_seed": "torch",
-}
+_GENERATORS = {name for library in LIBRARIES for name in library.generators}
+SEEDERS = {name: library.imported for library in LIBRARIES for name in library.seeders}
+"""Function that seeds a global generator -> the module that is imported for it."""
+# The module that is drawn from -> what is imported to seed it. Of torch also ops draw that no call shows.
+_DRAWN_FROM = {library.draws.removesuffix("."): library.imported for library in (PYTHON, NUMPY)}
 _SEEDING = {
     *SEEDERS, *_GENERATORS, "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.mps.manual_seed",
     "lightning.seed_everything", "pytorch_lightning.seed_everything", "transformers.set_seed",
@@ -43,7 +42,7 @@ _PURE = (
     "builtins.", "time.", "datetime.", "os.", "uuid.", "secrets.", "sys.", "math.", "hashlib.", "socket.",
 )  # fmt: skip
 _NOT_DRAWS = (
-    *_NUMPY, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
+    *MAKERS, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
 
 
@@ -243,7 +242,7 @@ def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
     seeded = {SEEDERS[name] for call in calls if (name := syntax.name(call.func)) in SEEDERS}
     for call in region.calls():
         module, _, function = syntax.name(call.func).rpartition(".")
-        library = {"random": "random", "numpy.random": "numpy"}.get(module, "")
+        library = _DRAWN_FROM.get(module, "")
         if library and library not in seeded and function not in _NOT_DRAWS:
             yield Change((), f"a seed for {library}", 0, (f"seed:{library}",))
 
@@ -270,12 +269,12 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
         names: how the script calls each; a library that it does not import is missing here.
         number: the seed.
     """
-    calls = {"random": "{}.seed({})", "numpy": "{}.random.seed({})", "torch": "{}.manual_seed({})"}
+    calls = {library.imported: library.seed_call for library in LIBRARIES}
     lines = [f"import {library}" for library in libraries if library not in names]
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
 
 
-MADE = ("random.Random", "numpy.random.SeedSequence")
+MADE = tuple(draw for library in LIBRARIES for draw in library.own)
 """Draws with which a generator of its own is made, which a seed for the global one does not reach."""
 # Package -> what of it takes the seed, where the function that draws does not.
 _SEEDED_BY = {
