@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.rng_positions import Rewind, RngWatch
 from samebits.determinism.setter_wrappers import SetterWrappers
-from samebits.determinism.switch_handles import Variable
+from samebits.determinism.switch_variables import Variable
 from samebits.determinism.writers import Writer, Writers
 
 if TYPE_CHECKING:
