@@ -9,10 +9,13 @@ from samebits.causes.catalogue import (
     specification_of,
 )
 from samebits.causes.cause import Cause, OriginKind
+from samebits.causes.patch_rules import PatchRule, Reach
 
 __all__ = [
     "Cause",
     "OriginKind",
+    "PatchRule",
+    "Reach",
     "cause_of_draw",
     "causes_acted_on_by",
     "causes_shown_by",

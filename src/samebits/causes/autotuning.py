@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 SPECIFICATION = Specification(
@@ -20,5 +21,9 @@ SPECIFICATION = Specification(
             "decide once and write it down: a choice by the time it took is another one in each run",
             ("autotuning", "clock"),
         ),
+    ),
+    patches=(
+        *anywhere(PatchRule.FIRST_CANDIDATE),
+        *nearby(PatchRule.NO_BENCHMARKS),
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
@@ -53,5 +54,9 @@ SPECIFICATION = Specification(
         ),
     ),
     acts_at_its_line=True,
+    patches=(
+        *nearby(PatchRule.NO_ADDRESSES, PatchRule.FIXED_PROCESS_FACTS),
+        *anywhere(PatchRule.SORT_LISTINGS, *SEEDING, PatchRule.FIXED_THREAD_COUNT),
+    ),
     no_patch="a fact of the machine reached the numbers: use a number of your own",
 )

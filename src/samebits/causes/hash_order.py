@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 _PIN = "hash-seed"
@@ -22,4 +23,8 @@ SPECIFICATION = Specification(
     ),
     visible=True,
     undrawn_calls=("builtins.hash",),
+    patches=(
+        *anywhere(PatchRule.SORT_SETS, PatchRule.CHECKSUM_FOR_HASH),
+        *nearby(*SEEDING),
+    ),
 )

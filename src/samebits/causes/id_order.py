@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 _PIN = "layout"
@@ -38,4 +39,8 @@ SPECIFICATION = Specification(
     ),
     visible=True,
     undrawn_calls=("builtins.id", "builtins.repr"),
+    patches=(
+        *anywhere(PatchRule.SORT_SETS),
+        *nearby(PatchRule.NO_ADDRESSES, *SEEDING),
+    ),
 )

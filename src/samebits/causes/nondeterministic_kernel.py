@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause, OriginKind
+from samebits.causes.patch_rules import PatchRule, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 from samebits.determinism.vector_math import FUNCTIONS
 
@@ -63,4 +64,5 @@ SPECIFICATION = Specification(
         ),
     ),
     seen_as=OriginKind.KERNEL,
+    patches=(*nearby(PatchRule.DETERMINISTIC_ALGORITHMS, PatchRule.NO_BENCHMARKS),),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 _PIN = "entropy"
@@ -44,4 +45,8 @@ SPECIFICATION = Specification(
     ),
     seeded_by=_PIN,
     never_alike=True,
+    patches=(
+        *anywhere(*SEEDING),
+        *nearby(PatchRule.SEEDED_ENTROPY),
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 SPECIFICATION = Specification(
@@ -49,5 +50,10 @@ SPECIFICATION = Specification(
         ),
     ),
     acts_at_its_line=True,
+    patches=(
+        *anywhere(PatchRule.ORDER_OF_SUBMISSION),
+        *nearby(*SEEDING, PatchRule.LOADER_IN_ORDER),
+        *last_resort(PatchRule.NO_WORKERS),
+    ),
     no_patch="threads or processes share something: which of them may go first is yours to say",
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from samebits.causes.cause import Cause, OriginKind
+    from samebits.causes.patch_rules import PatchRule, PatchUse, Reach
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +66,8 @@ class Specification:
         seen_as: the kind of origin that shows it without any draw.
         visible: its place may be seen in the source alone, on a line that no draw names.
         undrawn_calls: full names of the calls that bring it in and that are not drawn.
-        no_patch: why no change of the source can be made by the program; empty where one can.
+        patches: rules that change the source so that it goes away, and where each may be tried.
+        no_patch: why none of these may find anything to change; empty where nothing better can be said.
         sentence_without_op: the sentence where no operation was found; empty for the same one.
     """
 
@@ -83,6 +85,7 @@ class Specification:
     seen_as: OriginKind | None = None
     visible: bool = False
     undrawn_calls: tuple[str, ...] = ()
+    patches: tuple[PatchUse, ...] = ()
     no_patch: str = ""
     sentence_without_op: str = ""
 
@@ -95,3 +98,8 @@ class Specification:
         """
         fitting = (row for row in self.advice if in_worker or not row.in_worker)
         return next((row for row in fitting if re.match(row.pattern, source)), None)
+
+    def patch_rules(self, *reaches: Reach) -> tuple[PatchRule, ...]:
+        """The rules that may be tried there, in the order in which rules are tried."""
+        rules = {use.rule for use in self.patches if use.reach in reaches}
+        return tuple(sorted(rules, key=lambda rule: rule.value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 SPECIFICATION = Specification(
@@ -22,5 +23,10 @@ SPECIFICATION = Specification(
             "fix the number of threads: `torch.set_num_threads(1)`, or a number that is the same everywhere",
             ("threads",),
         ),
+    ),
+    patches=(
+        *nearby(*SEEDING),
+        *anywhere(PatchRule.FIRST_CANDIDATE, PatchRule.FIXED_THREAD_COUNT),
+        *last_resort(PatchRule.ONE_THREAD),
     ),
 )

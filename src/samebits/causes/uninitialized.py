@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause, OriginKind
+from samebits.causes.patch_rules import PatchRule, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 _PIN = "fill"
@@ -27,4 +28,5 @@ SPECIFICATION = Specification(
     acts_at_its_line=True,
     seen_as=OriginKind.UNINITIALIZED,
     visible=True,
+    patches=(*nearby(PatchRule.ZEROS_FOR_EMPTY),),
 )

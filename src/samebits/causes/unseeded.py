@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits.causes.patch_rules import SEEDING, PatchRule, PatchUse, Reach, anywhere, last_resort, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 if TYPE_CHECKING:
     from samebits.causes.cause import Cause
+    from samebits.determinism.rng_sources.source import Library
 
 BY_LIBRARY = "a library's generator"
 """Stands for a source that an installed library made, on behalf of the user's line."""
@@ -18,20 +20,19 @@ OF_PACKAGES = {
 """Package -> what to do where the function that the user's line calls takes no seed itself."""
 
 
-def unseeded(cause: Cause, library: str, draws: str, *advice: Advice) -> Specification:
+def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
     """The specification of a library's generators that nothing seeds.
 
     Args:
         cause: which.
-        library: as its RNG source is called.
-        draws: how the names of the draws begin that show it.
+        library: whose generators.
         advice: what to do, beside giving a chosen seed where a seed is given.
     """
-    pin = f"seed-{library}"
+    pin = library.intervention
     return Specification(
         cause=cause,
         sentence="drew from {library}'s global generator, which nothing seeds",
-        draws=(draws,),
+        draws=(library.draws,),
         is_drawn=True,
         pins=((pin,),),
         evidence=(PinEvidence(pin),),
@@ -39,9 +40,15 @@ def unseeded(cause: Cause, library: str, draws: str, *advice: Advice) -> Specifi
             Advice("seed with a number: what it is seeded with is another one in each run", (pin,), "seed$"),
             *advice,
         ),
-        library=library,
+        library=library.name,
         seeded_by=pin,
         never_alike=True,
+        patches=(
+            *anywhere(*SEEDING),
+            *nearby(PatchRule.DEFAULT_OF_SEED_OPTION),
+            PatchUse(PatchRule.REPLACE_ANY_SEED, Reach.UNKNOWN_SEED),
+            *last_resort(PatchRule.LOADER_GENERATOR),
+        ),
     )
 
 

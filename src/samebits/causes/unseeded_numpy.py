@@ -5,13 +5,13 @@ from __future__ import annotations
 from samebits.causes.cause import Cause
 from samebits.causes.specification import Advice
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
+from samebits.determinism.rng_sources import NUMPY
 
-_PIN = "seed-numpy"
+_PIN = NUMPY.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_NUMPY,
-    "numpy",
-    "numpy.random.",
+    NUMPY,
     *made_by_library(_PIN),
     in_worker(_PIN),
     Advice(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from samebits.causes.cause import Cause
 from samebits.causes.specification import Advice
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
+from samebits.determinism.rng_sources import PYTHON
 
-_PIN = "seed-python"
+_PIN = PYTHON.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_PYTHON,
-    "python",
-    "random.",
+    PYTHON,
     *made_by_library(_PIN),
     in_worker(_PIN),
     Advice(

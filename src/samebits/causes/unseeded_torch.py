@@ -5,13 +5,13 @@ from __future__ import annotations
 from samebits.causes.cause import Cause
 from samebits.causes.specification import Advice
 from samebits.causes.unseeded import unseeded
+from samebits.determinism.rng_sources import TORCH
 
-_PIN = "seed-torch"
+_PIN = TORCH.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_TORCH,
-    "torch",
-    "torch.",
+    TORCH,
     Advice(
         "seed with a number: `manual_seed(0)` in place of `seed()`",
         (_PIN,),

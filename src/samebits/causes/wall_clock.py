@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 _PIN = "clock"
@@ -29,5 +30,9 @@ SPECIFICATION = Specification(
     ),
     never_alike=True,
     acts_at_its_line=True,
+    patches=(
+        *anywhere(*SEEDING, PatchRule.FIRST_CANDIDATE, PatchRule.FIXED_THREAD_COUNT),
+        *nearby(PatchRule.FIXED_TIME),
+    ),
     no_patch="a time reached the numbers: a fixed number of steps or samples has to come from you",
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from samebits.causes.cause import Cause
+from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
 from samebits.causes.specification import Advice, PinEvidence, Specification
 
 SPECIFICATION = Specification(
@@ -24,5 +25,10 @@ SPECIFICATION = Specification(
         ),
     ),
     acts_at_its_line=True,
+    patches=(
+        *anywhere(PatchRule.ORDER_OF_SUBMISSION, *SEEDING),
+        *nearby(PatchRule.FIXED_PROCESS_FACTS, PatchRule.LOADER_IN_ORDER),
+        *last_resort(PatchRule.NO_WORKERS),
+    ),
     no_patch="workers share something: give each its own part of the data",
 )

@@ -11,17 +11,18 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, cause_of_draw, specification_of
 from samebits.comparison.keys import site_key
 from samebits.comparison.results import Source, place
+from samebits.determinism.rng_sources import LIBRARIES, words_of
 from samebits.recording.events import UNUSED, WORKER
 from samebits.recording.library_calls import LibraryCall
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record
-    from samebits.recording.events import Event
+from samebits.recording.events import Event
 
 _MOST = 200_000  # draws of each run that are looked at
 _REST = re.compile(r"and \d+ more")
 # Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
-_FRESH = ("random.Random", "random.seed", "numpy.random.SeedSequence", "torch.Generator.seed")
+_FRESH = tuple(draw for library in LIBRARIES for draw in library.fresh)
 _QUEUES = ("queue.", "multiprocessing.Queue", "multiprocessing.SimpleQueue")
 _CHOICES = ("random.SystemRandom", "secrets.choice", "secrets.randbelow")
 _LISTING = ("os.listdir", "os.scandir", "glob.", "pathlib.", "os.walk", "os.fwalk")
@@ -81,7 +82,7 @@ class DrawPair:
         """As a line of evidence."""
         op, where = self.a.op, place(self.a.site)
         if self.generator:
-            library = {"python": "Python", "numpy": "NumPy", "torch": "torch"}[self.generator]
+            library = words_of(self.generator)
             found = "seeded its workers from" if self.generator == "torch" else "found"
             state = "in another state in each run"
             return f"{op} at {where} {found} {library}'s generator {state}"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
+from samebits.determinism.rng_sources import words_of
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
-_LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 
 
 LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
@@ -248,7 +248,8 @@ def generator_words(source: str) -> str:
     """An RNG source in words."""
     if source == GIVEN:
         return "a generator given to it"
-    return f"{_LIBRARIES[source]}'s generator" if source in _LIBRARIES else f"the generator {source}"
+    library = words_of(source)
+    return f"{library}'s generator" if library else f"the generator {source}"
 
 
 def describe(info: TensorInfo) -> str:

@@ -8,9 +8,16 @@ from samebits.determinism.control import Control
 from samebits.determinism.drift import Drift, DriftWatch
 from samebits.determinism.process import PROCESS, Active, required
 from samebits.determinism.seeds import check_seed
-from samebits.determinism.setting import FAILED, MISSING, TOO_LATE, Setting, SwitchRow
-from samebits.determinism.switch_layout import LAYOUT
-from samebits.determinism.switches import LOOSE_LAYOUT, wanted_by
+from samebits.determinism.switch_process import LAYOUT
+from samebits.determinism.switches import (
+    FAILED,
+    LOOSE_LAYOUT,
+    MISSING,
+    TOO_LATE,
+    Setting,
+    SwitchRow,
+    wanted_by,
+)
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import show_warning
 from samebits.hooks.imports import PostImport

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.activation import Activation
 from samebits.determinism.control import Control
-from samebits.determinism.throwing import ErrorExplainer, explain
+from samebits.determinism.error_hints import ErrorExplainer, explain
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

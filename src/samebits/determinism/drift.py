@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.rng_positions import Rewind, RngWatch
 from samebits.determinism.setter_wrappers import SetterWrappers
-from samebits.determinism.switch_handles import Variable
+from samebits.determinism.switch_variables import Variable
 from samebits.determinism.writers import Writer, Writers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType, ModuleType
 
-    from samebits.determinism.rng_positions import Position
+    from samebits.determinism.rng_sources.source import Position
     from samebits.determinism.switch import Switch
     from samebits.hooks.frames import Site
 

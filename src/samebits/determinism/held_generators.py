@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.live import read, write
 from samebits.determinism.object_walk import Found, Walk, walk
+from samebits.determinism.rng_sources.numpy_global import global_bits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.hooks.interruptions import pass_on
 
@@ -106,19 +107,12 @@ class HeldGenerators:
         return restore
 
 
-def numpy_bits() -> Any:
-    """The bit generator of NumPy's global generator."""
-    import numpy as np
-
-    return getattr(np.random, "get_bit_generator")()  # noqa: B009 - NumPy's annotations lack it
-
-
 def _global_generators() -> frozenset[int]:
     """What is keyed anyway, under whatever name it is held."""
     import numpy as np
     import torch
 
-    known = (getattr(random, "_inst", None), numpy_bits(), torch.default_generator)
+    known = (getattr(random, "_inst", None), global_bits(), torch.default_generator)
     rand = getattr(getattr(np.random, "mtrand", None), "_rand", None)
     return frozenset(map(id, (*known, rand)))
 

@@ -3,72 +3,48 @@
 from __future__ import annotations
 
 import gc
-import random
 import warnings
 import weakref
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.process import PROCESS
-from samebits.determinism.rng_sources.encoding import from_json, to_json
-from samebits.determinism.rng_sources.numpy_global import check_bits
-from samebits.determinism.rng_sources.python_random import PythonRandom
-from samebits.determinism.rng_sources.source import expect, loaded, version_of
-from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
+from samebits.determinism.rng_sources import WITH_OBJECTS
 from samebits.errors import SamebitsError
 from samebits.hooks.interruptions import pass_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.determinism.rng_sources.source import RngSource
+    from samebits.determinism.rng_sources.source import GeneratorObjects, RngSource
 
-_PYTHON, _NUMPY, _TORCH = "python", "numpy", "torch"
+
+def source_of(generator: Any) -> GeneratorObjects | None:
+    """The RNG source of the library that made a generator; None when it is none with a state."""
+    return next((source for source in WITH_OBJECTS if source.owns(generator)), None)
 
 
 def family_of(generator: Any) -> str:
-    """Whose generator that is: `python`, `numpy` or `torch`; empty when it is none with a state."""
-    if isinstance(generator, random.Random):
-        return "" if isinstance(generator, random.SystemRandom) else _PYTHON
-    if isinstance(generator, _numpy_types(with_wrapper=True)):
-        return _NUMPY
-    torch: Any = loaded("torch", "Generator")
-    return _TORCH if torch is not None and isinstance(generator, torch.Generator) else ""
-
-
-def _numpy_types(*, with_wrapper: bool) -> tuple[type, ...]:
-    """The types that have a state; with `numpy.random.Generator`, which has its bit generator's."""
-    numpy_random: Any = loaded("numpy.random", "RandomState", "BitGenerator", "Generator")
-    if numpy_random is None:
-        return ()
-    holders = (numpy_random.RandomState, numpy_random.BitGenerator)
-    return (*holders, numpy_random.Generator) if with_wrapper else holders
-
-
-def _holder(generator: Any) -> Any:
-    """The object that has the state."""
-    return getattr(generator, "bit_generator", generator)  # of numpy.random.Generator
+    """The library whose generator that is: `python`, `numpy` or `torch`; empty for none with a state."""
+    source = source_of(generator)
+    return "" if source is None else source.name
 
 
 def read(generator: Any) -> Any:
     """The state, as its library gives it; later draws do not change it."""
-    family, holder = family_of(generator), _holder(generator)
-    if family == _PYTHON:
-        return holder.getstate()
-    if family == _TORCH:
-        return holder.get_state()
-    return holder.get_state(legacy=False) if hasattr(holder, "get_state") else holder.state
+    return _required(generator).read(generator)
 
 
 def write(generator: Any, state: Any) -> None:
     """Put back what `read` gave."""
-    family, holder = family_of(generator), _holder(generator)
-    if family == _PYTHON:
-        holder.setstate(state)
-    elif family == _TORCH or hasattr(holder, "set_state"):
-        holder.set_state(state)
-    else:
-        holder.state = state
+    _required(generator).write(generator, state)
+
+
+def _required(generator: Any) -> GeneratorObjects:
+    source = source_of(generator)
+    if source is None:
+        raise TypeError(f"{_describe(generator)} is no generator with a state")
+    return source
 
 
 class RegisteredGenerator:
@@ -92,29 +68,19 @@ class RegisteredGenerator:
         """Not done: an object is seeded where it is made."""
 
     def get_state(self) -> bytes:
-        """Torch's bytes, or JSON."""
-        state = read(self.generator)
-        return tensor_to_bytes(state) if family_of(self.generator) == _TORCH else to_json(state)
+        """As the library's own source writes states: torch's bytes, or JSON."""
+        return self._source().encode(read(self.generator))
 
     def set_state(self, state: bytes) -> None:
         """Put back what `get_state` gave."""
-        family = family_of(self.generator)
-        if family == _TORCH:
-            write(self.generator, bytes_to_tensor(state))
-            return
-        fields = from_json(state)
-        if family == _PYTHON:
-            version, words, gauss_next = fields
-            fields = (version, tuple(words), gauss_next)
-        else:
-            expect(isinstance(fields, dict) and isinstance(fields.get("state"), dict), "no state of NumPy")
-            check_bits(fields)
-        write(self.generator, fields)
+        write(self.generator, self._source().decode(state))
 
     def version(self) -> str:
         """The version of its library."""
-        family = family_of(self.generator)
-        return PythonRandom().version() if family == _PYTHON else version_of(family)
+        return self._source().version()
+
+    def _source(self) -> GeneratorObjects:
+        return _required(self.generator)
 
 
 def registered_sources() -> list[RngSource]:
@@ -199,10 +165,10 @@ class LiveStates:
         `gc.freeze` set apart.
         """
         objects = gc.get_objects()
-        kinds = (random.Random, *_numpy_types(with_wrapper=False))
-        types = {found for found in set(map(type, objects)) if issubclass(found, kinds)}
-        types = {found for found in types if not issubclass(found, random.SystemRandom)}
-        alive = list(compress(objects, map(types.__contains__, map(type, objects))))
+        kinds = tuple(kind for source in WITH_OBJECTS for kind in source.kinds())
+        types = {kind for kind in set(map(type, objects)) if issubclass(kind, kinds)}
+        candidates = compress(objects, map(types.__contains__, map(type, objects)))
+        alive = [generator for generator in candidates if source_of(generator) is not None]
         return cls([*alive, *PROCESS.torch_generators])
 
     def restore(self) -> list[str]:

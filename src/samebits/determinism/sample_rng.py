@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 import random
 import struct
@@ -10,24 +9,25 @@ from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.held_generators import HeldGenerators, numpy_bits
+from samebits.determinism.held_generators import HeldGenerators
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng import seed_sources
 from samebits.determinism.rng_sources import BUILT_IN
+from samebits.determinism.rng_sources.numpy_global import KeptNumpy, NumpyGlobal
 from samebits.determinism.rng_sources.plugins import plugins
-from samebits.determinism.twister_memory import KeptNumpy
+from samebits.determinism.rng_sources.python_random import PythonRandom
+from samebits.determinism.rng_sources.torch_devices import TorchCpu, unwrapped_method
 from samebits.determinism.waiting import is_to_come
 from samebits.errors import SamebitsError
+from samebits.torch_private import default_generator
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
     from samebits.determinism.rng_sources import RngSource
 
 _LOADING: ContextVar[bool] = ContextVar("samebits is loading samples", default=False)
 _NUMPY_AND_TORCH = struct.Struct("<16xII")
-# Threads of its own have OpenCV's; the others of `BUILT_IN` are devices', or cost milliseconds to seed.
-_FURTHER = ("opencv",)
 
 
 class SampleRng:
@@ -50,14 +50,14 @@ class SampleRng:
         self._known = further_sources()
         self._further: tuple[RngSource, ...] = ()
         self._to_come: tuple[RngSource, ...] = ()
-        self._numpy, self._torch = numpy_seeder(), torch_seeder()
-        self._python = python_seeder()
+        self._numpy, self._torch = NumpyGlobal().seeder(), TorchCpu().seeder()
+        self._python = PythonRandom().seeder()
 
     def begin_batch(self) -> None:
         """Look at what may have changed since the last batch."""
         self._further = tuple(source for source in self._known if source.available())
         self._to_come = tuple(source for source in self._known if is_to_come(source))
-        self._numpy = numpy_seeder()
+        self._numpy = NumpyGlobal().seeder()
 
     def key(self, key: bytes, *scope: int | str) -> None:
         """Set every generator.
@@ -91,7 +91,7 @@ class SampleRng:
             stack.enter_context(_scope_apart())
             stack.callback(inspect.unwrap(random.setstate), random.getstate())
             stack.callback(KeptNumpy().restore)
-            stack.callback(_bare(_torch_generator(), "set_state"), _torch_generator().get_state())
+            stack.callback(unwrapped_method("set_state"), default_generator().get_state())
             stack.callback(self.held.restorer())
             for source in self._further:
                 _keep_source(stack, source)
@@ -147,48 +147,4 @@ def _keep_source(stack: ExitStack, source: RngSource) -> None:
 
 def further_sources() -> tuple[RngSource, ...]:
     """The other sources that are seeded for each sample: OpenCV's, and those of other packages."""
-    return tuple(source for source in BUILT_IN if source.name in _FURTHER) + plugins()
-
-
-def python_seeder() -> Callable[[int], None]:
-    """Does what `random.seed` does with a whole number."""
-    import _random
-
-    instance, seed = getattr(random, "_inst", None), _random.Random.seed
-    if not isinstance(instance, random.Random):
-        return random.seed
-
-    def seeded(value: int) -> None:
-        seed(instance, value)
-        instance.gauss_next = None  # type: ignore[attr-defined] # the second value of the last pair
-
-    return seeded
-
-
-def numpy_seeder() -> Callable[[int], None]:
-    """Does what `numpy.random.seed` does with 32 bits, also for another bit generator than MT19937."""
-    import numpy as np
-
-    bits = numpy_bits()
-    generator = getattr(getattr(np.random, "mtrand", None), "_rand", None)
-    if isinstance(bits, np.random.MT19937) and generator is not None:
-        seed: Callable[[int], None] = generator.seed
-        return seed
-    source = next(source for source in BUILT_IN if source.name == "numpy")
-    return source.seed
-
-
-def torch_seeder() -> Callable[[int], None]:
-    """Does what `torch.manual_seed` does to the CPU's generator."""
-    return _bare(_torch_generator(), "manual_seed")
-
-
-def _bare(generator: Any, method: str) -> Callable[[Any], Any]:
-    """A method without what control has put around it to see what seeds and restores: 40 microseconds."""
-    return functools.partial(inspect.unwrap(getattr(type(generator), method)), generator)
-
-
-def _torch_generator() -> Any:
-    import torch
-
-    return torch.default_generator
+    return tuple(source for source in BUILT_IN if source.per_sample) + plugins()

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import random
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.determinism.process import acting
-from samebits.determinism.rng_positions import numpy_position, python_reader, torch_position
+from samebits.determinism.rng_sources import BUILT_IN
 from samebits.determinism.seeds import derive
 from samebits.hooks.frames import LIBRARY, USER, FrameRanks, Site, calling_frame, site_of
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from samebits.determinism.process import Active
-    from samebits.determinism.rng_positions import Position
+    from samebits.determinism.rng_sources.source import BuiltInSource, Position, StateFunction
 
 _MOST = 100
 # Modules of samebits whose functions stand in the place of those that seed, and call them.
@@ -63,12 +63,19 @@ class _Generator:
     `torch.random.fork_rng` and datasets of torchvision do.
 
     Args:
-        position: where the generator stands; None when that cannot be read.
+        source: the source of the generator.
     """
 
-    def __init__(self, position: Callable[[], Position | None]) -> None:
-        self.position = position
+    def __init__(self, source: BuiltInSource) -> None:
+        # A position is compared when a state is put back; to read that of a device would wait for it.
+        can_go_back = any(not function.text for function in source.functions)
+        self._read = source.position_reader() if can_go_back else dict
+        self._name = source.name
         self._calls: list[tuple[Position | None, ScriptSeed]] = []
+
+    def position(self) -> Position | None:
+        """Where it stands; None when that cannot be read."""
+        return self._read().get(self._name)
 
     @property
     def calls(self) -> list[ScriptSeed]:
@@ -107,9 +114,7 @@ class ScriptSeeds:
         self._active = active
         self._patches = Patches()
         self._imports = PostImport()
-        readers = {"python": python_reader(), "numpy": numpy_position, "torch": torch_position}
-        self._generators = {name: _Generator(read) for name, read in readers.items()}
-        self._generators["cuda"] = _Generator(lambda: None)  # reading it would wait for the device
+        self._generators = {source.name: _Generator(source) for source in BUILT_IN if source.functions}
 
     @property
     def seen(self) -> list[ScriptSeed]:
@@ -122,31 +127,31 @@ class ScriptSeeds:
 
     def install(self) -> None:
         """Begin, with libraries that are imported later as well."""
-        self._watch(random, "seed", "random.seed", "python")
-        self._watch_restoring(random, "setstate", "python")
         self._imports.install()
-        self._imports.on_import("numpy.random", self._watch_numpy)
-        self._imports.on_torch(self._watch_torch)
+        for source in BUILT_IN:
+            if source.functions and source.module == "torch":
+                self._imports.on_torch(functools.partial(self._watch_source, source))
+            elif source.functions and source.module:
+                self._imports.on_import(source.module, functools.partial(self._watch_source, source))
+            elif source.functions:
+                self._watch_source(source, random)
 
     def remove(self) -> None:
         """Stop."""
         self._imports.remove()
         self._patches.restore()
 
-    def _watch_numpy(self, module: Any) -> None:
-        self._watch(module, "seed", "numpy.random.seed", "numpy")
-        self._watch_restoring(module, "set_state", "numpy")
+    def _watch_source(self, source: BuiltInSource, module: Any) -> None:
+        for function in source.functions:
+            for path in function.owners:
+                owner = operator.attrgetter(path)(module) if path else module
+                if function.text:
+                    self._watch(owner, function, source.name)
+                else:
+                    self._watch_restoring(owner, function.name, source.name)
 
-    def _watch_torch(self, torch: Any) -> None:
-        for owner in (torch, torch.random):
-            self._watch(owner, "manual_seed", "torch.manual_seed", "torch")
-            self._watch_restoring(owner, "set_rng_state", "torch")
-        for name in ("manual_seed", "manual_seed_all"):
-            for owner in (torch.cuda, torch.cuda.random):
-                self._watch(owner, name, f"torch.cuda.{name}", "cuda")
-
-    def _watch(self, owner: Any, name: str, text: str, family: str) -> None:
-        original = getattr(owner, name)
+    def _watch(self, owner: Any, function: StateFunction, family: str) -> None:
+        original, text = getattr(owner, function.name), function.text
 
         @functools.wraps(original)
         def seed(*args: Any, **kwargs: Any) -> Any:
@@ -156,7 +161,7 @@ class ScriptSeeds:
                 kwargs["seed"] = self._seed_for(kwargs["seed"], text, family, calling_frame())
             return original(*args, **kwargs)
 
-        self._patches.set(owner, name, seed)
+        self._patches.set(owner, function.name, seed)
 
     def _watch_restoring(self, owner: Any, name: str, family: str) -> None:
         original = getattr(owner, name)

@@ -15,7 +15,7 @@ from samebits.torch_private import setter_places
 if TYPE_CHECKING:
     from types import FrameType, ModuleType
 
-    from samebits.determinism.rng_positions import Position
+    from samebits.determinism.rng_sources.source import Position
 
 
 class Listener(Protocol):

@@ -1,26 +1,87 @@
-"""The switches that are environment variables."""
+"""The switches that are environment variables: where one lives, and all of them."""
 
 from __future__ import annotations
 
+import os
 import re
+from typing import TYPE_CHECKING
 
-from samebits.determinism.switch import Switch, When
-from samebits.determinism.switch_handles import HashSeed, Variable
+from samebits.determinism.switch import (
+    ANYTHING,
+    BOTH,
+    MEASURED,
+    PORTABLE,
+    TITAN,
+    Switch,
+    When,
+    unfit,
+)
 
-BOTH = ("repeatable", "portable")
-PORTABLE = ("portable",)
-TORCH = "PyTorch notes on reproducibility"
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ENVIRONMENT = "PyTorch docs, CUDA environment variables"
-CONTEXT = "aten/src/ATen/Context.h, 2.13"
-MEASURED = "measured, torch 2.13.0 on a CPU with AVX-512"
 MEGATRON = "Megatron-LM megatron/training/determinism.py"
-TITAN = "torchtitan distributed/utils.py, set_batch_invariance"
 
 _BIT = (r"[01]", "`0` or `1`")
 _COUNT = (r"[1-9]\d*(,[1-9]\d*)*", "a whole number from 1")
 _NUMBER = (r"\d+", "a whole number")
 _LOGICAL = (r"(?i)true|false", "`TRUE` or `FALSE`")
 _WORKSPACE = (r"(:\d+:[1-9]\d*)+", "pairs of a size in KiB and a count, such as `:4096:8`")
+
+
+class Variable:
+    """An environment variable.
+
+    Args:
+        variable: its name.
+        pattern: a regular expression for the values that it can have.
+        expected: how an error describes them.
+    """
+
+    def __init__(self, variable: str, pattern: str = ANYTHING[0], expected: str = ANYTHING[1]) -> None:
+        self.variable = variable
+        self.pattern = pattern
+        self.expected = expected
+
+    @property
+    def module(self) -> str:
+        """Always there."""
+        return ""
+
+    @property
+    def setters(self) -> tuple[str, ...]:
+        """Written through `os.environ`, which is watched as a whole."""
+        return ()
+
+    def missing(self) -> str:
+        """Every system has environment variables."""
+        return ""
+
+    def problem(self, value: str) -> str:
+        """What is expected instead."""
+        return unfit((self.pattern, self.expected), value)
+
+    def read(self) -> str:
+        """The value, empty when it is not set."""
+        return os.environ.get(self.variable, "")
+
+    def write(self, value: str) -> None:
+        """Set it for this process and those that it starts."""
+        os.environ[self.variable] = value
+
+    def restore(self, before: str) -> None:
+        """Set it again, or unset it."""
+        if before == self.read():
+            return
+        if before:
+            os.environ[self.variable] = before
+        else:
+            os.environ.pop(self.variable, None)
+
+    def probe(self) -> Callable[[], object] | None:
+        """None: all variables are compared at once."""
+        return None
 
 
 def _sensible_workspace(value: str) -> bool:
@@ -31,10 +92,6 @@ def _fixed_algorithm(value: str) -> bool:
     """NVLS sums inside the switch of the network, in the order of arrival; everything else has an order."""
     chosen = value.lower()
     return bool(chosen) and (chosen.startswith("^") == ("nvls" in chosen))
-
-
-def _hash_seed(value: str) -> bool:
-    return value.isdecimal()
 
 
 def _dynamic_off(value: str) -> bool:
@@ -55,18 +112,6 @@ def _held(
 _NCCL = "another choice adds in another order"
 _TUNED = "another kernel rounds differently"
 
-INTERPRETER = (
-    Switch(
-        "PYTHONHASHSEED",
-        HashSeed("PYTHONHASHSEED", r"\d{1,10}", "a whole number from 0 to 4294967295"),
-        When.PROCESS,
-        "0",
-        BOTH,
-        "hashes of strings, and so the order of sets, are other ones in every process",
-        "Python docs, PYTHONHASHSEED; lightning#2156",
-        _hash_seed,
-    ),
-)
 CUDA = (
     Switch(
         "CUBLAS_WORKSPACE_CONFIG",
@@ -264,4 +309,4 @@ PROCESSOR = (
     _held("MKL_CBWR", None, When.IMPORT, "matrix products and SVD change", MEASURED),
     _held("MKL_ENABLE_INSTRUCTIONS", None, When.IMPORT, "MKL picks other kernels", "Intel oneMKL docs"),
 )
-VARIABLES = INTERPRETER + CUDA + LIBRARIES + GROUPS + PROCESSOR
+VARIABLES = CUDA + LIBRARIES + GROUPS + PROCESSOR

@@ -12,7 +12,7 @@ import importlib
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.switch_values import KINDS, unfit
+from samebits.determinism.switch import KINDS, unfit
 from samebits.torch_private import enter_shelter
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.results import Remedy, place
 from samebits.determinism.op_advice import ADVICE
-from samebits.diagnosis.patches.library_seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
 from samebits.diagnosis.patches.propose import propose, unspoken
-from samebits.diagnosis.patches.region import Sources
+from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
+from samebits.diagnosis.patches.slices import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -10,17 +10,17 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.causes import Cause, OriginKind, specification_of
+from samebits.causes import Cause, OriginKind, Reach, specification_of
 from samebits.comparison.results import place
+from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
 from samebits.diagnosis.patches.propose import RULES
-from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
-from samebits.diagnosis.patches.rule import Refusal, Spot
+from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, named_lines
 from samebits.diagnosis.patches.values import is_measured
 from samebits.hooks.frames import Site
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding
-    from samebits.diagnosis.patches.region import Lines
+    from samebits.diagnosis.patches.slices import Lines
     from samebits.diagnosis.patches.source_file import Project
     from samebits.diagnosis.patches.syntax import Syntax
 
@@ -87,17 +87,17 @@ def _shared_at(sources: Sources) -> Site | None:
 
 def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
     """Where the rules of the patches see that cause; a line that they cannot change counts too."""
-    found = set()
+    sites = set()
+    rules = specification_of(cause).patch_rules(Reach.NEARBY, Reach.ANYWHERE)
     for path, numbers in lines.items():
         syntax = sources.syntax(path)
         if syntax is None:
             continue
-        spot = Spot(syntax, frozenset(numbers), cause)
-        for rule in RULES:
-            seen = rule.find(spot) if cause in rule.causes else ()
-            places = [one.line for one in seen if isinstance(one, Refusal) or one.edits]
-            found |= {_site(syntax, line) for line in places}
-    return found
+        region = CodeRegion(syntax, frozenset(numbers), cause)
+        changes = [change for rule in rules for change in RULES[rule](region)]
+        seen = [change.line for change in changes if isinstance(change, Refusal) or change.edits]
+        sites |= {_site(syntax, line) for line in seen}
+    return sites
 
 
 def _measured(sources: Sources, finding: Finding) -> Site | None:
@@ -116,8 +116,8 @@ def _is_measured_at(sources: Sources, site: Site) -> bool:
     syntax = sources.syntax(site.file)
     if syntax is None:
         return False
-    spot = Spot(syntax, frozenset({site.line}), Cause.WALL_CLOCK)
-    return any(is_measured(spot, call) for call in spot.calls())
+    region = CodeRegion(syntax, frozenset({site.line}), Cause.WALL_CLOCK)
+    return any(is_measured(region, call) for call in region.calls())
 
 
 def _site(syntax: Syntax, line: int) -> Site:

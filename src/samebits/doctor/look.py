@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import json
 import os
 import re
@@ -9,8 +11,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.doctor.surroundings import Cpus, Gpu, Interpreter, Torch, to_facts
-from samebits.doctor.switch_views import view_switches
+from samebits.determinism.switch_variables import Variable
+from samebits.determinism.switches import TABLE
+from samebits.doctor.surroundings import Cpus, Gpu, Interpreter, SwitchView, Torch, to_facts
 from samebits.environment import collect
 from samebits.environment.cpus import read_kinds, read_quota
 from samebits.hooks.layout import can_fix_layout
@@ -18,6 +21,7 @@ from samebits.hooks.layout import can_fix_layout
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from samebits.determinism.switch import Switch
     from samebits.environment import Environment
 
 STARTUP_PACKAGES = ("torch", "numpy", "tensorflow", "jax", "cupy")
@@ -174,3 +178,38 @@ def _try_digest() -> dict[str, Any]:
         return {"library": library, "backend": backend(), "error": failure()}
     except Exception as error:  # noqa: BLE001  # whatever breaks the digest breaks every proof
         return {"library": library, "backend": "", "error": str(error)}
+
+
+def view_switches() -> tuple[SwitchView, ...]:
+    """Every switch of the table, read now; modules that hold one are imported."""
+    return tuple(map(_view, TABLE))
+
+
+def _view(switch: Switch) -> SwitchView:
+    handle = switch.handle
+    with contextlib.suppress(Exception):  # what this build lacks is told by `missing`
+        if handle.module:
+            importlib.import_module(handle.module)
+    missing, now = _read(switch)
+    return SwitchView(
+        name=switch.name,
+        now=now,
+        wanted=switch.value,
+        fits=bool(missing) or switch.value is None or switch.keeps(now),
+        problem=handle.problem(now) if now else "",
+        missing=missing,
+        is_variable=isinstance(handle, Variable),
+        when=switch.when.value,
+        promises=switch.promises,
+        why=switch.why,
+        source=switch.source,
+    )
+
+
+def _read(switch: Switch) -> tuple[str, str]:
+    """Why it is missing, and its value."""
+    try:
+        missing = switch.handle.missing()
+        return missing, "" if missing else switch.handle.read()
+    except Exception as error:  # noqa: BLE001  # a setting that torch refuses to tell is not there for us
+        return str(error) or type(error).__name__, ""

@@ -8,9 +8,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.activation import Activation
-from samebits.determinism.switch_layout import FIXED, LAYOUT
+from samebits.determinism.error_hints import explain
+from samebits.determinism.switch_process import FIXED, LAYOUT
 from samebits.determinism.threads_beside import ThreadsBeside
-from samebits.determinism.throwing import explain
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

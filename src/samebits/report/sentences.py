@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import place
+from samebits.determinism.rng_sources import words_of
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Source
 
-_NAMES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
     OriginKind.CONTROL_FLOW: "is where the runs begin to do different things",
@@ -45,7 +45,7 @@ def _what(finding: Finding, found: Source | None) -> str:
     if found is not None and found.is_left_file:
         return f"read what the run before had written ({source})"
     if known.library:
-        return _seeding(finding, known.sentence, _NAMES[known.library], source)
+        return _seeding(finding, known.sentence, words_of(known.library), source)
     without_op = finding.entry == OriginKind.NONE and known.sentence_without_op
     sentence = without_op or known.sentence or _BY_KIND.get(finding.entry, "is where the runs part")
     return sentence.format(source=f" ({source})" if source else "", op=finding.op, taken=source or finding.op)

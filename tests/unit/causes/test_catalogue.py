@@ -13,6 +13,8 @@ import samebits.causes
 from samebits.causes import (
     Cause,
     OriginKind,
+    PatchRule,
+    Reach,
     cause_of_draw,
     causes_acted_on_by,
     causes_shown_by,
@@ -27,7 +29,7 @@ PIN_NAMES = {pin.name for pin in PINS}
 
 def test_each_cause_has_a_module_of_its_name():
     folder = Path(samebits.causes.__file__).parent
-    shared = {"__init__", "cause", "catalogue", "specification", "unseeded"}
+    shared = {"__init__", "cause", "catalogue", "patch_rules", "specification", "unseeded"}
     assert {path.stem for path in folder.glob("*.py")} - shared == {cause.name.lower() for cause in Cause}
     assert [known.cause for known in ALL] == list(Cause)
 
@@ -93,6 +95,24 @@ def test_the_likeliest_cause_of_a_pin_is_the_first():
 def test_a_fact_of_the_machine_shows_no_pin_by_its_cause_alone():
     assert Cause.ENVIRONMENT not in {cause for pin in PIN_NAMES for cause in causes_acted_on_by(pin)}
     assert causes_acted_on_by("threads") >= {Cause.RACE, Cause.THREAD_COUNT}
+
+
+@pytest.mark.parametrize("known", ALL, ids=lambda known: known.cause)
+def test_what_the_program_may_change_is_said_once_and_something_is_said_where_it_may_not(known):
+    rules = [use.rule for use in known.patches]
+    assert len(rules) == len(set(rules))
+    assert rules, "a cause that no rule serves promises a change all the same"
+
+
+def test_every_rule_serves_a_cause():
+    assert {use.rule for known in ALL for use in known.patches} == set(PatchRule)
+
+
+def test_rules_come_in_the_order_of_their_list():
+    rules = specification_of(Cause.WALL_CLOCK).patch_rules(Reach.NEARBY, Reach.ANYWHERE)
+    assert PatchRule.FIXED_TIME in rules
+    assert list(rules) == sorted(rules, key=list(PatchRule).index)
+    assert PatchRule.FIXED_TIME not in specification_of(Cause.WALL_CLOCK).patch_rules(Reach.ANYWHERE)
 
 
 def test_a_member_is_its_text():

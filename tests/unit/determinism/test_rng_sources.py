@@ -17,9 +17,11 @@ import torch
 import torch.distributed.tensor
 from rng_support import CountingSource, stand_in, start, two_devices
 
+from samebits.causes import Cause, specification_of
 from samebits.determinism import rng
+from samebits.determinism.pins import PINS
 from samebits.determinism.process import PROCESS
-from samebits.determinism.rng_sources import BUILT_IN
+from samebits.determinism.rng_sources import BUILT_IN, LIBRARIES, WITH_OBJECTS
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
@@ -507,3 +509,44 @@ def test_hostile_positions_of_other_bit_generators_are_refused():
             source.set_state(changed(source.get_state(), "buffer_pos", value=-7))
     finally:
         np.random.set_bit_generator(before)
+
+
+def test_each_source_is_seeded_by_one_intervention():
+    seeding = {pin.name: pin.sources for pin in PINS if pin.sources}
+    named = [name for sources in seeding.values() for name in sources]
+    assert sorted(named) == sorted(source.name for source in BUILT_IN)
+    assert all(source.name in seeding[source.intervention] for source in BUILT_IN)
+
+
+@pytest.mark.parametrize("library", LIBRARIES, ids=lambda library: library.name)
+def test_a_library_has_a_source_and_a_cause_of_its_name(library):
+    assert [source.library for source in BUILT_IN if source.name == library.name] == [library]
+    known = specification_of(Cause(f"unseeded-{library.name}"))
+    assert (known.library, known.seeded_by, known.draws) == (
+        library.name,
+        library.intervention,
+        (library.draws,),
+    )
+    assert all(draw.startswith(library.draws) for draw in (*library.fresh, *library.own, *library.seeders))
+    namespace: dict[str, Any] = {library.imported: __import__(library.imported)}
+    exec(library.seed_call.format(library.imported, 3), namespace)  # noqa: S102 - a template of the table
+    assert set(library.own) <= set(library.fresh)
+
+
+def test_functions_that_a_source_names_are_there():
+    for source in BUILT_IN:
+        for function in source.functions:
+            for path in function.owners:
+                owner = sys.modules[".".join(filter(None, (source.module or "random", path)))]
+                assert callable(getattr(owner, function.name))
+
+
+def test_a_state_of_a_generator_object_is_written_and_read_back():
+    objects = (random.Random(3), np.random.default_rng(3), torch.Generator().manual_seed(3))
+    assert [source.name for source in WITH_OBJECTS] == ["python", "numpy", "torch"]
+    for source, generator in zip(WITH_OBJECTS, objects, strict=True):
+        assert [other.name for other in WITH_OBJECTS if other.owns(generator)] == [source.name]
+        data = source.encode(source.read(generator))
+        again = source.decode(data)
+        source.write(generator, again)
+        assert source.encode(source.read(generator)) == data

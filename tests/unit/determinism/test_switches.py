@@ -15,7 +15,8 @@ from samebits.determinism.activation import Activation
 from samebits.determinism.control import Control
 from samebits.determinism.drift import DriftWatch
 from samebits.determinism.switch import When
-from samebits.determinism.switch_handles import HashSeed, Variable
+from samebits.determinism.switch_process import HashSeed
+from samebits.determinism.switch_variables import Variable
 from samebits.determinism.switches import TABLE, environment_for, holds_layout, switch_named, wanted_by
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import can_fix_layout
@@ -222,8 +223,8 @@ def test_a_fresh_process_gets_what_the_table_wants():
 @pytest.mark.parametrize("possible", [True, False])
 def test_addresses_that_cannot_be_fixed_are_told_of_unless_they_are_left_alone(monkeypatch, possible):
     refusal = "" if possible else "personality is refused"
-    monkeypatch.setattr("samebits.determinism.switch_layout.layout_is_fixed", lambda: False)
-    monkeypatch.setattr("samebits.determinism.switch_layout.why_layout_cannot_be_fixed", lambda: refusal)
+    monkeypatch.setattr("samebits.determinism.switch_process.layout_is_fixed", lambda: False)
+    monkeypatch.setattr("samebits.determinism.switch_process.why_layout_cannot_be_fixed", lambda: refusal)
     left = Control(switches=(("address-layout", "leave"),))
     random = Control(switches=(("address-layout", "random"),))
     told = environment_for(Control(), {}).warnings
@@ -241,7 +242,7 @@ def test_addresses_that_cannot_be_fixed_are_told_of_unless_they_are_left_alone(m
 def test_modules_are_not_compiled_in_the_first_run_only(monkeypatch):
     """Else the first run would allocate other things than the next; torch is not compiled each time."""
     for compiled, expected in ((True, "1"), (False, None)):
-        monkeypatch.setattr("samebits.determinism.switch_layout._torch_is_compiled", lambda: compiled)  # noqa: B023
+        monkeypatch.setattr("samebits.determinism.switch_process._torch_is_compiled", lambda: compiled)  # noqa: B023
         assert environment_for(Control(), {}).variables.get("PYTHONDONTWRITEBYTECODE") == expected
 
 

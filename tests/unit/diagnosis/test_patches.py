@@ -8,8 +8,10 @@ from dataclasses import replace
 import pytest
 from patch_support import finding, patched, project, proposal, site_of, text_after
 
+from samebits.causes import PatchRule
 from samebits.comparison.results import Source
-from samebits.diagnosis.patches.propose import propose
+from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches.propose import RULES, propose
 from samebits.diagnosis.remedies import remedy_for
 
 # cause, sources, line before, line after. The line carries the mark.
@@ -494,3 +496,9 @@ def test_the_changed_line_is_shown_though_lines_were_added_right_before_it():
     first = proposal("os-entropy", files, "uuid.uuid4").patches[0].first
     assert first[0] == "name = uuid.uuid4().hex  # <-"
     assert first[1] == "name = uuid.UUID(int=random.getrandbits(128), version=4).hex  # <-"
+
+
+def test_every_rule_that_a_cause_may_name_has_one_function():
+    named = [rule for module in (orders, seeds, sets, torch_calls, values) for rule in module.RULES]
+    assert sorted(named, key=lambda rule: rule.value) == list(PatchRule)
+    assert set(RULES) == set(PatchRule)

@@ -17,6 +17,8 @@ from samebits.determinism.pins.files import pin_file_times, pin_inodes, pin_list
 from samebits.determinism.pins.machine import pin_load
 from samebits.determinism.pins.process_facts import pin_ports, pin_process
 from samebits.determinism.pins.torch_parts import pin_fill, pin_thread_calls, pin_workers
+from samebits.determinism.rng_sources import NUMPY, PYTHON, TORCH, sources_seeded_by
+from samebits.determinism.rng_sources.source import SEED_LIBRARIES
 from samebits.hooks.layout import why_layout_cannot_be_fixed
 
 if TYPE_CHECKING:
@@ -70,41 +72,27 @@ _HASH = ("PYTHONHASHSEED", "0")
 
 PINS: tuple[Pin, ...] = (
     Pin(
-        "seed-python",
+        PYTHON.intervention,
         "with Python's generators seeded",
-        sources=("python",),
+        sources=sources_seeded_by(PYTHON.intervention),
         limits="a seed that the script gives stays, also one taken from the clock",
     ),
     Pin(
-        "seed-numpy",
+        NUMPY.intervention,
         "with NumPy's generators seeded",
-        sources=("numpy",),
+        sources=sources_seeded_by(NUMPY.intervention),
         limits="a seed that the script gives stays, also one taken from the clock",
     ),
     Pin(
-        "seed-torch",
+        TORCH.intervention,
         "with torch's generators seeded",
-        sources=(
-            "torch",
-            "cuda",
-            "xpu",
-            "mps",
-            "mtia",
-            "npu",
-            "mlu",
-            "hpu",
-            "musa",
-            "sdaa",
-            "privateuse1",
-            "xla",
-            "dtensor",
-        ),
+        sources=sources_seeded_by(TORCH.intervention),
         limits="a seed that the script gives stays, also one taken from the clock",
     ),
     Pin(
-        "seed-libraries",
+        SEED_LIBRARIES,
         "with the generators of OpenCV, CuPy and TensorFlow seeded",
-        sources=("opencv", "cupy", "tensorflow"),
+        sources=sources_seeded_by(SEED_LIBRARIES),
     ),
     Pin(
         "hash-seed",

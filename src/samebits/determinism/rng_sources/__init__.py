@@ -1,27 +1,28 @@
-"""The RNG sources that samebits knows, one class each; `plugins` finds those of other packages."""
+"""The RNG sources that samebits knows, one class each; `plugins` has those of other packages."""
 
 from __future__ import annotations
 
-from samebits.determinism.rng_sources.accelerators import Accelerator, PrivateBackend, Xla
+from samebits.determinism.rng_sources.accelerators import PACKAGES, Accelerator, PrivateBackend, Xla
 from samebits.determinism.rng_sources.dtensor import DTensorTracker
 from samebits.determinism.rng_sources.libraries import CuPy, OpenCV, TensorFlow
-from samebits.determinism.rng_sources.numpy_global import NumpyGlobal
-from samebits.determinism.rng_sources.python_random import PythonRandom
-from samebits.determinism.rng_sources.source import RngSource
-from samebits.determinism.rng_sources.torch_devices import LazyDevices, Mps, TorchCpu
+from samebits.determinism.rng_sources.numpy_global import NUMPY, NumpyGlobal
+from samebits.determinism.rng_sources.python_random import PYTHON, PythonRandom
+from samebits.determinism.rng_sources.source import BuiltInSource, GeneratorObjects, Library, RngSource
+from samebits.determinism.rng_sources.torch_devices import TORCH, LazyDevices, Mps, TorchCpu
 
-__all__ = ["BUILT_IN", "RngSource"]
+__all__ = [
+    "BUILT_IN",
+    "LIBRARIES",
+    "NUMPY",
+    "PYTHON",
+    "TORCH",
+    "WITH_OBJECTS",
+    "RngSource",
+    "sources_seeded_by",
+    "words_of",
+]
 
-_BACKENDS = {
-    "npu": "torch_npu",
-    "mlu": "torch_mlu",
-    "hpu": "habana_frameworks.torch",
-    "musa": "torch_musa",
-    "sdaa": "torch_sdaa",
-}
-"""Name of a backend -> the package that registers it."""
-
-BUILT_IN: tuple[RngSource, ...] = (
+BUILT_IN: tuple[BuiltInSource, ...] = (
     PythonRandom(),
     NumpyGlobal(),
     TorchCpu(),
@@ -29,11 +30,34 @@ BUILT_IN: tuple[RngSource, ...] = (
     LazyDevices("xpu"),
     Mps(),
     Accelerator("mtia"),
-    *(Accelerator(name, package) for name, package in _BACKENDS.items()),
-    PrivateBackend(tuple(_BACKENDS)),
+    *(Accelerator(name, package) for name, package in PACKAGES.items()),
+    PrivateBackend(tuple(PACKAGES)),
     Xla(),
     DTensorTracker(),
     CuPy(),
     OpenCV(),
     TensorFlow(),
 )
+"""In the order in which they are seeded and saved."""
+LIBRARIES: tuple[Library, ...] = tuple(
+    dict.fromkeys(source.library for source in BUILT_IN if source.library is not None)
+)
+"""The libraries that a cause is named after."""
+WITH_OBJECTS: tuple[GeneratorObjects, ...] = tuple(
+    source for source in BUILT_IN if isinstance(source, GeneratorObjects)
+)
+"""The sources that know the generator objects of their libraries."""
+
+
+def sources_seeded_by(intervention: str) -> tuple[str, ...]:
+    """Names of the sources that an intervention seeds."""
+    return tuple(source.name for source in BUILT_IN if source.intervention == intervention)
+
+
+def words_of(library: str) -> str:
+    """A library as a report writes it; empty where no cause is named after it.
+
+    Args:
+        library: its name.
+    """
+    return next((known.words for known in LIBRARIES if known.name == library), "")

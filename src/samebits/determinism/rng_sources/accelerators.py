@@ -11,14 +11,22 @@ import sys
 from typing import Any
 
 from samebits.determinism.rng_sources.source import expect, loaded, unsaved, version_of
-from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
+from samebits.determinism.rng_sources.torch_devices import TorchSource, bytes_to_tensor, tensor_to_bytes
 from samebits.determinism.seeds import fit
 from samebits.torch_private import private_backend
 
 _XLA = "torch_xla.core.xla_model"
+PACKAGES = {
+    "npu": "torch_npu",
+    "mlu": "torch_mlu",
+    "hpu": "habana_frameworks.torch",
+    "musa": "torch_musa",
+    "sdaa": "torch_sdaa",
+}
+"""Name of a backend -> the package that registers it."""
 
 
-class Accelerator:
+class Accelerator(TorchSource):
     """The default generators of all devices of one kind that registers itself as a module of torch.
 
     Args:
@@ -83,7 +91,7 @@ class PrivateBackend(Accelerator):
         return None if name in ("", *self._known) else getattr(sys.modules["torch"], name, None)
 
 
-class Xla:
+class Xla(TorchSource):
     """The generator of the current XLA device of this process."""
 
     name = "xla"

@@ -6,14 +6,14 @@ import json
 from typing import Any
 
 from samebits.determinism.rng_sources.source import expect, version_of
-from samebits.determinism.rng_sources.torch_devices import bytes_to_tensor, tensor_to_bytes
+from samebits.determinism.rng_sources.torch_devices import TorchSource, bytes_to_tensor, tensor_to_bytes
 from samebits.determinism.seeds import derive, fit
 from samebits.torch_private import drop_dtensor_tracker, dtensor_states
 
 _DEFAULT = "parallel-rng"  # the state that DTensor's own `manual_seed` sets
 
 
-class DTensorTracker:
+class DTensorTracker(TorchSource):
     """DTensor's RNG tracker, where it has states of its own.
 
     It has in torch 2.6: a dict of Philox states (seed and offset, 8 bytes each), made by the first random op

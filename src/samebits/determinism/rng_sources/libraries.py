@@ -5,16 +5,16 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from samebits.determinism.rng_sources.source import loaded, unsaved, version_of
+from samebits.determinism.rng_sources.source import BuiltIn, loaded, unsaved, version_of
 from samebits.determinism.seeds import fit
 
 
-class _SeedOnly:
+class _SeedOnly(BuiltIn):
     """A generator that can be seeded, neither saved nor restored."""
 
     name: str
     module: str
-    library: str
+    words: str
     reason: str
     needed: str
 
@@ -28,7 +28,7 @@ class _SeedOnly:
         Raises:
             SamebitsError: always; `rng-not-saved`.
         """
-        raise unsaved(self.library, self.reason)
+        raise unsaved(self.words, self.reason)
 
     def set_state(self, state: bytes) -> None:  # noqa: ARG002 - of the protocol
         """Refuse.
@@ -36,7 +36,7 @@ class _SeedOnly:
         Raises:
             SamebitsError: always; `rng-not-saved`.
         """
-        raise unsaved(self.library, self.reason)
+        raise unsaved(self.words, self.reason)
 
     def version(self) -> str:
         """The library's version."""
@@ -48,9 +48,10 @@ class OpenCV(_SeedOnly):
 
     name = "opencv"
     module = "cv2"
-    library = "OpenCV"
+    words = "OpenCV"
     reason = "its Python module has no `theRNG`"
     needed = "setRNGSeed"
+    per_sample = True  # each thread has one; the devices' take milliseconds
 
     def seed(self, seed: int) -> None:
         """As `cv2.setRNGSeed(seed)`, which takes 32 bits with a sign."""
@@ -63,7 +64,7 @@ class CuPy(_SeedOnly):
 
     name = "cupy"
     module = "cupy"
-    library = "CuPy"
+    words = "CuPy"
     reason = "cuRAND's host interface gives no state"
     needed = "random"
 
@@ -85,7 +86,7 @@ class TensorFlow(_SeedOnly):
 
     name = "tensorflow"
     module = "tensorflow"
-    library = "TensorFlow"
+    words = "TensorFlow"
     reason = "its stateful ops count inside their kernels"
     needed = "random"
 

@@ -1,16 +1,23 @@
-"""What an RNG source is."""
+"""An RNG source: what it offers, what is known of the library that it is of, and how its state is written."""
 
 from __future__ import annotations
 
+import json
 import sys
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
     from types import ModuleType
 
+Position = tuple[int, int]
+"""A point of a generator's stream: which block of numbers, and how many of them were drawn."""
 UNSAVED_SLUG = "rng-not-saved"
+SEED_LIBRARIES = "seed-libraries"
+"""The intervention that seeds the generators of libraries that no cause is named after."""
+_DTYPES = ("uint8", "uint32", "uint64", "int32", "int64", "float64")
 
 
 class RngSource(Protocol):
@@ -52,6 +59,130 @@ class RngSource(Protocol):
         """The library and its version, as a user would say it: `numpy 2.4.6`."""
 
 
+class Library(NamedTuple):
+    """A library whose generators a cause is named after (`unseeded-numpy`).
+
+    Args:
+        name: as the source of its global generator is called.
+        words: as a report writes it.
+        intervention: name of the one that seeds its generators.
+        draws: how the names of draws from its generators begin.
+        fresh: draws of entropy that becomes a generator's state.
+        own: those of them with which a generator of its own is made; a seed for the global one does not
+            reach it.
+        imported: the module that a script imports for `seed_call`.
+        seed_call: seeds the global generator, given the name of the module and a number.
+        seeders: full names of the functions that seed the global generator.
+        generators: full names of what makes a generator.
+    """
+
+    name: str
+    words: str
+    intervention: str
+    draws: str
+    fresh: tuple[str, ...]
+    own: tuple[str, ...]
+    imported: str
+    seed_call: str
+    seeders: tuple[str, ...]
+    generators: tuple[str, ...] = ()
+
+
+class StateFunction(NamedTuple):
+    """A function of a library that seeds a global generator, or puts a state of it back.
+
+    Args:
+        owners: where it is looked up, as paths below the module of the source; empty for that module itself.
+        name: its name there.
+        text: as a report writes it; empty for one that puts a state back.
+    """
+
+    owners: tuple[str, ...]
+    name: str
+    text: str = ""
+
+
+class BuiltIn:
+    """**Base class** of the sources that samebits brings; what one does not say holds here.
+
+    Attributes:
+        library: the library that a cause is named after; None for any other.
+        intervention: name of the one that seeds this source.
+        per_sample: whether it is cheap enough to be seeded for each sample that a loader loads. Python's,
+            NumPy's and torch's global generators are seeded for each in any case.
+        functions: those that seed it or put its state back, and that a script may call.
+    """
+
+    library: Library | None = None
+    intervention = SEED_LIBRARIES
+    per_sample = False
+    functions: tuple[StateFunction, ...] = ()
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """A function that tells where the generators stand, by name, without copying their states.
+
+        Empty where that cannot be read, or where it would have to wait for a device.
+        """
+        return dict
+
+
+class BuiltInSource(RngSource, Protocol):
+    """**Protocol:** a source that samebits brings; `BuiltIn` says what each of these is."""
+
+    @property
+    def library(self) -> Library | None:
+        """The library that a cause is named after."""
+
+    @property
+    def intervention(self) -> str:
+        """Name of the one that seeds it."""
+
+    @property
+    def per_sample(self) -> bool:
+        """Whether it is seeded for each sample of a loader."""
+
+    @property
+    def functions(self) -> tuple[StateFunction, ...]:
+        """Those that seed it or put its state back."""
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """A function that tells where the generators stand."""
+
+
+@runtime_checkable
+class GeneratorObjects(Protocol):
+    """**Protocol:** a source that also knows the generator objects of its library, global or not."""
+
+    @property
+    def name(self) -> str:
+        """Of the library."""
+
+    def kinds(self) -> tuple[type, ...]:
+        """The types of the objects that hold a state, as far as the library is imported."""
+
+    def owns(self, generator: Any) -> bool:
+        """Whether that is a generator of the library, with a state."""
+
+    def read(self, generator: Any) -> Any:
+        """The state, as the library gives it; later draws do not change it."""
+
+    def write(self, generator: Any, state: Any) -> None:
+        """Put back what `read` gave."""
+
+    def encode(self, state: Any) -> bytes:
+        """A state that `read` gave, without pickle."""
+
+    def decode(self, data: bytes) -> Any:
+        """What `encode` was given.
+
+        Raises:
+            ValueError: it is no state of the library.
+        """
+
+    def version(self) -> str:
+        """The version of the library."""
+
+
 def loaded(name: str, *needed: str) -> ModuleType | None:
     """The module, when it has been imported as far as these attributes of it.
 
@@ -83,3 +214,50 @@ def expect(condition: Any, reason: str) -> None:
     """
     if not condition:
         raise ValueError(reason)
+
+
+def to_json(state: Any) -> bytes:
+    """Encode a state.
+
+    Args:
+        state: numbers, text, lists, dicts and NumPy arrays of at most one dimension.
+
+    Raises:
+        TypeError: it contains something else.
+    """
+    return json.dumps(state, default=_encode_numpy, separators=(",", ":")).encode()
+
+
+def from_json(data: bytes) -> Any:
+    """Decode what `to_json` made.
+
+    Raises:
+        ValueError: that is no such encoding.
+    """
+    try:
+        return json.loads(data, object_hook=_decode_numpy)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
+
+
+def _encode_numpy(value: Any) -> Any:
+    numpy = sys.modules["numpy"]
+    if isinstance(value, numpy.ndarray) and value.dtype.name in _DTYPES and value.ndim == 1:
+        little = value.astype(value.dtype.newbyteorder("<"))
+        return {"dtype": value.dtype.name, "hex": little.tobytes().hex()}
+    if isinstance(value, (numpy.integer, numpy.floating)):
+        return value.item()
+    raise TypeError(f"a state holds {type(value).__name__}; expected numbers, text, lists and arrays")
+
+
+def _decode_numpy(value: dict[str, Any]) -> Any:
+    if value.keys() != {"dtype", "hex"}:
+        return value
+    import numpy as np
+
+    name = value["dtype"]
+    if name not in _DTYPES:
+        raise ValueError(f"an array of dtype {name!r}")
+    dtype = np.dtype(name)
+    data = np.frombuffer(bytes.fromhex(value["hex"]), dtype.newbyteorder("<"))
+    return data.astype(dtype)

@@ -1,16 +1,50 @@
-"""Torch's default generators: the CPU's and those of devices."""
+"""Torch's default generators, the CPU's and those of devices, and objects of `torch.Generator`."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import inspect
 import json
+import struct
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.rng_sources.source import expect, loaded, version_of
+from samebits.determinism.rng_sources.source import (
+    BuiltIn,
+    Library,
+    StateFunction,
+    expect,
+    loaded,
+    version_of,
+)
 from samebits.determinism.seeds import fit
-from samebits.torch_private import clear_pending_seeds, in_bad_fork, pending_seeds
+from samebits.torch_private import (
+    clear_pending_seeds,
+    default_generator,
+    in_bad_fork,
+    pending_seeds,
+    twister_head,
+)
 
-_FIT = "torch"  # all devices get what `torch.manual_seed` would give them
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from samebits.determinism.rng_sources.source import GeneratorObjects, Position, RngSource
+
+TORCH = Library(
+    name="torch",
+    words="torch",
+    intervention="seed-torch",
+    draws="torch.",
+    fresh=("torch.Generator.seed",),
+    own=(),
+    imported="torch",
+    seed_call="{}.manual_seed({})",
+    seeders=("torch.manual_seed", "torch.random.manual_seed"),
+)
+_FIT = TORCH.name  # all devices get what `torch.manual_seed` would give them
+_HEAD = 40  # bytes of the CPU generator's state that hold its position
 
 
 def tensor_to_bytes(state: Any) -> bytes:
@@ -29,11 +63,22 @@ def bytes_to_tensor(data: bytes) -> Any:
     return torch.frombuffer(bytearray(data), dtype=torch.uint8)
 
 
-class TorchCpu:
+class TorchSource(BuiltIn):
+    """**Base class** of the default generators that torch or a backend of it brings."""
+
+    library = TORCH
+    intervention = TORCH.intervention
+
+
+class TorchCpu(TorchSource):
     """Torch's default generator on the CPU."""
 
-    name = "torch"
+    name = TORCH.name
     module = "torch"
+    functions = (
+        StateFunction(("", "random"), "manual_seed", "torch.manual_seed"),
+        StateFunction(("", "random"), "set_rng_state"),
+    )
 
     def available(self) -> bool:
         """Whether torch is imported."""
@@ -55,8 +100,56 @@ class TorchCpu:
         """Torch's version."""
         return version_of("torch")
 
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Of the CPU's generator."""
 
-class LazyDevices:
+        def read() -> Mapping[str, Position]:
+            generator = default_generator()
+            state = None if generator is None else generator.get_state()
+            if state is None or state.numel() < _HEAD:
+                return {}
+            position = twister_head(ctypes.string_at(state.data_ptr(), _HEAD))
+            return {} if position is None else {self.name: position}
+
+        return read
+
+    def seeder(self) -> Callable[[int], None]:
+        """Does what `torch.manual_seed` does to the CPU's generator."""
+        return unwrapped_method("manual_seed")
+
+    def kinds(self) -> tuple[type, ...]:
+        """None: the garbage collector does not track `torch.Generator`."""
+        return ()
+
+    def owns(self, generator: Any) -> bool:
+        """Whether it is a `torch.Generator`, on any device."""
+        torch: Any = loaded(self.module, "Generator")
+        return torch is not None and isinstance(generator, torch.Generator)
+
+    def read(self, generator: Any) -> Any:
+        """A tensor of uint8."""
+        return generator.get_state()
+
+    def write(self, generator: Any, state: Any) -> None:
+        """As its `set_state`."""
+        generator.set_state(state)
+
+    def encode(self, state: Any) -> bytes:
+        """The bytes of the tensor."""
+        return tensor_to_bytes(state)
+
+    def decode(self, data: bytes) -> Any:
+        """The tensor."""
+        return bytes_to_tensor(data)
+
+
+def unwrapped_method(method: str) -> Callable[[Any], Any]:
+    """A method of torch's default generator without what control has put around it: 40 microseconds."""
+    generator: Any = default_generator()
+    return functools.partial(inspect.unwrap(getattr(type(generator), method)), generator)
+
+
+class LazyDevices(TorchSource):
     """The default generators of all devices of one kind, CUDA or XPU.
 
     Neither seeding nor saving starts the device: until its first use the state is the seeds that wait for it.
@@ -69,6 +162,11 @@ class LazyDevices:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        if name == "cuda":
+            self.functions = tuple(
+                StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
+                for function in ("manual_seed", "manual_seed_all")
+            )
 
     def available(self) -> bool:
         """Whether torch is imported, is built for such devices, and this process may use them."""
@@ -105,6 +203,10 @@ class LazyDevices:
         """Torch's version."""
         return version_of("torch")
 
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Of all CUDA devices, which count in Philox offsets; none before CUDA is used."""
+        return _cuda_positions if self.name == "cuda" else dict
+
     def _devices(self) -> Any:
         return getattr(sys.modules["torch"], self.name)
 
@@ -122,7 +224,21 @@ class LazyDevices:
             seed_devices(seed)
 
 
-class Mps:
+def _cuda_positions() -> Mapping[str, Position]:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return {}
+    positions = {}
+    for index, generator in enumerate(cuda.default_generators):
+        try:
+            state = generator.get_state()
+        except RuntimeError:  # while a CUDA graph is being captured
+            continue
+        positions[f"cuda:{index}"] = struct.unpack("<QQ", ctypes.string_at(state.data_ptr(), 16))
+    return positions
+
+
+class Mps(TorchSource):
     """The default generator of Apple's GPU."""
 
     name = "mps"
@@ -148,3 +264,8 @@ class Mps:
     def version(self) -> str:
         """Torch's version."""
         return version_of("torch")
+
+
+if TYPE_CHECKING:
+    _source: RngSource = TorchCpu()
+    _objects: GeneratorObjects = TorchCpu()

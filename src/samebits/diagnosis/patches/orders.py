@@ -1,114 +1,211 @@
-"""Orders that are chance: of hashes, addresses and completion."""
+"""Orders that are chance: of hashes, of addresses, of completion, of a directory."""
 
 from __future__ import annotations
 
 import ast
 from typing import TYPE_CHECKING
 
+from samebits.causes import PatchRule
+from samebits.diagnosis.patches.code_region import Refusal, keyword_of
 from samebits.diagnosis.patches.edits import Change, Edit
-from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of
 from samebits.diagnosis.patches.set_values import is_set
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.rule import Spot
+    from samebits.diagnosis.patches.code_region import CodeRegion, Find
+    from samebits.diagnosis.patches.syntax import Syntax
 
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
 _COMPLETED = "concurrent.futures.as_completed"
 
 
-def hashes(spot: Spot) -> Iterator[Change | Refusal]:
+def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
     """`hash(x)` becomes a checksum of the text of x."""
-    for call in spot.calls():
-        if spot.syntax.name(call.func) == "builtins.hash" and len(call.args) == 1:
-            if spot.syntax.source(call.args[0]) == "self":
+    for call in region.calls():
+        if region.syntax.name(call.func) == "builtins.hash" and len(call.args) == 1:
+            if region.syntax.source(call.args[0]) == "self":
                 yield Refusal("hash(self) is the address of the object: give it a number", call.lineno)
                 continue
-            yield _checksum(spot, call, spot.syntax.source(call.args[0]))
+            yield _checksum(region, call, region.syntax.source(call.args[0]))
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "__hash__" and not call.args:
-            yield _checksum(spot, call, spot.syntax.source(call.func.value))
-    for node in spot.nodes():  # handed on: `map(hash, names)`
-        above = spot.syntax.parent(node)
+            yield _checksum(region, call, region.syntax.source(call.func.value))
+    for node in region.nodes():  # handed on: `map(hash, names)`
+        above = region.syntax.parent(node)
         given = isinstance(above, ast.keyword) or (isinstance(above, ast.Call) and node in above.args)
-        if given and isinstance(node, ast.Name) and spot.syntax.name(node) == "builtins.hash":
-            yield _checksum(spot, node, "x", "lambda x: ")
+        if given and isinstance(node, ast.Name) and region.syntax.name(node) == "builtins.hash":
+            yield _checksum(region, node, "x", "lambda x: ")
 
 
-def _checksum(spot: Spot, node: ast.expr, value: str, before: str = "") -> Change:
+def _checksum(region: CodeRegion, node: ast.expr, value: str, before: str = "") -> Change:
     text = f"{before}zlib.crc32(repr({value}).encode())"
-    return spot.replace(node, text, "a checksum in place of `hash`, which is salted", "import:zlib")
+    return region.replace(node, text, "a checksum in place of `hash`, which is salted", "import:zlib")
 
 
-def ids(spot: Spot) -> Iterator[Change | Refusal]:
+def ids(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Sorting by `id`, and addresses as numbers."""
-    for call in spot.calls():
-        name = spot.syntax.name(call.func)
+    for call in region.calls():
+        name = region.syntax.name(call.func)
         key = keyword_of(call, "key")
         sorts = name in _SORTING or (isinstance(call.func, ast.Attribute) and call.func.attr == "sort")
-        if sorts and key is not None and _by_address(spot, key.value):
-            yield _unsorted(spot, call, key)
+        if sorts and key is not None and _by_address(region, key.value):
+            yield _unsorted(region, call, key)
         elif name == "builtins.id":
             yield Refusal("id() is an address: give each object a number of its own", call.lineno)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "data_ptr":
-            yield spot.replace(call, "0", "a number in place of an address")
-        elif name == "builtins.repr" and spot.cause == "id-order":
+            yield region.replace(call, "0", "a number in place of an address")
+        elif name == "builtins.repr" and region.cause == "id-order":
             yield Refusal("the default repr of an object holds its address: name the objects", call.lineno)
 
 
-def _by_address(spot: Spot, key: ast.expr) -> bool:
+def _by_address(region: CodeRegion, key: ast.expr) -> bool:
     if isinstance(key, ast.Lambda):
         return any(
-            isinstance(n, ast.Call) and spot.syntax.name(n.func) in ("builtins.id", "builtins.hash")
+            isinstance(n, ast.Call) and region.syntax.name(n.func) in ("builtins.id", "builtins.hash")
             for n in ast.walk(key.body)
         )
-    return spot.syntax.name(key) in ("builtins.id", "builtins.hash", "builtins.repr", "builtins.str")
+    return region.syntax.name(key) in ("builtins.id", "builtins.hash", "builtins.repr", "builtins.str")
 
 
-def _unsorted(spot: Spot, call: ast.Call, key: ast.keyword) -> Change | Refusal:
+def _unsorted(region: CodeRegion, call: ast.Call, key: ast.keyword) -> Change | Refusal:
     """A key that is the same for all: `sorted` then leaves the order as it was."""
     function = call.func
-    of_set = is_set(spot.syntax, call.args[0]) if call.args else False
+    of_set = is_set(region.syntax, call.args[0]) if call.args else False
     if of_set:
         return Refusal("a set sorted by address: keep the objects in a list instead", call.lineno)
-    if spot.syntax.name(function) == "builtins.sorted" and len(call.args) == 1 and len(call.keywords) == 1:
-        text = f"list({spot.syntax.source(call.args[0])})"
-        return spot.replace(call, text, "the order in which they are held, not that of their addresses")
+    if region.syntax.name(function) == "builtins.sorted" and len(call.args) == 1 and len(call.keywords) == 1:
+        text = f"list({region.syntax.source(call.args[0])})"
+        return region.replace(call, text, "the order in which they are held, not that of their addresses")
     why = "a key that is equal for all, so that the order in which they are held stays"
-    return spot.replace(key.value, "lambda _: 0", why)
+    return region.replace(key.value, "lambda _: 0", why)
 
 
-def completion(spot: Spot) -> Iterator[Change | Refusal]:
+def completion(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Results are taken in the order in which the work was given, not in which it ended."""
     why = "results in the order in which the work was given, not in which it ended"
-    for call in spot.calls():
-        name = spot.syntax.name(call.func)
+    for call in region.calls():
+        name = region.syntax.name(call.func)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "imap_unordered":
-            end = spot.syntax.span(call.func)[1]
+            end = region.syntax.span(call.func)[1]
             edit = Edit(end - len("imap_unordered"), end, "imap")
             yield Change((edit,), why, call.lineno)
         elif name == _COMPLETED and len(call.args) == 1 and not call.keywords:
-            yield _as_given(spot, call, why)
+            yield _as_given(region, call, why)
         elif name == _COMPLETED:
             yield Refusal("`as_completed` with a time limit: the clock decides what comes", call.lineno)
         elif name in ("concurrent.futures.wait", "asyncio.wait", "asyncio.as_completed"):
             yield Refusal("the set of what is done has no order: go through your own list", call.lineno)
 
 
-def _as_given(spot: Spot, call: ast.Call, why: str) -> Change | Refusal:
+def _as_given(region: CodeRegion, call: ast.Call, why: str) -> Change | Refusal:
     futures = call.args[0]
-    text = spot.syntax.source(futures)
+    text = region.syntax.source(futures)
     if isinstance(futures, ast.GeneratorExp):
-        return spot.replace(call, f"[{text.removeprefix('(').removesuffix(')')}]", why)
+        return region.replace(call, f"[{text.removeprefix('(').removesuffix(')')}]", why)
     if isinstance(futures, ast.SetComp | ast.Set):
-        return spot.replace(call, f"[{text[1:-1]}]", why)
-    if is_set(spot.syntax, futures):
+        return region.replace(call, f"[{text[1:-1]}]", why)
+    if is_set(region.syntax, futures):
         return Refusal("the futures are in a set, which has no order: keep them in a list", call.lineno)
-    return spot.replace(call, text, why)
+    return region.replace(call, text, why)
 
 
-RULES = (
-    Rule(causes("hash-order"), hashes, anywhere=True),
-    Rule(causes("id-order environment"), ids),
-    Rule(causes("race worker-order"), completion, anywhere=True),
-)
+_LISTS = ("os.listdir", "glob.glob")
+_WALKS = ("os.walk", "os.fwalk")
+_PATH_METHODS = ("iterdir", "glob", "rglob")
+_ENTRY_NAME = ", key=lambda entry: entry.name)"
+_WHY = "a listing in sorted order, not in that of the file system"
+_IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
+
+
+def listings(region: CodeRegion) -> Iterator[Change | Refusal]:
+    """Directory listings come sorted."""
+    for call in region.calls():
+        name = region.syntax.name(call.func)
+        if _is_put_in_order(region, call):
+            continue
+        if name == "os.scandir" and isinstance(region.syntax.parent(call), ast.withitem):
+            yield Refusal("sort the entries where they are taken from the scan", call.lineno)
+        elif name == "os.scandir":
+            yield _in_order(region, call, _ENTRY_NAME)
+        elif name in _WALKS:
+            yield from _walked(region, call)
+        elif name in _LISTS:
+            yield region.wrap(call, "sorted(", ")", _WHY)
+        elif name == "glob.iglob" or _is_path_listing(region, call):
+            yield _in_order(region, call, ")")
+
+
+def _in_order(region: CodeRegion, call: ast.Call, end: str) -> Change:
+    """What hands out names one after the other, sorted; `next` and a name for it want an iterator."""
+    above = region.syntax.parent(call)
+    taken = isinstance(above, ast.Call) and region.syntax.name(above.func) == "builtins.next"
+    if taken or isinstance(above, ast.Assign | ast.AnnAssign | ast.Return):
+        return region.wrap(call, "iter(sorted(", end + ")", _WHY)
+    return region.wrap(call, "sorted(", end, _WHY)
+
+
+def _is_put_in_order(region: CodeRegion, call: ast.Call) -> bool:
+    """Whether a listing is sorted or only counted, also through `sorted(f(x) for x in listing)`."""
+    for above in region.syntax.ancestors(call):
+        if isinstance(above, ast.Call):
+            return region.syntax.name(above.func) in ("builtins.sorted", "builtins.len", "builtins.set")
+        if not isinstance(above, ast.comprehension | ast.GeneratorExp | ast.ListComp):
+            return False
+    return False
+
+
+def _is_path_listing(region: CodeRegion, call: ast.Call) -> bool:
+    if not (isinstance(call.func, ast.Attribute) and call.func.attr in _PATH_METHODS):
+        return False
+    uses_paths = any(full.startswith("pathlib") for full in region.syntax.imports.values())
+    return uses_paths and not region.syntax.name(call.func).startswith("glob.")
+
+
+def _walked(region: CodeRegion, call: ast.Call) -> Iterator[Change | Refusal]:
+    """`dirs.sort()` and `files.sort()` in a loop; what is sorted around the walk would leave the files.
+
+    The walk goes on in the order of the names that are left in `dirs`, so a loop may also leave some out.
+    """
+    above = region.syntax.parent(call)
+    target = getattr(above, "target", None)
+    top_down = len(call.args) == 1 and not call.keywords
+    listed = target.elts[1:3] if isinstance(target, ast.Tuple) and top_down else []
+    names = [node.id for node in listed if isinstance(node, ast.Name)]
+    if len(names) == 2 and isinstance(above, ast.For) and above.iter is call:
+        calls = [f"{name}.sort()" for name in dict.fromkeys(names)]
+        done = {region.syntax.source(node) for node in ast.walk(above) if isinstance(node, ast.Call)}
+        at = region.syntax.span(above.body[0])[0]
+        text = "".join(each + _between(region.syntax, at) for each in calls if each not in done)
+        yield from [Change((Edit(at, at, text),), _WHY, call.lineno)] if text else []
+    elif len(names) == 2 and isinstance(above, ast.comprehension):
+        files = _uses(region.syntax, region.syntax.parent(above), names[1])
+        edits = [edit for node in (call, *files) for edit in region.wrap(node, "sorted(", ")", "").edits]
+        yield Change(tuple(edits), _WHY, call.lineno)
+    else:
+        yield Refusal(_IN_WALK, call.lineno)
+
+
+def _between(syntax: Syntax, at: int) -> str:
+    """What stands between two statements, the second of which begins there."""
+    line = max(syntax.raw.rfind(b"\n", 0, at), syntax.raw.rfind(b"\r", 0, at)) + 1
+    indentation = syntax.raw[line:at].decode()
+    return "; " if indentation.strip() else f"\n{indentation}"
+
+
+def _uses(syntax: Syntax, scope: ast.AST | None, name: str) -> list[ast.Name]:
+    """Where the names of a listing are read in a comprehension, and not only counted or sorted."""
+    found = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
+    return [node for node in found if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
+
+
+def _is_ordered(syntax: Syntax, node: ast.Name) -> bool:
+    above = syntax.parent(node)
+    return isinstance(above, ast.Call) and syntax.name(above.func) in ("builtins.sorted", "builtins.len")
+
+
+RULES: Mapping[PatchRule, Find] = {
+    PatchRule.CHECKSUM_FOR_HASH: hashes,
+    PatchRule.NO_ADDRESSES: ids,
+    PatchRule.ORDER_OF_SUBMISSION: completion,
+    PatchRule.SORT_LISTINGS: listings,
+}

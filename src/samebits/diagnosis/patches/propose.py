@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
-from samebits.causes import Cause, causes_shown_by, specification_of
-from samebits.diagnosis.patches import library_seeds, listings, orders, seeds, sets, torch_calls, values
+from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specification_of
+from samebits.determinism.rng_sources import NUMPY, PYTHON
+from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
+from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
-from samebits.diagnosis.patches.region import Sources, all_lines, lines_behind, named_lines
-from samebits.diagnosis.patches.rule import Refusal, Spot
 from samebits.diagnosis.patches.script_head import (
     NEED_OF_PIN,
     head_edit,
@@ -20,19 +20,29 @@ from samebits.diagnosis.patches.script_head import (
     library_of,
     usual_seed,
 )
+from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, named_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from samebits.comparison.results import Finding
+    from samebits.diagnosis.patches.code_region import Find
     from samebits.diagnosis.patches.edits import Change
-    from samebits.diagnosis.patches.region import Lines
-    from samebits.diagnosis.patches.rule import Rule
+    from samebits.diagnosis.patches.slices import Lines
     from samebits.diagnosis.patches.source_file import Project, SourceFile
     from samebits.hooks.frames import Site
 
-RULES = (*sets.RULES, *orders.RULES, *listings.RULES, *seeds.RULES, *values.RULES, *torch_calls.RULES)
-_FRESH = ("numpy.random.SeedSequence", "random.Random", "random.seed")
+    Attempt = tuple[Cause, PatchRule]
+
+RULES: Mapping[PatchRule, Find] = {
+    **sets.RULES,
+    **orders.RULES,
+    **seeds.RULES,
+    **values.RULES,
+    **torch_calls.RULES,
+}
+"""Rule -> the changes that it proposes for a region of code."""
+_FRESH = (*NUMPY.fresh, *PYTHON.fresh)
 _ORDERS = (Cause.HASH_ORDER, Cause.UNKNOWN)
 _NOTHING = "no change could be made that is sure to be the right one"
 
@@ -105,12 +115,10 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
     own = tuple(source for source in finding.sources if source.cause == finding.cause)
     if finding.confirmed_by and own != finding.sources:
         yield from _drafts(sources, replace(finding, sources=own), [])
-    causes: set[str] = {finding.cause, *(source.cause for source in finding.sources)}
-    causes |= {seeds.OTHER_SEED} if _is_other_seed(finding) else set()
     sites = _sites(finding)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
-    told, n_before, empty = refusals, len(refusals), True
-    for draft in _ways(sources, finding, (causes, sites), told):
+    n_before, empty = len(refusals), True
+    for draft in _ways(sources, finding, sites, refusals):
         if draft.changes or draft.script:
             empty = False
             yield draft
@@ -118,24 +126,32 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
         refusals.append(specification_of(finding.cause).no_patch or _NOTHING)
 
 
-def _ways(
-    sources: Sources, finding: Finding, what: tuple[set[str], list[Site]], refusals: list[str]
-) -> Iterator[_Draft]:
-    causes, sites = what
+def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[str]) -> Iterator[_Draft]:
+    causes = {finding.cause, *(source.cause for source in finding.sources)}
+    nearby = attempts(causes, Reach.NEARBY, Reach.ANYWHERE)
+    if _is_other_seed(finding):
+        nearby = [*attempts(causes, Reach.UNKNOWN_SEED), *nearby]
     block = _seed_needs(finding)
     early = any(site.function == "<module>" and site.file != sources.project.script for site in sites)
-    near = _changes(sources, causes, named_lines(sources, sites), refusals)
+    near = _changes(sources, nearby, named_lines(sources, sites), refusals)
     _add_seeded_calls(sources, finding, near, refusals)
     yield _Draft(near, block if _global_draw(finding) else [], early)
     yield _Draft({}, block, early)
     lines = lines_behind(sources, sites)
-    yield _Draft(_changes(sources, causes, lines, refusals), [], early)
+    yield _Draft(_changes(sources, nearby, lines, refusals), [], early)
     if causes & set(_ORDERS):  # elements that cannot be sorted: the order in which they came
-        yield _Draft(_changes(sources, {Cause.ID_ORDER}, lines, []), [], early)
+        unsorted = attempts({Cause.ID_ORDER}, Reach.NEARBY, Reach.ANYWHERE)
+        yield _Draft(_changes(sources, unsorted, lines, []), [], early)
     everywhere = all_lines(sources, [*lines, sources.project.script])
-    yield _Draft(_changes(sources, causes, everywhere, [], only="anywhere"), [], early)
-    last = _changes(sources, causes, everywhere, [], only="last")
-    yield _Draft(last, block, early)
+    yield _Draft(_changes(sources, attempts(causes, Reach.ANYWHERE), everywhere, []), [], early)
+    yield _Draft(_changes(sources, attempts(causes, Reach.LAST_RESORT), everywhere, []), block, early)
+
+
+def attempts(causes: Iterable[Cause], *reaches: Reach) -> list[Attempt]:
+    """The rules that serve some causes within some reaches, with the cause that each is tried for."""
+    return [
+        (cause, rule) for cause in sorted(causes) for rule in specification_of(cause).patch_rules(*reaches)
+    ]
 
 
 def _add_seeded_calls(
@@ -143,7 +159,7 @@ def _add_seeded_calls(
 ) -> None:
     """Seeds for the generators that libraries made for the user's line."""
     seed = usual_seed(sources.syntax(sources.project.script))
-    for path, change in library_seeds.seeded_calls(sources, finding, seed):
+    for path, change in seeds.seeded_calls(sources, finding, seed):
         if isinstance(change, Refusal):
             refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
         else:
@@ -179,30 +195,28 @@ def _global_draw(finding: Finding) -> bool:
 
 
 def _changes(
-    sources: Sources, causes: set[str], lines: Lines, refusals: list[str], only: str = ""
+    sources: Sources, tried: Iterable[Attempt], lines: Lines, refusals: list[str]
 ) -> dict[str, list[Change]]:
-    """What the rules propose on some lines."""
-    script = sources.syntax(sources.project.script)
-    seed = usual_seed(script)
-    found: dict[str, list[Change]] = {}
+    """The changes that rules propose on some lines."""
+    changes: dict[str, list[Change]] = {}
     for path, numbers in lines.items():
-        syntax = sources.syntax(path)
-        for cause in sorted(causes) if syntax is not None else ():
-            spot = Spot(syntax, frozenset(numbers), cause, seed) if syntax is not None else None
-            for rule in _rules(cause, only) if spot is not None else ():
-                for change in rule.find(spot) if spot is not None else ():
-                    if isinstance(change, Refusal):
-                        refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
-                    else:
-                        found.setdefault(path, []).append(change)
-    return found
+        for change in _on_lines(sources, tried, path, frozenset(numbers)):
+            if isinstance(change, Refusal):
+                refusals.append(f"{os.path.basename(path)}:{change.line}: {change.why}")
+            else:
+                changes.setdefault(path, []).append(change)
+    return changes
 
 
-def _rules(cause: str, only: str) -> Iterator[Rule]:
-    for rule in torch_calls.LAST_RESORT if only == "last" else RULES:
-        fits = cause in rule.causes or (cause == Cause.UNKNOWN and rule.on_sight and only != "last")
-        if fits and (only != "anywhere" or rule.anywhere):
-            yield rule
+def _on_lines(
+    sources: Sources, tried: Iterable[Attempt], path: str, numbers: frozenset[int]
+) -> Iterator[Change | Refusal]:
+    syntax = sources.syntax(path)
+    if syntax is None:
+        return
+    seed = usual_seed(sources.syntax(sources.project.script))
+    for cause, rule in tried:
+        yield from RULES[rule](CodeRegion(syntax, numbers, cause, seed))
 
 
 def _patch(sources: Sources, draft: _Draft, refusals: list[str]) -> Patch | None:

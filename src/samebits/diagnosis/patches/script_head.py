@@ -6,21 +6,22 @@ import ast
 from typing import TYPE_CHECKING
 
 from samebits.causes import specification_of
+from samebits.determinism.rng_sources import LIBRARIES
+from samebits.diagnosis.patches.code_region import literal_value
 from samebits.diagnosis.patches.edits import Edit
-from samebits.diagnosis.patches.rule import literal_value
 from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.causes import Cause
-    from samebits.diagnosis.patches.region import Sources
+    from samebits.diagnosis.patches.slices import Sources
     from samebits.diagnosis.patches.syntax import Syntax
 
 # What stands between imports and sets up what follows.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
-_MODULES = {"python": "random", "numpy": "numpy", "torch": "torch"}  # source -> what is imported
-NEED_OF_PIN = {"seed-python": "seed:random", "seed-numpy": "seed:numpy", "seed-torch": "seed:torch"}
+_MODULES = {library.name: library.imported for library in LIBRARIES}
+NEED_OF_PIN = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
 """Pin -> what the head of a script needs to do the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
@@ -86,7 +87,7 @@ def head_edit(sources: Sources, syntax: Syntax, needs: Iterable[str], *, early: 
 def _lines(syntax: Syntax, needs: set[str], prefix: list[ast.stmt]) -> list[str]:
     present = {syntax.name(call.func): call for call in _calls_at_head(syntax, prefix)}
     seeded = {SEEDERS[n] for n, call in present.items() if n in SEEDERS and _is_constant(call)}
-    wanted = [library for library in ("random", "numpy", "torch") if f"seed:{library}" in needs]
+    wanted = [library for library in _MODULES.values() if f"seed:{library}" in needs]
     wanted = [library for library in wanted if library not in seeded]
     names = {library: name for library in wanted if (name := _known_at(prefix, library))}
     names |= {library: library for library in wanted if f"import:{library}" in needs and library not in names}

@@ -1,26 +1,31 @@
-"""Seeds: those that are missing, and those that are another number in each run."""
+"""Seeds that are missing, or another number in each run, also those of generators that libraries make."""
 
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.causes import PatchRule
+from samebits.determinism.rng_sources import LIBRARIES, NUMPY, PYTHON
+from samebits.determinism.rng_sources.numpy_global import MAKERS
+from samebits.diagnosis.patches.code_region import CodeRegion, Refusal, keyword_of, literal_value
 from samebits.diagnosis.patches.edits import Change
-from samebits.diagnosis.patches.rule import Refusal, Rule, causes, keyword_of, literal_value
+from samebits.recording.library_calls import LibraryCall
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.rule import Spot
+    from samebits.comparison.results import Finding, Source
+    from samebits.diagnosis.patches.code_region import Find
+    from samebits.diagnosis.patches.slices import Sources
+    from samebits.diagnosis.patches.syntax import Syntax
 
-_NUMPY = ("default_rng", "RandomState", "SeedSequence", "PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64")
-_GENERATORS = {f"numpy.random.{name}" for name in _NUMPY} | {"random.Random"}
-SEEDERS = {
-    "random.seed": "random",
-    "numpy.random.seed": "numpy",
-    "torch.manual_seed": "torch",
-    "torch.random.manual_seed": "torch",
-}
+_GENERATORS = {name for library in LIBRARIES for name in library.generators}
+SEEDERS = {name: library.imported for library in LIBRARIES for name in library.seeders}
+"""Function that seeds a global generator -> the module that is imported for it."""
+# The module that is drawn from -> what is imported to seed it. Of torch also ops draw that no call shows.
+_DRAWN_FROM = {library.draws.removesuffix("."): library.imported for library in (PYTHON, NUMPY)}
 _SEEDING = {
     *SEEDERS, *_GENERATORS, "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.mps.manual_seed",
     "lightning.seed_everything", "pytorch_lightning.seed_everything", "transformers.set_seed",
@@ -37,32 +42,27 @@ _PURE = (
     "builtins.", "time.", "datetime.", "os.", "uuid.", "secrets.", "sys.", "math.", "hashlib.", "socket.",
 )  # fmt: skip
 _NOT_DRAWS = (
-    *_NUMPY, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
+    *MAKERS, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
-OTHER_SEED = "other-seed"
-"""Stands for the cause of a finding that a generator got other seeds, of which nothing more is known."""
-_RNG_CAUSES = causes(
-    "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order"
-)
-_SEED_CAUSES = causes(
-    "unseeded-torch unseeded-numpy unseeded-python os-entropy wall-clock environment worker-order id-order "
-    "hash-order race thread-count"
-)
 
 
-def missing_argument(spot: Spot) -> Iterator[Change | Refusal]:
+def missing_argument(region: CodeRegion) -> Iterator[Change | Refusal]:
     """`default_rng()`, `RandomState(None)`, `Random()`: made without a seed."""
-    for call in spot.calls():
-        name = spot.syntax.name(call.func)
+    for call in region.calls():
+        name = region.syntax.name(call.func)
         if name not in _GENERATORS or any(isinstance(arg, ast.Starred) for arg in call.args):
             continue
         given = _seed_of(call)
         if given is None or literal_value(given) is None:
-            text, needs = fresh_number(spot, call, "random" if name == "random.Random" else "numpy")
+            text, needs = fresh_number(region, call, "random" if name == "random.Random" else "numpy")
             why = f"a seed for {name.rpartition('.')[2]}()"
-            yield spot.replace(given, text, why, *needs) if given else spot.argument(call, text, why, *needs)
+            yield (
+                region.replace(given, text, why, *needs)
+                if given
+                else region.argument(call, text, why, *needs)
+            )
         elif isinstance(given, ast.Name):
-            yield from default_of_parameter(spot, given)
+            yield from default_of_parameter(region, given)
 
 
 def _seed_of(call: ast.Call) -> ast.expr | None:
@@ -70,26 +70,26 @@ def _seed_of(call: ast.Call) -> ast.expr | None:
     return call.args[0] if call.args else named
 
 
-def fresh_number(spot: Spot, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
+def fresh_number(region: CodeRegion, call: ast.Call, library: str) -> tuple[str, tuple[str, ...]]:
     """A seed, and what it needs: a constant, or where the line may run often a draw from what is seeded.
 
     Args:
-        spot: where.
+        region: where.
         call: what is given the seed.
         library: whose global generator is drawn from, `random` or `numpy`.
     """
-    if not spot.syntax.repeats(call):
-        return str(spot.seed), ()
+    if not region.syntax.repeats(call):
+        return str(region.seed), ()
     if library == "random":
-        module = spot.syntax.local_name("random") or "random"
+        module = region.syntax.local_name("random") or "random"
         return f"{module}.getrandbits(32)", ("import:random", "seed:random")
-    module = spot.syntax.local_name("numpy") or "numpy"
+    module = region.syntax.local_name("numpy") or "numpy"
     return f"{module}.random.randint(2**31)", ("import:numpy", "seed:numpy")
 
 
-def default_of_parameter(spot: Spot, name: ast.Name) -> Iterator[Change]:
+def default_of_parameter(region: CodeRegion, name: ast.Name) -> Iterator[Change]:
     """`seed=None` of the function around a place becomes a number."""
-    function = spot.syntax.function(name)
+    function = region.syntax.function(name)
     arguments = getattr(function, "args", None)
     if not isinstance(arguments, ast.arguments):
         return
@@ -99,105 +99,107 @@ def default_of_parameter(spot: Spot, name: ast.Name) -> Iterator[Change]:
     pairs += [*zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     for parameter, default in pairs:
         if parameter.arg == name.id and default is not None and literal_value(default) is None:
-            yield spot.replace(default, str(spot.seed), f"a number for the parameter {name.id}")
+            yield region.replace(default, str(region.seed), f"a number for the parameter {name.id}")
 
 
-def fresh_seed(spot: Spot) -> Iterator[Change | Refusal]:
+def fresh_seed(region: CodeRegion) -> Iterator[Change | Refusal]:
     """`random.seed()`, `torch.seed()`, `generator.seed()`: another seed in each run, asked for."""
-    for call in spot.calls():
-        name = spot.syntax.name(call.func)
+    for call in region.calls():
+        name = region.syntax.name(call.func)
         given = call.args[0] if call.args else None
         if name in ("random.seed", "numpy.random.seed"):
             if given is None and not call.keywords:
-                yield spot.argument(call, str(spot.seed), f"a number for {name}()")
+                yield region.argument(call, str(region.seed), f"a number for {name}()")
             elif given is not None and literal_value(given) is None:
-                yield spot.replace(given, str(spot.seed), f"a number for {name}()")
+                yield region.replace(given, str(region.seed), f"a number for {name}()")
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "seed" and not call.args:
             is_torch = name in ("torch.seed", "torch.random.seed")
-            if is_torch or _is_generator(spot, call.func.value):
-                yield _numbered(spot, call, call.func)
+            if is_torch or _is_generator(region, call.func.value):
+                yield _numbered(region, call, call.func)
 
 
-def _numbered(spot: Spot, call: ast.Call, function: ast.Attribute) -> Change:
+def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Change:
     """`x.manual_seed(0)`, or one more than the last seed where the line may run often.
 
     `seed` gives the number and `manual_seed` the generator: where the number is used, it is asked for it.
     """
-    owner = spot.syntax.source(function.value)
-    repeats = spot.syntax.repeats(call)
-    number = f"{owner}.initial_seed() + 1" if repeats else str(spot.seed)
-    used = not isinstance(spot.syntax.parent(call), ast.Expr)
+    owner = region.syntax.source(function.value)
+    repeats = region.syntax.repeats(call)
+    number = f"{owner}.initial_seed() + 1" if repeats else str(region.seed)
+    used = not isinstance(region.syntax.parent(call), ast.Expr)
     text = f"{owner}.manual_seed({number})" + (".initial_seed()" if used else "")
-    is_global = spot.syntax.name(function.value) in ("torch", "torch.random")
+    is_global = region.syntax.name(function.value) in ("torch", "torch.random")
     needs = ("seed:torch",) if repeats and is_global else ()  # the first of these numbers
-    return spot.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random", *needs)
+    return region.replace(call, text, f"`manual_seed` in place of {owner}.seed(), which is random", *needs)
 
 
-def _is_generator(spot: Spot, node: ast.expr) -> bool:
+def _is_generator(region: CodeRegion, node: ast.expr) -> bool:
     """Whether the file gives that name or attribute a `torch.Generator`."""
-    text = spot.syntax.source(node)
+    text = region.syntax.source(node)
     made = (
         other.targets
-        for other in spot.syntax.nodes
-        if isinstance(other, ast.Assign) and "Generator(" in spot.syntax.source(other.value)
+        for other in region.syntax.nodes
+        if isinstance(other, ast.Assign) and "Generator(" in region.syntax.source(other.value)
     )
-    given = {spot.syntax.source(target) for targets in made for target in targets}
+    given = {region.syntax.source(target) for targets in made for target in targets}
     return text in given or "generator" in text.lower()
 
 
-def changing_seed(spot: Spot) -> Iterator[Change | Refusal]:
+def changing_seed(region: CodeRegion) -> Iterator[Change | Refusal]:
     """A seed made of the time, a process number or the system's entropy."""
-    for call in spot.calls():
-        if not is_changing(spot, call):
+    for call in region.calls():
+        if not is_changing(region, call):
             continue
-        whole = _seed_expression(spot, call)
+        whole = _seed_expression(region, call)
         if whole is None:
             continue
-        if _only_of_this(spot, whole):
-            yield spot.replace(whole, str(spot.seed), "a number in place of a seed that changes")
+        if _only_of_this(region, whole):
+            yield region.replace(whole, str(region.seed), "a number in place of a seed that changes")
         else:
-            part = _taken_of(spot, call)
-            yield spot.replace(part, str(spot.seed), "a number in place of the part of the seed that changes")
+            part = _taken_of(region, call)
+            yield region.replace(
+                part, str(region.seed), "a number in place of the part of the seed that changes"
+            )
 
 
-def _taken_of(spot: Spot, call: ast.Call) -> ast.expr:
+def _taken_of(region: CodeRegion, call: ast.Call) -> ast.expr:
     """The value that is taken of what a call gives: `uuid4().int`, `SystemRandom().randrange(9)`."""
     node: ast.expr = call
-    above = spot.syntax.parent(node)
+    above = region.syntax.parent(node)
     while (isinstance(above, ast.Attribute) and above.value is node) or (
         isinstance(above, ast.Call) and above.func is node
     ):
-        node, above = above, spot.syntax.parent(above)
+        node, above = above, region.syntax.parent(above)
     return node
 
 
-def any_seed(spot: Spot) -> Iterator[Change]:
+def any_seed(region: CodeRegion) -> Iterator[Change]:
     """The seed that was another one in each run, wherever it came from."""
-    for call in spot.calls():
+    for call in region.calls():
         given = call.args[0] if call.args else None
-        if given is not None and seeds(spot, call) and literal_value(given) is ...:
-            yield spot.replace(given, str(spot.seed), "a number in place of a seed that changes")
+        if given is not None and seeds(region, call) and literal_value(given) is ...:
+            yield region.replace(given, str(region.seed), "a number in place of a seed that changes")
 
 
-def is_changing(spot: Spot, call: ast.Call) -> bool:
+def is_changing(region: CodeRegion, call: ast.Call) -> bool:
     """Whether what a call gives is another value in each run."""
-    name = spot.syntax.name(call.func)
-    if name == "builtins.hash" and spot.cause != "id-order":  # of a string: `orders.hashes` keeps it one
-        return bool(call.args) and spot.syntax.source(call.args[0]) == "self"
+    name = region.syntax.name(call.func)
+    if name == "builtins.hash" and region.cause != "id-order":  # of a string: `orders.hashes` keeps it one
+        return bool(call.args) and region.syntax.source(call.args[0]) == "self"
     return name.startswith(CHANGING)
 
 
-def _seed_expression(spot: Spot, call: ast.Call) -> ast.expr | None:
+def _seed_expression(region: CodeRegion, call: ast.Call) -> ast.expr | None:
     """The expression that becomes a seed: an argument of a seeding, or the value of a name used in one."""
     node: ast.AST = call
-    for above in spot.syntax.ancestors(call):
-        if isinstance(above, ast.Call) and node in above.args and seeds(spot, above):
+    for above in region.syntax.ancestors(call):
+        if isinstance(above, ast.Call) and node in above.args and seeds(region, above):
             return node if isinstance(node, ast.expr) else None
         if isinstance(above, ast.Assign | ast.AnnAssign) and node is above.value:
             targets = above.targets if isinstance(above, ast.Assign) else [above.target]
-            return above.value if any(_becomes_seed(spot, target) for target in targets) else None
+            return above.value if any(_becomes_seed(region, target) for target in targets) else None
         if isinstance(above, ast.Return):
-            name = str(getattr(spot.syntax.function(above), "name", ""))
+            name = str(getattr(region.syntax.function(above), "name", ""))
             return above.value if "seed" in name.lower() else None
         if isinstance(above, ast.stmt):
             return None
@@ -207,65 +209,56 @@ def _seed_expression(spot: Spot, call: ast.Call) -> ast.expr | None:
     return None
 
 
-def seeds(spot: Spot, call: ast.Call) -> bool:
+def seeds(region: CodeRegion, call: ast.Call) -> bool:
     """Whether a call seeds a generator."""
-    name = spot.syntax.name(call.func)
+    name = region.syntax.name(call.func)
     method = name.rpartition(".")[2]
     return name in _SEEDING or method in _SEEDING_METHODS or method.startswith(("seed_", "set_seed"))
 
 
-def _becomes_seed(spot: Spot, target: ast.expr) -> bool:
-    text = spot.syntax.source(target)
+def _becomes_seed(region: CodeRegion, target: ast.expr) -> bool:
+    text = region.syntax.source(target)
     if "seed" in text.lower():
         return True
-    found = (node for node in spot.syntax.nodes if isinstance(node, ast.Call) and seeds(spot, node))
-    return any(spot.syntax.source(arg) == text for call in found for arg in call.args)
+    found = (node for node in region.syntax.nodes if isinstance(node, ast.Call) and seeds(region, node))
+    return any(region.syntax.source(arg) == text for call in found for arg in call.args)
 
 
-def _only_of_this(spot: Spot, whole: ast.expr) -> bool:
+def _only_of_this(region: CodeRegion, whole: ast.expr) -> bool:
     """Whether an expression holds nothing that tells one use from another, such as a worker's number."""
     names = (node for node in ast.walk(whole) if isinstance(node, ast.Name))
-    modules = {"self", *_modules(spot)}
-    return all(n.id in modules or spot.syntax.name(n).startswith(_PURE) for n in names)
+    modules = {"self", *_modules(region)}
+    return all(n.id in modules or region.syntax.name(n).startswith(_PURE) for n in names)
 
 
-def _modules(spot: Spot) -> set[str]:
-    return {name for name, full in spot.syntax.imports.items() if f"{full}.".startswith(_PURE)}
+def _modules(region: CodeRegion) -> set[str]:
+    return {name for name, full in region.syntax.imports.items() if f"{full}.".startswith(_PURE)}
 
 
-def unseeded_draw(spot: Spot) -> Iterator[Change | Refusal]:
+def unseeded_draw(region: CodeRegion) -> Iterator[Change | Refusal]:
     """A draw from a global generator that the file never seeds: what to seed, where nothing else is known."""
-    syntax = spot.syntax
+    syntax = region.syntax
     calls = (node for node in syntax.nodes if isinstance(node, ast.Call) and node.args)
     seeded = {SEEDERS[name] for call in calls if (name := syntax.name(call.func)) in SEEDERS}
-    for call in spot.calls():
+    for call in region.calls():
         module, _, function = syntax.name(call.func).rpartition(".")
-        library = {"random": "random", "numpy.random": "numpy"}.get(module, "")
+        library = _DRAWN_FROM.get(module, "")
         if library and library not in seeded and function not in _NOT_DRAWS:
             yield Change((), f"a seed for {library}", 0, (f"seed:{library}",))
 
 
-def option_without_default(spot: Spot) -> Iterator[Change | Refusal]:
+def option_without_default(region: CodeRegion) -> Iterator[Change | Refusal]:
     """`add_argument("--seed", type=int)`: None unless it is given."""
-    for call in spot.calls():
+    for call in region.calls():
         if not (isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument" and call.args):
             continue
         option = literal_value(call.args[0])
         if isinstance(option, str) and option.lstrip("-").replace("-", "_").endswith("seed"):
             default = keyword_of(call, "default")
             if default is None and keyword_of(call, "required") is None:
-                yield spot.argument(call, f"default={spot.seed}", f"a default for {option}")
+                yield region.argument(call, f"default={region.seed}", f"a default for {option}")
             elif default is not None and literal_value(default.value) is None:
-                yield spot.replace(default.value, str(spot.seed), f"a default for {option}")
-
-
-RULES = (
-    *(Rule(_SEED_CAUSES, find) for find in (missing_argument, fresh_seed, changing_seed)),
-    *(Rule(_RNG_CAUSES, find, anywhere=True) for find in (missing_argument, fresh_seed, changing_seed)),
-    Rule(causes("unseeded-torch unseeded-numpy unseeded-python"), option_without_default),
-    Rule(causes("unknown"), unseeded_draw),
-    Rule(causes(OTHER_SEED), any_seed),
-)
+                yield region.replace(default.value, str(region.seed), f"a default for {option}")
 
 
 def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list[str]:
@@ -276,6 +269,97 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
         names: how the script calls each; a library that it does not import is missing here.
         number: the seed.
     """
-    calls = {"random": "{}.seed({})", "numpy": "{}.random.seed({})", "torch": "{}.manual_seed({})"}
+    calls = {library.imported: library.seed_call for library in LIBRARIES}
     lines = [f"import {library}" for library in libraries if library not in names]
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
+
+
+MADE = tuple(draw for library in LIBRARIES for draw in library.own)
+"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
+# Package -> what of it takes the seed, where the function that draws does not.
+_SEEDED_BY = {
+    "albumentations": LibraryCall("albumentations.Compose", "seed"),
+    "optuna": LibraryCall("optuna.create_study", "sampler"),
+}
+# Parameter -> what of the library, made with a seed, is given to it.
+SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
+_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
+
+
+def asked_of(finding: Finding) -> Source | None:
+    """The first source of the finding's cause that a library drew from for the user's line."""
+    own = (source for source in finding.sources if source.cause == finding.cause)
+    source = next((source for source in own if source.library is not None), None)
+    if source is None or source.library is None or source.library.parameter:
+        return source
+    return replace(source, library=_SEEDED_BY.get(source.library.package, source.library))
+
+
+def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
+    """Where the user calls what a library drew for: on the line that drew, else in any file.
+
+    The object may have been made elsewhere than where it draws.
+    """
+    call, site = source.library, source.site
+    if call is None or site is None:
+        return []
+    there = sources.syntax(site.file)
+    found = [(there, node) for node in there.calls({site.line}) if _is_of(node, call)] if there else []
+    calls = ((s, node) for s in sources.all() for node in s.nodes if isinstance(node, ast.Call))
+    return found or [(s, node) for s, node in calls if _is_of(node, call)]
+
+
+def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tuple[str, Change | Refusal]]:
+    """The changes that give such calls a seed, with the file of each.
+
+    Args:
+        sources: the user's files.
+        finding: an origin.
+        seed: the number to seed with.
+    """
+    source = asked_of(finding)
+    if source is None or source.library is None or not source.op.startswith(MADE):
+        return
+    for syntax, node in calls_of(sources, source) if source.library.parameter else ():
+        region = CodeRegion(syntax, frozenset({node.lineno}), finding.cause, seed)
+        change = _seeded(region, node, source.library)
+        if change is not None:
+            yield syntax.file.path, change
+
+
+def _is_of(node: ast.Call, call: LibraryCall) -> bool:
+    """Whether it calls something of that name."""
+    return getattr(node.func, "attr", getattr(node.func, "id", "")) == call.name
+
+
+def _seeded(region: CodeRegion, node: ast.Call, call: LibraryCall) -> Change | Refusal | None:
+    given = keyword_of(node, call.parameter)
+    if given is not None and literal_value(given.value) is not None:
+        return None
+    name = region.syntax.source(node.func)
+    if call.parameter == _GENERATOR and region.syntax.repeats(node):
+        return Refusal(f"`{name}` is called again and again: make one generator and hand it on", node.lineno)
+    number, needs = fresh_number(region, node, "random" if region.cause == "unseeded-python" else "numpy")
+    if call.parameter == _GENERATOR:
+        module = region.syntax.local_name("numpy") or "numpy"
+        number, needs = f"{module}.random.default_rng({region.seed})", ("import:numpy",)
+    if call.parameter in SEEDED_OBJECTS:
+        module, _, made = SEEDED_OBJECTS[call.parameter].partition(".")
+        local = region.syntax.local_name(module)
+        if given is not None or not local:
+            return Refusal(f"give `{made.rpartition('.')[2]}` of `{name}` a seed", node.lineno)
+        number, needs = f"{local}.{made}(seed={region.seed})", ()
+    why = f"a seed for {name}()"
+    if given is not None:
+        return region.replace(given.value, number, why, *needs)
+    return region.argument(node, f"{call.parameter}={number}", why, *needs)
+
+
+RULES: Mapping[PatchRule, Find] = {
+    PatchRule.SEED_GENERATORS: missing_argument,
+    PatchRule.SEED_WITH_NUMBER: fresh_seed,
+    PatchRule.REPLACE_CHANGING_SEED: changing_seed,
+    PatchRule.DEFAULT_OF_SEED_OPTION: option_without_default,
+    PatchRule.SEED_LIBRARY_OF_DRAW: unseeded_draw,
+    PatchRule.REPLACE_ANY_SEED: any_seed,
+}

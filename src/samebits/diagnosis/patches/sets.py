@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from samebits.causes import PatchRule
+from samebits.diagnosis.patches.code_region import Refusal
 from samebits.diagnosis.patches.edits import Change, Edit
-from samebits.diagnosis.patches.rule import Refusal, Rule, causes
 from samebits.diagnosis.patches.set_values import is_set
 from samebits.diagnosis.patches.syntax import COMPREHENSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from samebits.diagnosis.patches.rule import Spot
+    from samebits.diagnosis.patches.code_region import CodeRegion, Find
     from samebits.diagnosis.patches.syntax import Syntax
 
 _ORDERED = (
@@ -31,39 +32,39 @@ _KEYED = ("builtins.sorted", "builtins.min", "builtins.max")
 _WHOLE_KEYS = ("builtins.str", "builtins.repr", "builtins.int")
 
 
-def iterated_sets(spot: Spot) -> Iterator[Change | Refusal]:
+def iterated_sets(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Each place where the order of a set is taken."""
-    for node in spot.nodes():
-        for taken in _taken(spot.syntax, node):
-            if is_set(spot.syntax, taken) and not _does_not_matter(spot.syntax, node):
-                yield from _ordered(spot, taken)
-        if isinstance(node, ast.Call) and _pops_set(spot.syntax, node):
+    for node in region.nodes():
+        for taken in _taken(region.syntax, node):
+            if is_set(region.syntax, taken) and not _does_not_matter(region.syntax, node):
+                yield from _ordered(region, taken)
+        if isinstance(node, ast.Call) and _pops_set(region.syntax, node):
             yield Refusal("`pop` of a set takes any element: say which one it should be", node.lineno)
 
 
-def _ordered(spot: Spot, taken: ast.expr) -> Iterator[Change | Refusal]:
-    if spot.cause != "id-order":
-        yield _sorted(spot, taken)
+def _ordered(region: CodeRegion, taken: ast.expr) -> Iterator[Change | Refusal]:
+    if region.cause != "id-order":
+        yield _sorted(region, taken)
         return
-    change = _insertion_order(spot, taken) or _named(spot, taken)
+    change = _insertion_order(region, taken) or _named(region, taken)
     yield change or Refusal("objects without an order of their own: keep them in a list", taken.lineno)
 
 
-def _sorted(spot: Spot, taken: ast.expr) -> Change:
+def _sorted(region: CodeRegion, taken: ast.expr) -> Change:
     """`sorted(...)` around a set, or in the place of the `list` around it."""
     why = "a set is taken in sorted order, not in that of the hashes"
-    above = spot.syntax.parent(taken)
+    above = region.syntax.parent(taken)
     alone = isinstance(above, ast.Call) and above.args == [taken] and not above.keywords
-    if alone and isinstance(above, ast.Call) and spot.syntax.name(above.func) == "builtins.list":
-        return spot.replace(above.func, "sorted", why)
-    return spot.wrap(taken, "sorted(", ")", why)
+    if alone and isinstance(above, ast.Call) and region.syntax.name(above.func) == "builtins.list":
+        return region.replace(above.func, "sorted", why)
+    return region.wrap(taken, "sorted(", ")", why)
 
 
-def _insertion_order(spot: Spot, node: ast.expr) -> Change | None:
+def _insertion_order(region: CodeRegion, node: ast.expr) -> Change | None:
     """`dict.fromkeys(...)` in the place of an expression that makes a set: equal elements once, in order."""
     why = "elements once each, in the order in which they came, not in that of their addresses"
-    text = _as_dict(spot.syntax, node)
-    return None if text is None else spot.replace(node, text, why)
+    text = _as_dict(region.syntax, node)
+    return None if text is None else region.replace(node, text, why)
 
 
 def _as_dict(syntax: Syntax, node: ast.expr) -> str | None:
@@ -77,11 +78,11 @@ def _as_dict(syntax: Syntax, node: ast.expr) -> str | None:
     return None
 
 
-def _named(spot: Spot, node: ast.expr) -> Change | None:
+def _named(region: CodeRegion, node: ast.expr) -> Change | None:
     """A set with a name becomes a dict, where all that is done with it works with one."""
     if not isinstance(node, ast.Name):
         return None
-    syntax, edits = spot.syntax, []
+    syntax, edits = region.syntax, []
     function = syntax.function(node)
     uses = [n for n in syntax.nodes if isinstance(n, ast.Name) and n.id == node.id]
     for use in uses:
@@ -182,4 +183,6 @@ def _pops_set(syntax: Syntax, call: ast.Call) -> bool:
     return call.func.attr == "pop" and is_set(syntax, call.func.value)
 
 
-RULES = (Rule(causes("hash-order id-order"), iterated_sets, anywhere=True),)
+RULES: Mapping[PatchRule, Find] = {
+    PatchRule.SORT_SETS: iterated_sets,
+}

@@ -13,9 +13,11 @@ if TYPE_CHECKING:
 
     from samebits.diagnosis.patches.syntax import Syntax
 
+    Find = Callable[["CodeRegion"], Iterator["Change | Refusal"]]
+
 
 @dataclass(frozen=True)
-class Spot:
+class CodeRegion:
     """Some lines of a file on which a cause may sit.
 
     Args:
@@ -76,29 +78,6 @@ class Refusal:
 
     why: str
     line: int
-
-
-@dataclass(frozen=True)
-class Rule:
-    """One kind of change.
-
-    Args:
-        causes: the causes that it helps against.
-        find: the changes that it proposes for a spot.
-        on_sight: whether what it looks for is suspicious in itself: then it is also tried where the cause is
-            unknown.
-        anywhere: whether it may be tried on lines that nothing points at.
-    """
-
-    causes: frozenset[str]
-    find: Callable[[Spot], Iterator[Change | Refusal]]
-    on_sight: bool = True
-    anywhere: bool = False
-
-
-def causes(text: str) -> frozenset[str]:
-    """Several causes, from one text."""
-    return frozenset(text.split())
 
 
 def literal_value(node: ast.AST | None) -> object:

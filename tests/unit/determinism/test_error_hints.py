@@ -9,8 +9,8 @@ import pytest
 import torch
 from control_support import line_of, quiet, run
 
+from samebits.determinism.error_hints import explain
 from samebits.determinism.op_advice import ADVICE, advice_for
-from samebits.determinism.throwing import explain
 from samebits.errors import SamebitsError
 
 # The names at the call sites of `alertNotDeterministic` in the libraries of torch 2.15.0 as shipped.

@@ -1,4 +1,4 @@
-"""The switch of address-space layout: whether this process has the same addresses each time it is started."""
+"""The switches of a process that is to be started: the hash seed, and whether its addresses stay the same."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import sys
 from importlib.util import cache_from_source, find_spec
 from typing import TYPE_CHECKING
 
-from samebits.determinism.switch import Switch, When
+from samebits.determinism.switch import BOTH, Switch, When
+from samebits.determinism.switch_variables import Variable
 from samebits.hooks.layout import layout_is_fixed, why_layout_cannot_be_fixed
 
 if TYPE_CHECKING:
@@ -15,6 +16,45 @@ if TYPE_CHECKING:
 
 FIXED, RANDOM = "fixed", "random"
 _NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
+
+
+class HashSeed(Variable):
+    """The hash seed of this interpreter: `random`, or a number.
+
+    A script that sets the variable changes nothing for itself, only for its children, so that what counts is
+    the value at the start: `sys.flags.hash_randomization`, and on Linux `/proc/self/environ`.
+    """
+
+    def problem(self, value: str) -> str:
+        """What is expected instead."""
+        fits = value.isascii() and value.isdecimal() and int(value) < 2**32
+        return "" if fits else self.expected
+
+    def read(self) -> str:
+        """The seed in force."""
+        if not sys.flags.hash_randomization:
+            return "0"
+        value = _at_start(self.variable)
+        return value if value.isdecimal() and int(value) else "random"
+
+    def restore(self, before: str) -> None:
+        """Nothing was changed: what is in force cannot be."""
+
+
+def _at_start(name: str) -> str:
+    """A variable as it was when this process started; as it is now where that cannot be known."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            block = file.read()
+    except OSError:
+        return os.environ.get(name, "")
+    prefix = os.fsencode(name) + b"="
+    found = [entry[len(prefix) :] for entry in block.split(b"\0") if entry.startswith(prefix)]
+    return os.fsdecode(found[0]) if found else ""
+
+
+def _hash_seed(value: str) -> bool:
+    return value.isdecimal()
 
 
 class AddressLayout:
@@ -56,11 +96,23 @@ LAYOUT = Switch(
     AddressLayout(),
     When.PROCESS,
     FIXED,
-    ("repeatable", "portable"),
+    BOTH,
     "addresses, and so the order of sets of objects and of sorting by `id`, are other ones in every process",
     "Linux man-pages, personality(2), ADDR_NO_RANDOMIZE",
     cost="modules of the script without byte code are compiled in every run",
     default=RANDOM,
+)
+
+
+HASH_SEED = Switch(
+    "PYTHONHASHSEED",
+    HashSeed("PYTHONHASHSEED", r"\d{1,10}", "a whole number from 0 to 4294967295"),
+    When.PROCESS,
+    "0",
+    BOTH,
+    "hashes of strings, and so the order of sets, are other ones in every process",
+    "Python docs, PYTHONHASHSEED; lightning#2156",
+    _hash_seed,
 )
 
 
