@@ -110,8 +110,6 @@ def is_covered(model: Any, batch: Any) -> Coverage:
 class CollectingMode(PortableMode):
     """Portable mode that lets torch compute what it would refuse, and notes it."""
 
-    audited = False
-
     def __init__(self) -> None:
         super().__init__()
         self._missing: dict[str, MissingOp] = {}

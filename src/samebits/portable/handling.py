@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from samebits.errors import SamebitsError
 from samebits.hooks.interruptions import pass_on
 from samebits.portable.arguments import check, raise_as_torch
-from samebits.portable.audit import InexactOpError
 from samebits.portable.refusals import refuse_tensor
 from samebits.portable.scan import FLOATS, LOW, VIRTUAL, UnfitError, call_signature, scan, scan_named
 from samebits.torch_private_portable import gives_no_contents, tracer, without_tracer
@@ -86,7 +85,7 @@ def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str,
     """
     try:
         return handler(*args, **kwargs)
-    except (SamebitsError, InexactOpError):
+    except SamebitsError:
         raise
     except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
         pass_on(error)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.portable.arguments import check
-from samebits.portable.audit import has_floats
 from samebits.portable.exact.names import SPARSE
 from samebits.portable.exact.standing import base_name
 from samebits.portable.handling import KEPT, computed, traced
@@ -58,3 +59,20 @@ def sparse_plan(op: Any) -> Callable[..., Any]:
         return computed(op, handler, args, kwargs)
 
     return run
+
+
+def has_floats(values: Any) -> bool:
+    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.dtype.is_floating_point or value.dtype.is_complex:
+                return True
+        elif isinstance(value, tuple | list):
+            if has_floats(value):
+                return True
+        elif isinstance(value, torch.dtype):
+            if value.is_floating_point or value.is_complex:
+                return True
+        elif isinstance(value, float):
+            return True
+    return False
