@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.ops import families
-from samebits.portable.plans import plan_of
+from samebits.portable.plans import plan_of, sparse_plan
 from samebits.portable.scan import SparseError
-from samebits.portable.sparse_plans import sparse_plan
 from samebits.torch_private import dispatch_mode_class
 from samebits.torch_private_portable import is_faking
 

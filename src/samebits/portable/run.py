@@ -14,7 +14,7 @@ import samebits
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
 from samebits.hooks.spawning import on_preparation
-from samebits.portable.version import NUMERICS_VERSION
+from samebits.portable import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

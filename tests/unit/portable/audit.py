@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.dispatch import PortableMode
-from samebits.portable.exact.names import CHOICES, SPARSE
-from samebits.portable.exact.standing import base_name, standing_of
-from samebits.portable.sparse_plans import has_floats
+from samebits.portable.exact import CHOICES, SPARSE, base_name, standing_of
+from samebits.portable.plans import has_floats
 from samebits.torch_private import dispatch_mode_class, is_virtual
 from samebits.torch_private_portable import can_decompose, is_faking, overload_name, schema_name
 

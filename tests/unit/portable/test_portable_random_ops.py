@@ -12,7 +12,7 @@ from mt19937 import Mt19937
 from samebits.errors import SamebitsError
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import load
-from samebits.portable.random_keys import next_key
+from samebits.portable.ops.random import next_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable
