@@ -485,7 +485,7 @@ BROKEN = [
     (heavy_imports, {"portable__run": "import torch"}),
     (
         heavy_imports,
-        {"portable__run": "import samebits.portable.version", "portable__version": "import numpy"},
+        {"portable__run": "import samebits.portable.scan", "portable__scan": "import numpy"},
     ),
     (misplaced_private_names, {"digest__a": "import torch\ntorch._C._foo()"}),
     (misplaced_private_names, {"digest__a": "from torch.utils._python_dispatch import TorchDispatchMode"}),

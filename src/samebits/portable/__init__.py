@@ -11,20 +11,21 @@ from typing import TYPE_CHECKING
 from samebits.late import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
-    from samebits.portable.context import portable
+    from samebits.portable.activation import portable
     from samebits.portable.coverage import Coverage, covered_ops, is_covered
-    from samebits.portable.version import NUMERICS_VERSION
 
 __all__ = ["NUMERICS_VERSION", "Coverage", "covered_ops", "is_covered", "portable"]
 
+NUMERICS_VERSION = 1
+"""Of docs/portable-numerics.md. It is in every record of a portable run, because changing it changes bits."""
+
 _HOMES = {
     "Coverage": "coverage",
-    "NUMERICS_VERSION": "version",
     "covered_ops": "coverage",
     "is_covered": "coverage",
-    "portable": "context",
+    "portable": "activation",
 }
 
 __getattr__ = late_names(__name__, _HOMES)
-__dir__ = late_dir(_HOMES)
+__dir__ = late_dir(dict.fromkeys(__all__, ""))
 make_callable(__name__, "portable")  # `samebits.portable` is both this package and the function of that name

@@ -19,13 +19,32 @@ from samebits.hooks.thread_starts import start_within
 from samebits.package import FOLDER
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import BACKEND_VARIABLE, load
-from samebits.portable.paths import layers_op_by_op
 from samebits.portable.refusals import refuse_compiled, refuse_op
 from samebits.torch_private import COMPILER_RULES, hide_from_compiler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import FrameType, ModuleType
+
+
+@contextlib.contextmanager
+def portable() -> Iterator[None]:
+    """Compute with portable numerics inside the block: the same bits on every machine (docs/portable.md).
+
+    It holds for this thread, for threads that are started inside the block, and for processes that are forked
+    there. For a whole script, with the processes that it spawns: `samebits run --portable script.py`.
+
+    Raises:
+        SamebitsError: inside the block, for an op without portable values (`portable-op`), a tensor that
+            portable mode has no values for (`portable-tensor`), compiled code (`portable-compiled`); on
+            entering, where subnormal numbers are flushed to zero (`portable-subnormals`).
+    """
+    activation = Activation()
+    activation.start()
+    try:
+        yield
+    finally:
+        activation.stop()
 
 
 class Activation:
@@ -214,3 +233,33 @@ def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., A
         return compiled
 
     return compile
+
+
+@contextlib.contextmanager
+def layers_op_by_op() -> Iterator[None]:
+    """Turn torch's short cuts for whole layers off for all threads, and back to what they were.
+
+    What they stand for arrives op by op then:
+
+    - The oneDNN LSTM (`mkldnn_rnn_layer`) is one op for a layer and all its steps, with an order of its own.
+    - The fast paths of `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` for
+      inference are one op for a layer, and make nested tensors of padded batches.
+    """
+    mha = torch.backends.mha
+    before = mha.get_fastpath_enabled(), _use_onednn(wanted=False)
+    mha.set_fastpath_enabled(value=False)
+    try:
+        yield
+    finally:
+        mha.set_fastpath_enabled(value=before[0])
+        _use_onednn(wanted=before[1])
+
+
+def _use_onednn(*, wanted: bool) -> bool:
+    """Say whether oneDNN may be used, nothing else about it; what was said before."""
+    # The attribute `enabled` cannot be set once anybody has called disable_global_flags, as torch's tests do.
+    set_flags: Any = torch.backends.mkldnn.set_flags
+    try:
+        return bool(set_flags(wanted, None, None, None)[0])
+    except TypeError:  # releases before fp32_precision
+        return bool(set_flags(wanted)[0])

@@ -12,12 +12,12 @@ import torch
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import FrameRanks, Site, calling_frame, nearest_site
 from samebits.hooks.patching import Patches
-from samebits.portable.activation import past_the_mode, refused_function
+from samebits.portable import exact
+from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
 from samebits.portable.dispatch import PortableMode
-from samebits.portable.exact import names
-from samebits.portable.ops import families, sparse
-from samebits.portable.paths import layers_op_by_op
+from samebits.portable.ops import families
 from samebits.portable.plans import handlers
+from samebits.portable.registry import declared, declared_sparse
 from samebits.torch_private_portable import overload_name, schema_name
 
 if TYPE_CHECKING:
@@ -79,11 +79,12 @@ class Coverage:
 def covered_ops() -> tuple[CoveredOp, ...]:
     """All ops that portable mode gives values, by name."""
     found: dict[str, CoveredOp] = {}
-    for listed, kind in ((names.INTEGERS, INTEGER), (names.MOVES | names.SPARSE, MOVE), (names.EXACT, EXACT)):
+    for listed, kind in ((exact.INTEGERS, INTEGER), (exact.MOVES | exact.SPARSE, MOVE), (exact.EXACT, EXACT)):
         found |= {name: CoveredOp(name, kind) for name in listed}
     found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
-    of_sparse = [f"{name} (sparse)" for name in sparse.table()]
-    found |= {name: CoveredOp(name, KERNEL, _section(sparse)) for name in of_sparse}
+    for family in families():
+        of_sparse = [f"{name} (sparse)" for name in declared_sparse([family])]
+        found |= {name: CoveredOp(name, KERNEL, _section(family)) for name in of_sparse}
     return tuple(found[name] for name in sorted(found))
 
 
@@ -109,8 +110,6 @@ def is_covered(model: Any, batch: Any) -> Coverage:
 
 class CollectingMode(PortableMode):
     """Portable mode that lets torch compute what it would refuse, and notes it."""
-
-    audited = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -168,7 +167,7 @@ def _noted(mode: CollectingMode, name: str, function: Callable[..., Any]) -> Cal
 
 
 def _kernels() -> Iterable[tuple[str, str]]:
-    homes = {name: _section(family) for family in families() for name in family.table()}
+    homes = {name: _section(family) for family in families() for name in declared(family)}
     for op in handlers(families()):
         name, overload = schema_name(op).partition("::")[2], overload_name(op)
         full = name if overload == "default" else f"{name}.{overload}"
@@ -177,7 +176,9 @@ def _kernels() -> Iterable[tuple[str, str]]:
 
 
 def _section(family: Any) -> str:
-    return str(family.__name__.rpartition(".")[2].replace("_", " ").capitalize())
+    """The heading that a module gives, or its name."""
+    named = getattr(family, "SECTION", None)
+    return named or str(family.__name__.rpartition(".")[2].replace("_", " ").capitalize())
 
 
 def _run(model: Any, batch: Any) -> bool:

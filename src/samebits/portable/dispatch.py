@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.audit import AuditMode, audit_asked
 from samebits.portable.ops import families
-from samebits.portable.plans import plan_of
+from samebits.portable.plans import plan_of, sparse_plan
 from samebits.portable.scan import SparseError
-from samebits.portable.sparse_plans import sparse_plan
 from samebits.torch_private import dispatch_mode_class
 from samebits.torch_private_portable import is_faking
 
@@ -25,34 +23,16 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     """Gives every op its portable values while it is entered; refuses those that have none."""
 
     supports_higher_order_operators = True  # to be refused by name
-    audited = True
 
     def __init__(self) -> None:
         super().__init__()
         self._plans: dict[int, Plan] = {}  # by id, because the hash of an OpOverload is Python code
         self._planned: list[Any] = []  # the ops, which keep their ids
-        self._audits: list[AuditMode | None] = []
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
         # True wraps each call to keep the compiler out, which costs time; nothing compiles here.
         return False
-
-    def __enter__(self) -> PortableMode:  # noqa: PYI034 - typing.Self is new in Python 3.11
-        """Enter; with the audit outside where the environment asks for it."""
-        audit = AuditMode() if self.audited and not self._audits and audit_asked() else None
-        if audit is not None:
-            audit.__enter__()
-        self._audits.append(audit)
-        super().__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        """Leave."""
-        super().__exit__(*error)
-        audit = self._audits.pop()
-        if audit is not None:
-            audit.__exit__(*error)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None

@@ -6,15 +6,26 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import torch
+
 from samebits.hooks.frames import calling_frame
-from samebits.portable.exact.standing import Condition, standing_of
+from samebits.portable.exact import SPARSE, Condition, base_name, standing_of
 from samebits.portable.foreach import for_each, single_op
-from samebits.portable.handling import bits_of, handled, has_float_number
-from samebits.portable.refusals import refuse_op
-from samebits.portable.registry import Handler, is_in_place, merge, resolve, without_out, writing
-from samebits.portable.rounding import rounding_once
-from samebits.portable.scan import FLOATS, VIRTUAL, quick_scan
-from samebits.torch_private_portable import can_decompose, function_of
+from samebits.portable.handling import KEPT, bits_of, check, computed, handled, has_float_number, traced
+from samebits.portable.ops import families as all_families
+from samebits.portable.refusals import refuse_op, refuse_sparse
+from samebits.portable.registry import (
+    Handler,
+    declared_by,
+    declared_sparse,
+    is_in_place,
+    resolve,
+    rounding_once,
+    without_out,
+    writing,
+)
+from samebits.portable.scan import FLOATS, VIRTUAL, quick_scan, signature
+from samebits.torch_private_portable import can_decompose, function_of, tracer
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -31,9 +42,9 @@ def handlers(families: Families) -> dict[Any, Handler]:
     """What stands for each op in float32 and float64; made at the first use, when torch is there.
 
     Args:
-        families: modules of handlers, with a `table()` each.
+        families: modules of handlers.
     """
-    return resolve(merge(family.table() for family in families))
+    return resolve(declared_by(families))
 
 
 @functools.cache
@@ -43,7 +54,7 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
     Args:
         families: modules of handlers.
     """
-    table = merge(family.table() for family in families)
+    table = declared_by(families)
     return resolve(
         {name: rounding_once(handler, in_place=is_in_place(name)) for name, handler in table.items()}
     )
@@ -164,3 +175,58 @@ def _refused(op: Any) -> Plan:
         raise refuse_op(op)
 
     return run
+
+
+@functools.cache
+def sparse_handlers() -> dict[Any, Handler]:
+    """What stands for each op when one of its tensors is sparse."""
+    return resolve(declared_sparse(all_families()))
+
+
+@functools.cache
+def sparse_plan(op: Any) -> Callable[..., Any]:
+    """What is done when this op is called with a COO, CSR or CSC tensor.
+
+    Args:
+        op: an `OpOverload`, or a higher-order op.
+    """
+    is_torchs = getattr(op, "namespace", "") == "aten"
+    if is_torchs and base_name(op) in SPARSE:
+        return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
+    handler = sparse_handlers().get(op) if is_torchs else None
+    known: set[tuple[Any, ...]] = set()
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        tracing = tracer()
+        if tracing is not None:
+            return traced(tracing, op, (args, kwargs), mode)
+        if is_torchs and not has_floats((*args, *kwargs.values())):
+            return op(*args, **kwargs)
+        if handler is None:
+            raise refuse_sparse(op)
+        like = (*signature(args), *kwargs, *signature(kwargs.values()))
+        if like not in known:
+            check(op, args, kwargs)
+            if len(known) >= KEPT:
+                known.clear()
+            known.add(like)
+        return computed(op, handler, args, kwargs)
+
+    return run
+
+
+def has_floats(values: Any) -> bool:
+    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.dtype.is_floating_point or value.dtype.is_complex:
+                return True
+        elif isinstance(value, tuple | list):
+            if has_floats(value):
+                return True
+        elif isinstance(value, torch.dtype):
+            if value.is_floating_point or value.is_complex:
+                return True
+        elif isinstance(value, float):
+            return True
+    return False

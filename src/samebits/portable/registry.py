@@ -1,36 +1,119 @@
-"""Which function stands for which op of torch.
+"""The function that stands for each op of torch.
 
-A family of ops gives a table: name of the op (`mm`, or `mm.dtype` for an overload that is not the default)
-to a function with the parameters of its schema. Made from that here: the in-place op (`mm_`), the one with
-`out`, and what happens to float16 and bfloat16.
+A handler is declared where it is defined: `@handles("aten::mm")`, or `"aten::mm.dtype"` for an overload that
+is not the default. It has the parameters of the op's schema. Made from it here: the op in place (`mm_`), the
+one with `out`, and the handler for float16 and bfloat16.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from samebits.torch_private_portable import arguments_of
 
+if TYPE_CHECKING:
+    from types import ModuleType
+
 Handler = Callable[..., Any]
 Table = Mapping[str, Handler]
+Function = TypeVar("Function", bound=Handler)
 LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
 _OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
+# Marks of functions.
+_OPS, _SPARSE_OPS = "samebits_ops", "samebits_sparse_ops"
+_MAKES_HANDLERS = "samebits_makes_handlers"
 _OWN_ROUNDING = "samebits_own_rounding"
 
 
-def rounds_itself(handler: Handler) -> Handler:
+def handles(*ops: str) -> Callable[[Function], Function]:
+    """Declare that a function stands for these ops: `aten::mm`, `aten::sum.dim_IntList`."""
+    names = tuple(map(_in_aten, ops))
+    return lambda handler: _marked(handler, _OPS, names)
+
+
+def handles_sparse(*ops: str) -> Callable[[Function], Function]:
+    """Declare that a function stands for these ops where one of their tensors is sparse."""
+    names = tuple(map(_in_aten, ops))
+    return lambda handler: _marked(handler, _SPARSE_OPS, names)
+
+
+def declares_handlers(make: Function) -> Function:
+    """Declare the handlers that a function makes: it gives them by the names of their ops."""
+    return _marked(make, _MAKES_HANDLERS, True)
+
+
+def rounds_itself(handler: Function) -> Function:
     """Mark a handler that takes float16 and bfloat16 as they are, and rounds its results itself."""
-    setattr(handler, _OWN_ROUNDING, True)
-    return handler
+    return _marked(handler, _OWN_ROUNDING, True)
 
 
-def is_rounding_itself(handler: Handler) -> bool:
-    """Whether `rounds_itself` marks it."""
-    return getattr(handler, _OWN_ROUNDING, False)
+def _marked(function: Function, mark: str, value: object) -> Function:
+    setattr(function, mark, value)
+    return function
+
+
+def _in_aten(op: str) -> str:
+    namespace, _, name = op.partition("::")
+    if namespace != "aten":
+        raise ValueError(f"{op} is not an op of aten")
+    return name
+
+
+def declared(module: ModuleType) -> dict[str, Handler]:
+    """The handlers that a module declares, by the names of their ops without `aten::`.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for function in _functions(module):
+        _add(table, dict.fromkeys(getattr(function, _OPS, ()), function))
+        if hasattr(function, _MAKES_HANDLERS):
+            _add(table, {_in_aten(op): handler for op, handler in function().items()})
+    return table
+
+
+def declared_sparse(modules: Iterable[ModuleType]) -> dict[str, Handler]:
+    """The handlers for calls with a sparse tensor, by the names of their ops without `aten::`.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for module in modules:
+        for function in _functions(module):
+            _add(table, dict.fromkeys(getattr(function, _SPARSE_OPS, ()), function))
+    return table
+
+
+def declared_by(modules: Iterable[ModuleType]) -> Table:
+    """The `declared` handlers of all these modules.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for module in modules:
+        _add(table, declared(module))
+    return table
+
+
+def _functions(module: ModuleType) -> Iterator[Handler]:
+    """The functions that a module defines, in the order of their definition."""
+    for value in vars(module).values():
+        if callable(value) and getattr(value, "__module__", None) == module.__name__:
+            yield value
+
+
+def _add(table: dict[str, Handler], more: Table) -> None:
+    twice = table.keys() & more.keys()
+    if twice:
+        raise ValueError(f"two handlers for {sorted(twice)}")
+    table.update(more)
 
 
 def resolve(table: Table) -> dict[Any, Handler]:
@@ -64,21 +147,6 @@ def without_out(op: Any) -> Any | None:
         if not _out_names(base) and _inputs(op) in (_inputs(base), _inputs(base, _OF_FACTORIES)):
             return base
     return None
-
-
-def merge(tables: Iterable[Table]) -> Table:
-    """All tables as one.
-
-    Raises:
-        ValueError: if two of them have the same op.
-    """
-    merged: dict[str, Handler] = {}
-    for table in tables:
-        twice = merged.keys() & table.keys()
-        if twice:
-            raise ValueError(f"two handlers for {sorted(twice)}")
-        merged.update(table)
-    return merged
 
 
 def is_in_place(name: str) -> bool:
@@ -174,3 +242,76 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
         return outs[0] if len(outs) == 1 else outs
 
     return into
+
+
+def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
+    """The handler for float16 and bfloat16 arguments, or for a result that is asked for in one of them.
+
+    Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
+
+    Args:
+        handler: computes in float32 and float64.
+        in_place: it writes over its first argument, and gives that.
+    """
+    if getattr(handler, _OWN_ROUNDING, False):
+        return handler
+    if in_place:
+        return _rounding_in_place(handler)
+
+    @functools.wraps(handler)
+    def handle(*args: Any, **kwargs: Any) -> Any:
+        asked = kwargs.get("dtype")
+        target = asked or _promoted([*_floats((args, *kwargs.values()))])
+        if asked in LOW_PRECISION:  # torch converts what goes in to that dtype first
+            args = _mapped(args, lambda tensor: tensor.to(asked) if tensor.is_floating_point() else tensor)
+            kwargs = {**kwargs, "dtype": torch.float32}
+        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+        out = handler(*_mapped(args, _raised), **up)
+        if target not in LOW_PRECISION:
+            return out
+        return _mapped(out, lambda tensor: tensor.to(target) if tensor.dtype == torch.float32 else tensor)
+
+    return handle
+
+
+def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """`x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+def _rounding_in_place(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+        out = handler(_raised(self), *_mapped(args, _raised), **up)
+        return self if out is self else self.copy_(out)
+
+    return handle
+
+
+def _raised(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float32) if tensor.dtype in LOW_PRECISION else tensor
+
+
+def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:
+    """What torch's promotion gives: tensors without dimensions do not count beside others."""
+    counting = [tensor for tensor in tensors if tensor.dim()] or tensors
+    dtypes = [tensor.dtype for tensor in counting]
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else None
+
+
+def _floats(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _floats(item)
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
+        return type(value)(_mapped(item, change) for item in value)
+    return value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import PATCHED, Patches
-from samebits.portable.version import NUMERICS_VERSION
+from samebits.portable import NUMERICS_VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable

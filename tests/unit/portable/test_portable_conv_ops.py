@@ -12,6 +12,7 @@ from opinfo import check_op
 from samebits.errors import SamebitsError
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.ops import convolutions
+from samebits.portable.registry import declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -129,6 +130,6 @@ def test_what_does_not_fit_is_torchs_error() -> None:
 
 
 def test_every_name_is_an_op() -> None:
-    for name in convolutions.table():
+    for name in declared(convolutions):
         packet, _, overload = name.partition(".")
         assert hasattr(getattr(torch.ops.aten, packet), overload or "default")

@@ -9,7 +9,6 @@ import torch
 from torch import nn
 
 from samebits.errors import SamebitsError
-from samebits.portable.audit import AUDIT_VARIABLE
 from samebits.portable.dispatch import PortableMode
 
 REFUSED_TENSORS = {
@@ -236,9 +235,8 @@ def test_subclasses_say_what_they_consist_of():
     assert torch.equal(both.a, expected)
 
 
-def test_the_body_of_a_module_of_torch_is_left_alone(monkeypatch):
+def test_the_body_of_a_module_of_torch_is_left_alone(unaudited):  # it calls an op that is not exact
     """Release 2.8 tries every operator of tensors while `torch._dynamo` is imported."""
-    monkeypatch.delenv(AUDIT_VARIABLE)  # it holds handlers to exact ops, and this is none
     body = compile("value = torch.linalg.ldl_factor(torch.eye(2))[0].diagonal()", "torch_module", "exec")
     names = {"__name__": "torch.some_module", "torch": torch}
     with PortableMode():

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - as torch's own documentation does
+from mt19937 import Mt19937
 
 from samebits.errors import SamebitsError
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.native import load
-from samebits.portable.random_keys import next_key
-from samebits.portable.reference.mt19937 import Mt19937
+from samebits.portable.ops.random import next_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable

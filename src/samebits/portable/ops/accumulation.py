@@ -9,11 +9,11 @@ import torch
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import is_real, refuse
 from samebits.portable.ops.index_put import index_put
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 Number = float
 _KINDS = {
@@ -28,6 +28,7 @@ _KINDS = {
 _IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -float("inf"), "amin": float("inf")}
 
 
+@handles("aten::index_add")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
     """`aten::index_add`: alpha · source, rounded, is added."""
     if not is_real(self, "index_add"):
@@ -88,6 +89,7 @@ def _rows(tensor: Tensor, dim: int) -> Tensor:
     return tensor.reshape(before, tensor.shape[dim], after)
 
 
+@handles("aten::scatter_add")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """`aten::scatter_add`."""
     if not is_real(self, "scatter_add"):
@@ -96,6 +98,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return scattered(self, dim, index, src, "add")
 
 
+@handles("aten::scatter.reduce")
 def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
     """`aten::scatter.reduce`: reduce is add or multiply."""
     if not is_real(self, "scatter"):
@@ -104,12 +107,14 @@ def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: 
     return scattered(self, dim, index, src, _KINDS[reduce])
 
 
+@handles("aten::scatter.value_reduce")
 def scatter_value_with(self: Tensor, dim: int, index: Tensor, value: Number, *, reduce: str) -> Tensor:
     """`aten::scatter.value_reduce`."""
     src = torch.full_like(index, value, dtype=self.dtype)
     return scatter_with(self, dim, index, src, reduce=reduce)
 
 
+@handles("aten::scatter_reduce.two")
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -128,6 +133,7 @@ def scatter_reduce(
     return out / torch.where(counts == 0, 1.0, counts)
 
 
+@handles("aten::index_reduce")
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -143,6 +149,7 @@ def index_reduce(
     return scatter_reduce(self, dim, index, source, reduce, include_self=include_self)
 
 
+@handles("aten::put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
     """`aten::put`: of several values for one element the last stays."""
     if index.numel() != source.numel():
@@ -156,6 +163,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
     return scattered(self.reshape(-1), 0, flat_index, source.reshape(-1), kind).reshape(self.shape)
 
 
+@handles("aten::bincount")
 def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """`aten::bincount`: weights that are not float32 are counted in float64."""
     if weights is None or not self.numel():
@@ -166,6 +174,7 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
     return scattered(weights.new_zeros(size), 0, self.to(torch.int64), weights, "add")
 
 
+@handles("aten::unfold_backward")
 def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int, step: int) -> Tensor:
     """`aten::unfold_backward`: windows in ascending order, positions of one window in ascending order."""
     if not input_sizes:
@@ -174,18 +183,3 @@ def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int
     windows = grad_in.movedim(-1, dim + 1).flatten(dim, dim + 1)
     positions = torch.arange(grad_in.shape[dim])[:, None] * step + torch.arange(size)
     return index_add(grad_in.new_zeros(input_sizes), dim, positions.reshape(-1), windows)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "index_add": index_add,
-        "scatter_add": scatter_add,
-        "scatter.reduce": scatter_with,
-        "scatter.value_reduce": scatter_value_with,
-        "scatter_reduce.two": scatter_reduce,
-        "index_reduce": index_reduce,
-        "put": put,
-        "bincount": bincount,
-        "unfold_backward": unfold_backward,
-    }

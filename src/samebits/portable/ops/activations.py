@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.activations import pointwise, pointwise_
+from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
 _NOISE_LEAST = 1e-6
 
 
+@handles("aten::gelu")
 def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
     """`aten::gelu`."""
     return pointwise(_gelu_kind(approximate), self)
 
 
+@handles("aten::gelu_backward")
 def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none") -> Tensor:
     """`aten::gelu_backward`."""
     return pointwise(_gelu_kind(approximate) + "_backward", grad_output, self)
@@ -33,16 +36,19 @@ def _gelu_kind(approximate: str) -> str:
     return "gelu_tanh" if approximate == "tanh" else "gelu"
 
 
+@handles("aten::elu")
 def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """`aten::elu`, of which `selu` is one too."""
     return pointwise("elu", self, params=(alpha, scale, input_scale))
 
 
+@handles("aten::elu_")
 def elu_in_place(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
     """`aten::elu_`."""
     return pointwise_("elu", self, params=(alpha, scale, input_scale))
 
 
+@handles("aten::celu")
 def celu(self: Tensor, alpha: float = 1) -> Tensor:
     """`aten::celu`: `elu` with an input scale of 1 / alpha."""
     if alpha == 0:
@@ -50,6 +56,7 @@ def celu(self: Tensor, alpha: float = 1) -> Tensor:
     return elu(self, alpha, 1, 1 / alpha)
 
 
+@handles("aten::elu_backward")
 def elu_backward(
     grad_output: Tensor,
     alpha: float,
@@ -63,16 +70,19 @@ def elu_backward(
     return pointwise(name, grad_output, self_or_result, params=(alpha, scale, input_scale))
 
 
+@handles("aten::softplus")
 def softplus(self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
     """`aten::softplus`."""
     return pointwise("softplus", self, params=(beta, threshold))
 
 
+@handles("aten::softplus_backward")
 def softplus_backward(grad_output: Tensor, self: Tensor, beta: float, threshold: float) -> Tensor:
     """`aten::softplus_backward`."""
     return pointwise("softplus_backward", grad_output, self, params=(beta, threshold))
 
 
+@handles("aten::softshrink")
 def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """`aten::softshrink`."""
     if lambd < 0:
@@ -80,36 +90,43 @@ def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     return pointwise("softshrink", self, params=(lambd,))
 
 
+@handles("aten::hardshrink")
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
     """`aten::hardshrink`."""
     return pointwise("hardshrink", self, params=(lambd,))
 
 
+@handles("aten::softshrink_backward")
 def softshrink_backward(grad_output: Tensor, self: Tensor, lambd: float) -> Tensor:
     """`aten::softshrink_backward`."""
     return pointwise("shrink_backward", grad_output, self, params=(lambd,))
 
 
+@handles("aten::hardshrink_backward")
 def hardshrink_backward(grad_out: Tensor, self: Tensor, lambd: float) -> Tensor:
     """`aten::hardshrink_backward`."""
     return pointwise("shrink_backward", grad_out, self, params=(lambd,))
 
 
+@handles("aten::log_sigmoid_forward")
 def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
     """`aten::log_sigmoid_forward`: with an empty buffer, as the gradient is made from the input alone."""
     return pointwise("log_sigmoid", self), self.new_empty(0)
 
 
+@handles("aten::log_sigmoid_backward")
 def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
     """`aten::log_sigmoid_backward`."""
     return pointwise("log_sigmoid_backward", grad_output, self)
 
 
+@handles("aten::glu")
 def glu(self: Tensor, dim: int = -1) -> Tensor:
     """`aten::glu`: the first half times the sigmoid of the second one."""
     return pointwise("glu", *_halves(self, dim))
 
 
+@handles("aten::glu_backward")
 def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
     """`aten::glu_backward`."""
     value, gate = _halves(self, dim)
@@ -126,6 +143,7 @@ def _halves(tensor: Tensor, dim: int) -> tuple[Tensor, ...]:
     return torch.split(tensor, size // 2, dim) if size else (tensor, tensor)
 
 
+@handles("aten::_prelu_kernel_backward")
 def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
     """`aten::_prelu_kernel_backward`: the weight's gradient has a value for each input."""
     above, nothing = self > 0, torch.zeros((), dtype=self.dtype)
@@ -135,6 +153,7 @@ def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> 
     )
 
 
+@handles("aten::rrelu_with_noise_backward")
 def rrelu_with_noise_backward(
     grad_output: Tensor,
     self: Tensor,
@@ -173,29 +192,11 @@ def _of_gradient(name: str) -> Handler:
     return backward
 
 
-def table() -> Table:
-    """The ops of this module."""
-    plain = ("silu", "mish", "hardsigmoid", "hardswish")
+@declares_handlers
+def _of_one_input() -> Table:
+    names = ("silu", "mish", "hardsigmoid", "hardswish")
     return {
-        **{name: _of_input(name) for name in plain},
-        **{f"{name}_": _in_place(name) for name in plain},
-        **{f"{name}_backward": _of_gradient(f"{name}_backward") for name in plain},
-        "gelu": gelu,
-        "gelu_backward": gelu_backward,
-        "elu": elu,
-        "elu_": elu_in_place,
-        "celu": celu,
-        "elu_backward": elu_backward,
-        "softplus": softplus,
-        "softplus_backward": softplus_backward,
-        "softshrink": softshrink,
-        "softshrink_backward": softshrink_backward,
-        "hardshrink": hardshrink,
-        "hardshrink_backward": hardshrink_backward,
-        "log_sigmoid_forward": log_sigmoid_forward,
-        "log_sigmoid_backward": log_sigmoid_backward,
-        "glu": glu,
-        "glu_backward": glu_backward,
-        "_prelu_kernel_backward": prelu_kernel_backward,
-        "rrelu_with_noise_backward": rrelu_with_noise_backward,
+        **{f"aten::{name}": _of_input(name) for name in names},
+        **{f"aten::{name}_": _in_place(name) for name in names},
+        **{f"aten::{name}_backward": _of_gradient(f"{name}_backward") for name in names},
     }

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.activations import pointwise, pointwise_
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::add.Tensor")
 def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`aten::add` with an `alpha`: other * alpha, then the sum."""
     dtype = torch.result_type(self, other)
@@ -23,11 +23,13 @@ def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(alpha,))
 
 
+@handles("aten::add.Scalar")
 def add_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
     """`aten::add.Scalar`."""
     return add(self, other, alpha=alpha)
 
 
+@handles("aten::sub.Tensor")
 def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`aten::sub` with an `alpha`."""
     dtype = torch.result_type(self, other)
@@ -36,11 +38,13 @@ def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     return pointwise("add_scaled", self.to(dtype), _as_tensor(other, dtype), params=(-alpha,))
 
 
+@handles("aten::sub.Scalar")
 def sub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
     """`aten::sub.Scalar`."""
     return sub(self, other, alpha=alpha)
 
 
+@handles("aten::rsub.Tensor")
 def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     """`aten::rsub`: other - self * alpha."""
     dtype = torch.result_type(self, other)
@@ -49,21 +53,25 @@ def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
     return pointwise("add_scaled", _as_tensor(other, dtype), self.to(dtype), params=(-alpha,))
 
 
+@handles("aten::rsub.Scalar")
 def rsub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
     """`aten::rsub.Scalar`."""
     return rsub(self, other, alpha=alpha)
 
 
+@handles("aten::lerp.Tensor", "aten::lerp.Scalar")
 def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """`aten::lerp`: from the nearer end."""
     return pointwise("lerp", self, end, _as_tensor(weight, self.dtype))
 
 
+@handles("aten::addcmul")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcmul`."""
     return pointwise("addcmul", *_alike(self, tensor1, tensor2), params=(value,))
 
 
+@handles("aten::addcdiv")
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcdiv`."""
     inputs = _alike(self, tensor1, tensor2)
@@ -72,6 +80,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1)
     return pointwise("addcdiv", *inputs, params=(value,))
 
 
+@handles("aten::add_.Tensor")
 def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::add_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
@@ -79,6 +88,7 @@ def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     return pointwise_("add_scaled", self, other, params=(alpha,))
 
 
+@handles("aten::sub_.Tensor")
 def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::sub_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
@@ -86,11 +96,13 @@ def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     return pointwise_("add_scaled", self, other, params=(-alpha,))
 
 
+@handles("aten::lerp_.Tensor", "aten::lerp_.Scalar")
 def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
     """`aten::lerp_`."""
     return pointwise_("lerp", self, end, _as_tensor(weight, self.dtype))
 
 
+@handles("aten::addcmul_")
 def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcmul_`."""
     if not self.is_floating_point():
@@ -98,6 +110,7 @@ def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: f
     return pointwise_("addcmul", self, *_alike(tensor1, tensor2), params=(value,))
 
 
+@handles("aten::addcdiv_")
 def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
     """`aten::addcdiv_`."""
     if not self.is_floating_point():
@@ -119,25 +132,3 @@ def _alike(*tensors: Tensor) -> tuple[Tensor, ...]:
         return tensors
     dtype = functools.reduce(torch.promote_types, (tensor.dtype for tensor in tensors if tensor.dim()), first)
     return tuple(tensor.to(dtype) for tensor in tensors)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "add.Tensor": add,
-        "add_.Tensor": add_in_place,
-        "sub_.Tensor": sub_in_place,
-        "lerp_.Tensor": lerp_in_place,
-        "lerp_.Scalar": lerp_in_place,
-        "addcmul_": addcmul_in_place,
-        "addcdiv_": addcdiv_in_place,
-        "add.Scalar": add_scalar,
-        "sub.Tensor": sub,
-        "sub.Scalar": sub_scalar,
-        "rsub.Tensor": rsub,
-        "rsub.Scalar": rsub_scalar,
-        "lerp.Tensor": lerp,
-        "lerp.Scalar": lerp,
-        "addcmul": addcmul,
-        "addcdiv": addcdiv,
-    }

@@ -10,11 +10,10 @@ import torch
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.attention import Heads, attend, attend_backward
 from samebits.portable.ops.checks import refuse
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.registry import Table
 
 
 def _roots(query: Tensor, scale: float | None) -> tuple[float, float]:
@@ -54,6 +53,7 @@ def _grouped(grad: Tensor, groups: int) -> Tensor:
     return accumulate_(out, index, grad.reshape(batch, count, keys * size)).view(batch, -1, keys, size)
 
 
+@handles("aten::_scaled_dot_product_flash_attention_for_cpu")
 def flash_attention(
     query: Tensor,
     key: Tensor,
@@ -70,6 +70,7 @@ def flash_attention(
     return attend(_heads(query, key, value, attn_mask, is_causal, _roots(query, scale)))
 
 
+@handles("aten::_scaled_dot_product_flash_attention_for_cpu_backward")
 def flash_attention_backward(
     grad_out: Tensor,
     query: Tensor,
@@ -93,11 +94,3 @@ def flash_attention_backward(
     groups = query.shape[1] // key.shape[1]
     # Each head's gradient is scaled, then heads are added.
     return of_query.mul_(roots[0]), _grouped(of_key.mul_(roots[1]), groups), _grouped(of_value, groups)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_scaled_dot_product_flash_attention_for_cpu": flash_attention,
-        "_scaled_dot_product_flash_attention_for_cpu_backward": flash_attention_backward,
-    }

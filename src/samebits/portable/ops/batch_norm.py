@@ -7,21 +7,22 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels import norms
-from samebits.portable.registry import LOW_PRECISION
-from samebits.portable.rounding import as_dtype
+from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler
-
     Mask = Sequence[bool]
     Gradients = tuple[Tensor | None, Tensor | None, Tensor | None]
     Three = tuple[Tensor, Tensor, Tensor]
 
+SECTION = "Normalization"
 
+
+@handles("aten::_native_batch_norm_legit", "aten::native_batch_norm")
+@rounds_itself
 def native_batch_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -47,6 +48,8 @@ def native_batch_norm(
     return as_dtype(out, input.dtype), as_dtype(mean, dtype), as_dtype(rstd, dtype)
 
 
+@handles("aten::_native_batch_norm_legit.no_stats")
+@rounds_itself
 def no_stats(
     input: Tensor,
     weight: Tensor | None,
@@ -59,6 +62,8 @@ def no_stats(
     return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
+@handles("aten::_native_batch_norm_legit_no_training")
+@rounds_itself
 def no_training(
     input: Tensor,
     weight: Tensor | None,
@@ -72,6 +77,8 @@ def no_training(
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
+@handles("aten::_native_batch_norm_legit_functional")
+@rounds_itself
 def functional(
     input: Tensor,
     weight: Tensor | None,
@@ -87,6 +94,8 @@ def functional(
     return (*native_batch_norm(input, weight, bias, mean, variance, training, momentum, eps), mean, variance)
 
 
+@handles("aten::_batch_norm_with_update")
+@rounds_itself
 def with_update(
     input: Tensor,
     weight: Tensor | None,
@@ -101,6 +110,8 @@ def with_update(
     return (*results, torch.empty(0, dtype=torch.uint8))
 
 
+@handles("aten::_batch_norm_no_update")
+@rounds_itself
 def without_update(
     input: Tensor,
     weight: Tensor | None,
@@ -117,6 +128,8 @@ def without_update(
     )
 
 
+@handles("aten::native_batch_norm_backward")
+@rounds_itself
 def native_batch_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -145,6 +158,8 @@ def native_batch_norm_backward(
     )
 
 
+@handles("aten::batch_norm_backward")
+@rounds_itself
 def batch_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -239,18 +254,3 @@ def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) 
 
 def _raised(x: Tensor) -> Tensor:
     return x.to(torch.float32) if x.dtype in LOW_PRECISION else x
-
-
-def table() -> dict[str, Handler]:
-    """The ops of this module."""
-    return {
-        "_batch_norm_no_update": without_update,
-        "_batch_norm_with_update": with_update,
-        "_native_batch_norm_legit": native_batch_norm,
-        "_native_batch_norm_legit.no_stats": no_stats,
-        "_native_batch_norm_legit_functional": functional,
-        "_native_batch_norm_legit_no_training": no_training,
-        "batch_norm_backward": batch_norm_backward,
-        "native_batch_norm": native_batch_norm,
-        "native_batch_norm_backward": native_batch_norm_backward,
-    }

@@ -12,6 +12,7 @@ import torch
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import is_real
+from samebits.portable.registry import declares_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +108,8 @@ def _sqrt_pi() -> float:
     return math.sqrt(math.pi)
 
 
-def table() -> Table:
-    """The ops of this module."""
+@declares_handlers
+def _in_float64() -> Table:
     functions: dict[str, Callable[[Tensor], Tensor]] = {
         "i0": functools.partial(bessel, order=0, scaled=False),
         "special_i0e": functools.partial(bessel, order=0, scaled=True),
@@ -116,4 +117,4 @@ def table() -> Table:
         "special_i1e": functools.partial(bessel, order=1, scaled=True),
         "special_erfcx": _erfcx,
     }
-    return {name: _of_float64(name, function) for name, function in functions.items()}
+    return {f"aten::{name}": _of_float64(name, function) for name, function in functions.items()}

@@ -8,13 +8,13 @@ import torch
 
 from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.ops.losses import MEAN, NONE, reduced
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::nll_loss_forward", "aten::nll_loss2d_forward")
 def nll_loss_forward(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
@@ -31,6 +31,7 @@ def nll_loss_forward(
     return (torch.div(total, total_weight) if reduction == MEAN else total), total_weight
 
 
+@handles("aten::nll_loss_backward", "aten::nll_loss2d_backward")
 def nll_loss_backward(
     grad_output: Tensor,
     self: Tensor,
@@ -66,6 +67,7 @@ def _weight_of(weight: Tensor | None, labels: Tensor, like: Tensor) -> Tensor:
     return weight[labels]
 
 
+@handles("aten::multi_margin_loss")
 def multi_margin_loss(
     self: Tensor,
     target: Tensor,
@@ -83,6 +85,7 @@ def multi_margin_loss(
     return reduced(losses.view(target.shape), reduction)
 
 
+@handles("aten::multi_margin_loss_backward")
 def multi_margin_loss_backward(
     grad_output: Tensor,
     self: Tensor,
@@ -131,6 +134,7 @@ def _to_both(values: Tensor, labels: Tensor, grad: Tensor) -> Tensor:
     return torch.mul(values.scatter(1, labels.unsqueeze(1), total), grad)
 
 
+@handles("aten::multilabel_margin_loss_forward")
 def multilabel_margin_loss_forward(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
     """`aten::multilabel_margin_loss_forward`."""
     scores = _rows(self)
@@ -141,6 +145,7 @@ def multilabel_margin_loss_forward(self: Tensor, target: Tensor, reduction: int)
     return reduced(losses.view(shape), reduction), is_target.to(self.dtype).view(target.shape)
 
 
+@handles("aten::multilabel_margin_loss_backward")
 def multilabel_margin_loss_backward(
     grad_output: Tensor,
     self: Tensor,
@@ -181,17 +186,3 @@ def _pair_margins(scores: Tensor, target: Tensor) -> Tensor:
     z = torch.add(torch.rsub(torch.gather(scores, 1, labels), 1).unsqueeze(2), scores.unsqueeze(1))
     counts = listed.unsqueeze(2) & ~is_target.unsqueeze(1) & ~torch.le(z, 0)
     return torch.where(counts, z, 0.0)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "nll_loss_forward": nll_loss_forward,
-        "nll_loss_backward": nll_loss_backward,
-        "nll_loss2d_forward": nll_loss_forward,
-        "nll_loss2d_backward": nll_loss_backward,
-        "multi_margin_loss": multi_margin_loss,
-        "multi_margin_loss_backward": multi_margin_loss_backward,
-        "multilabel_margin_loss_forward": multilabel_margin_loss_forward,
-        "multilabel_margin_loss_backward": multilabel_margin_loss_backward,
-    }

@@ -8,28 +8,31 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable.kernels.gemm import gemm
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _FLOATS = (torch.float32, torch.float64)
 
 
+@handles("aten::mm")
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
     """`aten::mm`."""
     return gemm(self, mat2) if _is_ours(self, mat2) else torch.mm(self, mat2)
 
 
+@handles("aten::bmm")
 def bmm(self: Tensor, mat2: Tensor) -> Tensor:
     """`aten::bmm`."""
     _check_batches(self, mat2)
     return gemm(self, mat2) if _is_ours(self, mat2) else torch.bmm(self, mat2)
 
 
+@handles("aten::addmm")
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addmm`: the product is scaled first, then the scaled `self` is added."""
     if not _is_ours(mat1, mat2, self):
@@ -37,6 +40,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: f
     return gemm(mat1, mat2, self if beta != 0 else None, beta, alpha)
 
 
+@handles("aten::baddbmm")
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::baddbmm`."""
     _check_batches(batch1, batch2)
@@ -45,6 +49,7 @@ def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
     return gemm(batch1, batch2, self if beta != 0 else None, beta, alpha)
 
 
+@handles("aten::addbmm")
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addbmm`: one contraction over k = (batch, k)."""
     _check_batches(batch1, batch2)
@@ -55,12 +60,14 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alp
     return gemm(left, right, self if beta != 0 else None, beta, alpha)
 
 
+@handles("aten::mv")
 def mv(self: Tensor, vec: Tensor) -> Tensor:
     """`aten::mv`."""
     _check_vector("mv", self, vec)
     return gemm(self, vec.unsqueeze(1)).squeeze_(1) if _is_ours(self, vec) else torch.mv(self, vec)
 
 
+@handles("aten::addmv")
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addmv`."""
     _check_vector("addmv", mat, vec)
@@ -70,6 +77,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: flo
     return gemm(mat, vec.unsqueeze(1), added, beta, alpha).squeeze_(1)
 
 
+@handles("aten::dot")
 def dot(self: Tensor, tensor: Tensor) -> Tensor:
     """`aten::dot`."""
     if self.dim() != 1 or tensor.shape != self.shape:
@@ -81,11 +89,13 @@ def dot(self: Tensor, tensor: Tensor) -> Tensor:
     return gemm(self.unsqueeze(0), tensor.unsqueeze(1)).view(())
 
 
+@handles("aten::vdot")
 def vdot(self: Tensor, other: Tensor) -> Tensor:
     """`aten::vdot`, which is `dot` for real numbers."""
     return dot(self, other)
 
 
+@handles("aten::addr")
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addr`: the contraction of one k."""
     if vec1.dim() != 1 or vec2.dim() != 1:
@@ -95,6 +105,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: fl
     return gemm(vec1.unsqueeze(1), vec2.unsqueeze(0), self if beta != 0 else None, beta, alpha)
 
 
+@handles("aten::_addmm_activation")
 def addmm_activation(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> Tensor:
@@ -107,6 +118,7 @@ def addmm_activation(
     return torch.relu(addmm(self, mat1, mat2, beta=beta, alpha=alpha))
 
 
+@handles("aten::_trilinear")
 def trilinear(
     i1: Tensor,
     i2: Tensor,
@@ -196,21 +208,3 @@ def _check_vector(name: str, matrix: Tensor, vector: Tensor) -> None:
         raise RuntimeError(
             f"{name}: shapes {tuple(matrix.shape)} and {tuple(vector.shape)} cannot be multiplied"
         )
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "mm": mm,
-        "bmm": bmm,
-        "addmm": addmm,
-        "baddbmm": baddbmm,
-        "addbmm": addbmm,
-        "mv": mv,
-        "addmv": addmv,
-        "dot": dot,
-        "vdot": vdot,
-        "addr": addr,
-        "_addmm_activation": addmm_activation,
-        "_trilinear": trilinear,
-    }

@@ -7,31 +7,36 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import handles, rounds_itself
 from samebits.torch_private_portable import to_copy as converted
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
 
 _TWO_63 = float(1 << 63)
 _TWO_64 = float(1 << 64)
 _INT64 = torch.iinfo(torch.int64)
 
 
+@handles("aten::_to_copy")
+@rounds_itself
 def to_copy(self: Tensor, **wanted: Any) -> Tensor:
     """`aten::_to_copy` of floats to an integer dtype."""
     dtype = wanted.pop("dtype")
     return converted(to_integers(self, dtype), **wanted)
 
 
+@handles("aten::copy")
+@rounds_itself
 def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """`aten::copy` of floats into integers."""
     copied: Tensor = torch.ops.aten.copy.default(self, to_integers(src, self.dtype), non_blocking)
     return copied
 
 
+@handles("aten::copy_")
+@rounds_itself
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
     """`aten::copy_` of floats into integers."""
     return self.copy_(to_integers(src, self.dtype), non_blocking)
@@ -55,6 +60,8 @@ def to_integers(values: Tensor, dtype: torch.dtype) -> Tensor:
     return torch.where(values >= _TWO_64, -1, whole).to(dtype)
 
 
+@handles("aten::view.dtype")
+@rounds_itself
 def view_dtype(self: Tensor, dtype: torch.dtype) -> Tensor:
     """`aten::view.dtype`: every NaN in the memory becomes the one NaN before its bits are seen."""
     if dtype != self.dtype:
@@ -79,11 +86,15 @@ def unify_nans(tensor: Tensor) -> None:
         tensor.masked_fill_(missing, float("nan"))
 
 
+@handles("aten::signbit")
+@rounds_itself
 def signbit(self: Tensor) -> Tensor:
     """`aten::signbit`: that of NaN is not set."""
     return torch.signbit(self) & ~torch.isnan(self)
 
 
+@handles("aten::copysign.Tensor", "aten::copysign.Scalar")
+@rounds_itself
 def copysign(self: Tensor, other: Tensor | float) -> Tensor:
     """`aten::copysign`: NaN is positive."""
     if isinstance(other, torch.Tensor):
@@ -91,12 +102,16 @@ def copysign(self: Tensor, other: Tensor | float) -> Tensor:
     return torch.copysign(self, 0.0 if math.isnan(other) else other)
 
 
+@handles("aten::frexp.Tensor")
+@rounds_itself
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
     """`aten::frexp.Tensor`: the exponent of inf and NaN is 0."""
     mantissa, exponent = torch.frexp(self)
     return mantissa, torch.where(torch.isfinite(self), exponent, 0)
 
 
+@handles("aten::index_copy")
+@rounds_itself
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """`aten::index_copy`: of positions given twice the last one stays."""
     out = self.clone()
@@ -105,19 +120,3 @@ def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     shape = [1] * self.dim()
     shape[dim] = -1
     return out.scatter_(dim, index.reshape(shape).expand_as(source), source)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    handlers: dict[str, Handler] = {
-        "_to_copy": to_copy,
-        "copy": copy,
-        "copy_": copy_,
-        "view.dtype": view_dtype,
-        "signbit": signbit,
-        "copysign.Tensor": copysign,
-        "copysign.Scalar": copysign,
-        "frexp.Tensor": frexp,
-        "index_copy": index_copy,
-    }
-    return {name: rounds_itself(handler) for name, handler in handlers.items()}

@@ -14,6 +14,7 @@ from samebits.portable.kernels.convolution import (
     transposed,
     weight_gradient,
 )
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from samebits.portable.kernels.convolution import Places, Sizes
-    from samebits.portable.registry import Table
 
 _DTYPES = frozenset({torch.float32, torch.float64})
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
+@handles("aten::convolution", "aten::convolution_overrideable")
 def convolution(
     input: Tensor,
     weight: Tensor,
@@ -55,6 +56,7 @@ def convolution(
     return _like(out, input, weight)
 
 
+@handles("aten::convolution_backward")
 def convolution_backward(
     grad_output: Tensor,
     input: Tensor,
@@ -177,6 +179,7 @@ def _check_kind(*tensors: Tensor) -> None:
             raise RuntimeError(f"a convolution of {dtype} and {tensor.dtype}: they should be the same")
 
 
+@handles("aten::_convolution", "aten::_convolution.deprecated")
 def _convolution(
     input: Tensor,
     weight: Tensor,
@@ -193,6 +196,7 @@ def _convolution(
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
+@handles("aten::mkldnn_convolution")
 def mkldnn_convolution(
     self: Tensor,
     weight: Tensor,
@@ -206,6 +210,12 @@ def mkldnn_convolution(
     return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
+@handles(
+    "aten::_slow_conv2d_forward",
+    "aten::slow_conv3d_forward",
+    "aten::slow_conv_dilated2d",
+    "aten::slow_conv_dilated3d",
+)
 def slow_conv(
     self: Tensor,
     weight: Tensor,
@@ -221,6 +231,7 @@ def slow_conv(
     )
 
 
+@handles("aten::slow_conv_transpose2d", "aten::slow_conv_transpose3d")
 def slow_conv_transpose(
     self: Tensor,
     weight: Tensor,
@@ -236,6 +247,7 @@ def slow_conv_transpose(
     return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
 
 
+@handles("aten::_slow_conv2d_backward.output_mask")
 def slow_conv2d_backward(
     grad_output: Tensor,
     self: Tensor,
@@ -252,6 +264,7 @@ def slow_conv2d_backward(
     )
 
 
+@handles("aten::_conv_depthwise2d", "aten::conv_depthwise3d")
 def depthwise(
     self: Tensor,
     weight: Tensor,
@@ -268,6 +281,7 @@ def depthwise(
     )
 
 
+@handles("aten::conv_tbc")
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """`aten::conv_tbc`: over (time, batch, channel), with a weight of (kernel, channel, output channel)."""
     out = convolution(
@@ -276,6 +290,7 @@ def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor
     return out.permute(2, 0, 1).contiguous()
 
 
+@handles("aten::im2col")
 def im2col(
     self: Tensor,
     kernel_size: Sequence[int],
@@ -287,6 +302,7 @@ def im2col(
     return torch.ops.aten.im2col(self, kernel_size, dilation, padding, stride)  # type: ignore[no-any-return]
 
 
+@handles("aten::col2im")
 def col2im(
     self: Tensor,
     output_size: Sequence[int],
@@ -323,27 +339,3 @@ def _with_sizes(weight: Tensor, image: Tensor, kernel: Sequence[int]) -> Tensor:
     if weight.dim() != 2:
         return weight
     return weight.reshape(weight.shape[0], image.shape[-len(kernel) - 1], *kernel)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "convolution": convolution,
-        "convolution_overrideable": convolution,
-        "convolution_backward": convolution_backward,
-        "_convolution": _convolution,
-        "_convolution.deprecated": _convolution,
-        "mkldnn_convolution": mkldnn_convolution,
-        "_slow_conv2d_forward": slow_conv,
-        "_slow_conv2d_backward.output_mask": slow_conv2d_backward,
-        "slow_conv3d_forward": slow_conv,
-        "slow_conv_dilated2d": slow_conv,
-        "slow_conv_dilated3d": slow_conv,
-        "slow_conv_transpose2d": slow_conv_transpose,
-        "slow_conv_transpose3d": slow_conv_transpose,
-        "_conv_depthwise2d": depthwise,
-        "conv_depthwise3d": depthwise,
-        "conv_tbc": conv_tbc,
-        "im2col": im2col,
-        "col2im": col2im,
-    }

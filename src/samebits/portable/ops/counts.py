@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.registry import handles
+
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::histc")
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """`aten::histc`: how many elements are in each of `bins` equal parts of min to max."""
     if bins <= 0:
@@ -32,8 +33,3 @@ def _range(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
     if not (torch.isfinite(least) & torch.isfinite(most)) or least > most:
         raise RuntimeError(f"histc from {least.item()} to {most.item()}: a finite range was expected")
     return (least - 1, most + 1) if least == most else (least, most)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"histc": histc}

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.elementwise import unary
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
-
-    from samebits.portable.registry import Table
 
     Lengths = Sequence[int] | Tensor
 
@@ -44,6 +43,7 @@ class _States:
     last: Tensor
 
 
+@handles("aten::_ctc_loss", "aten::_ctc_loss.Tensor")
 def ctc_loss(
     log_probs: Tensor,
     targets: Tensor,
@@ -66,6 +66,7 @@ def ctc_loss(
     return torch.neg(_log_likelihood(log_alpha, states)), log_alpha
 
 
+@handles("aten::_ctc_loss_backward", "aten::_ctc_loss_backward.Tensor")
 def ctc_loss_backward(
     grad: Tensor,
     log_probs: Tensor,
@@ -188,13 +189,3 @@ def _check(log_probs: Tensor, steps: Tensor, counts: Tensor, blank: int) -> None
         raise RuntimeError("Expected input_lengths to have values from 0 to the size of log_probs")
     if bool((counts < 0).any()):
         raise RuntimeError("Expected target_lengths to have value at least 0")
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_ctc_loss": ctc_loss,
-        "_ctc_loss.Tensor": ctc_loss,
-        "_ctc_loss_backward": ctc_loss_backward,
-        "_ctc_loss_backward.Tensor": ctc_loss_backward,
-    }

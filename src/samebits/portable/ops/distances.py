@@ -10,17 +10,18 @@ import torch
 from samebits.portable.kernels.elementwise import binary
 from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.ops.sums import vector_norm
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _MOST = 1 << 22  # differences that are made at a time; their number does not change a value
 
 
+@handles("aten::_cdist_forward")
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
     """`aten::_cdist_forward`: the norm of each row of `x1` less each row of `x2`."""
     x1, x2 = _same_batches(x1, x2)
@@ -28,11 +29,13 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = N
     return torch.cat(parts, -2) if parts else x1.new_empty((*x1.shape[:-1], x2.shape[-2]))
 
 
+@handles("aten::_euclidean_dist")
 def euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
     """`aten::_euclidean_dist`."""
     return cdist_forward(x1, x2, 2.0)
 
 
+@handles("aten::_cdist_backward")
 def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
     """`aten::_cdist_backward`: the gradient of `x1`."""
     x1, x2 = _same_batches(x1, x2)
@@ -43,12 +46,14 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
     return torch.cat(parts, -2) if parts else torch.zeros_like(x1)
 
 
+@handles("aten::_pdist_forward")
 def pdist_forward(self: Tensor, p: float = 2.0) -> Tensor:
     """`aten::_pdist_forward`: rows i < j, in the order of i, then j."""
     first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
     return vector_norm(torch.sub(self[first], self[second]), p, -1)
 
 
+@handles("aten::_pdist_backward")
 def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
     """`aten::_pdist_backward`: as if all pairs had been measured, with 0 for a row and itself."""
     first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
@@ -92,14 +97,3 @@ def _slopes(difference: Tensor, grad: Tensor, length: Tensor, p: float) -> Tenso
 
 def _power(x: Tensor, exponent: float) -> Tensor:
     return binary("pow", x, torch.tensor(exponent, dtype=x.dtype).expand(x.shape))
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_cdist_forward": cdist_forward,
-        "_cdist_backward": cdist_backward,
-        "_euclidean_dist": euclidean_dist,
-        "_pdist_forward": pdist_forward,
-        "_pdist_backward": pdist_backward,
-    }

@@ -10,17 +10,18 @@ import torch
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.ops.random import (
+    PLAIN_OVERLOADS,
     functional,
     into_out,
     is_real,
     judge,
     made_by,
+    next_key,
     store,
     with_overloads,
     work_like,
 )
-from samebits.portable.random_keys import next_key
-from samebits.portable.registry import LOW_PRECISION, rounds_itself
+from samebits.portable.registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -33,6 +34,8 @@ def compute_dtype(out: Tensor) -> torch.dtype:
     return torch.float32 if out.dtype in LOW_PRECISION else out.dtype
 
 
+@handles("aten::normal_")
+@rounds_itself
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
     """`aten::normal_`."""
     if not std >= 0:
@@ -44,6 +47,8 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
     return store(self, work)
 
 
+@handles("aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor")
+@rounds_itself
 def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any = None) -> Tensor:
     """`aten::normal` with a tensor for the mean, the standard deviation, or both."""
     tensors = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
@@ -59,6 +64,8 @@ def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any =
     return store(out, (work * scale) + shift) if out.dtype != work.dtype else (work * scale) + shift
 
 
+@handles("aten::normal.float_float")
+@rounds_itself
 def normal_sized(mean: float, std: float, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
     """`aten::normal.float_float`."""
     return normal_(torch.empty(size, **options), mean, std, generator=generator)
@@ -69,6 +76,8 @@ def _checked(self: Tensor, name: str, *parameters: float) -> bool:
     return is_real(self)
 
 
+@handles("aten::exponential_")
+@rounds_itself
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
     """`aten::exponential_`."""
     if not _checked(self, "exponential_", lambd):
@@ -78,6 +87,8 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Te
     return store(self, work)
 
 
+@handles("aten::log_normal_")
+@rounds_itself
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
     """`aten::log_normal_`."""
     if not _checked(self, "log_normal_", mean, std):
@@ -87,6 +98,8 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any
     return self.copy_(unary("exp", work))
 
 
+@handles("aten::cauchy_")
+@rounds_itself
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
     """`aten::cauchy_`: the quotient of two normal values."""
     if not _checked(self, "cauchy_", median, sigma):
@@ -96,6 +109,8 @@ def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any
     return self.copy_(((pairs[:, 1] / pairs[:, 0]) * sigma + median).view(self.shape))
 
 
+@handles("aten::geometric_")
+@rounds_itself
 def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """`aten::geometric_`: how many trials up to the first success."""
     if not _checked(self, "geometric_", p):
@@ -106,6 +121,8 @@ def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     return self.copy_((waits / rate).ceil().clamp_(min=1))
 
 
+@handles("aten::multinomial")
+@rounds_itself
 def multinomial(
     self: Tensor,
     num_samples: int,
@@ -153,6 +170,8 @@ def _from_cumulated(rows: Tensor, count: int, generator: Any) -> Tensor:
     return torch.searchsorted(sums, u * sums[:, -1:], right=True)
 
 
+@handles("aten::rrelu_with_noise_")
+@rounds_itself
 def rrelu_with_noise_(
     self: Tensor,
     noise: Tensor,
@@ -165,6 +184,8 @@ def rrelu_with_noise_(
     return self.copy_(rrelu_with_noise(self, noise, lower, upper, training, generator))
 
 
+@handles("aten::rrelu_with_noise")
+@rounds_itself
 def rrelu_with_noise(
     self: Tensor,
     noise: Tensor,
@@ -185,28 +206,13 @@ def rrelu_with_noise(
     return (x * slopes).to(self.dtype)
 
 
+@handles("aten::rrelu_with_noise_functional")
+@rounds_itself
 def rrelu_with_noise_functional(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
     """`aten::rrelu_with_noise_functional`."""
     self, noise, *rest = args
     filled = noise.clone()
     return rrelu_with_noise(self, filled, *rest, **kwargs), filled
-
-
-def _normals() -> Table:
-    named = {"Tensor_Tensor": normal_of, "Tensor_float": normal_of, "float_Tensor": normal_of}
-    with_out: dict[str, Handler] = {f"normal.{name}_out": _copied(handler) for name, handler in named.items()}
-    return {
-        "normal_": normal_,
-        "normal_functional": functional(normal_),
-        **{f"normal.{name}": handler for name, handler in named.items()},
-        **with_out,
-        "normal.float_float": normal_sized,
-        "normal.float_float_out": into_out(normal_sized),
-        **with_overloads("randn", made_by(normal_), ("", "generator", "out", "generator_out")),
-        **with_overloads(
-            "randn_like", made_by(normal_, torch.empty_like), ("", "generator", "out", "generator_out")
-        ),
-    }
 
 
 def _copied(handler: Handler) -> Handler:
@@ -217,21 +223,18 @@ def _copied(handler: Handler) -> Handler:
     return into
 
 
-def table() -> Table:
-    """The ops of this module."""
-    fillings: dict[str, Handler] = {
-        "exponential": exponential_,
-        "log_normal": log_normal_,
-        "cauchy": cauchy_,
-        "geometric": geometric_,
+@declares_handlers
+def _made_of_fillings() -> Table:
+    tensors = ("Tensor_Tensor", "Tensor_float", "float_Tensor")
+    handlers: dict[str, Handler] = {
+        **{f"aten::normal.{name}_out": _copied(normal_of) for name in tensors},
+        "aten::normal_functional": functional(normal_),
+        "aten::normal.float_float_out": into_out(normal_sized),
+        **with_overloads("aten::randn", made_by(normal_), PLAIN_OVERLOADS),
+        **with_overloads("aten::randn_like", made_by(normal_, torch.empty_like), PLAIN_OVERLOADS),
+        "aten::exponential": functional(exponential_),
+        "aten::log_normal": functional(log_normal_),
+        "aten::cauchy": functional(cauchy_),
+        "aten::geometric": functional(geometric_),
     }
-    ops: dict[str, Handler] = {
-        **_normals(),
-        **{f"{name}_": handler for name, handler in fillings.items()},
-        **{name: functional(handler) for name, handler in fillings.items()},
-        "multinomial": multinomial,
-        "rrelu_with_noise": rrelu_with_noise,
-        "rrelu_with_noise_": rrelu_with_noise_,
-        "rrelu_with_noise_functional": rrelu_with_noise_functional,
-    }
-    return {name: rounds_itself(handler) for name, handler in ops.items()}
+    return {name: rounds_itself(handler) for name, handler in handlers.items()}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.elementwise import binary, unary, unary_
+from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -85,16 +86,19 @@ def _binary(name: str) -> Callable[[Tensor | float, Tensor | float], Tensor]:
     return handle
 
 
+@handles("aten::tanh_backward")
 def tanh_backward(grad_output: Tensor, output: Tensor) -> Tensor:
     """`aten::tanh_backward`: grad (1 - y y)."""
     return binary("tanh_backward", grad_output, output)
 
 
+@handles("aten::sigmoid_backward")
 def sigmoid_backward(grad_output: Tensor, output: Tensor) -> Tensor:
     """`aten::sigmoid_backward`: (grad (1 - y)) y."""
     return binary("sigmoid_backward", grad_output, output)
 
 
+@handles("aten::logit")
 def logit(self: Tensor, eps: float | None = None) -> Tensor:
     """`aten::logit`, of `self` put between `eps` and 1 - `eps` if there is one."""
     x = _floating(self)
@@ -104,6 +108,7 @@ def logit(self: Tensor, eps: float | None = None) -> Tensor:
     return unary("logit", x)
 
 
+@handles("aten::logit_backward")
 def logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None) -> Tensor:
     """`aten::logit_backward`: grad / (x (1 - x)), 0 where `eps` has cut x, NaN outside of 0 and 1."""
     value = grad_output / (self * (1 - self))
@@ -112,6 +117,7 @@ def logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None) 
     return torch.where(inside, value, torch.full_like(value, math.nan if eps is None else 0.0))
 
 
+@handles("aten::special_entr")
 def entr(self: Tensor) -> Tensor:
     """`aten::special_entr`: -x log(x)."""
     x = _floating(self)
@@ -119,6 +125,7 @@ def entr(self: Tensor) -> Tensor:
     return torch.where(x < 0, torch.full_like(x, -math.inf), torch.where(x == 0, torch.zeros_like(x), value))
 
 
+@handles("aten::angle")
 def angle(self: Tensor) -> Tensor:
     """`aten::angle` of real numbers: 0, or pi for negative ones."""
     x = _floating(self)
@@ -126,16 +133,19 @@ def angle(self: Tensor) -> Tensor:
     return torch.where(x.isnan(), x, turned)
 
 
+@handles("aten::deg2rad")
 def deg2rad(self: Tensor) -> Tensor:
     """`aten::deg2rad`: times pi / 180, rounded first."""
     return torch.mul(_floating(self), math.pi / 180)
 
 
+@handles("aten::rad2deg")
 def rad2deg(self: Tensor) -> Tensor:
     """`aten::rad2deg`: times 180 / pi, rounded first."""
     return torch.mul(_floating(self), 180 / math.pi)
 
 
+@handles("aten::round.decimals")
 def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
     """`aten::round.decimals`: times 10^decimals, to the nearest whole number (ties to even), and back."""
     if not self.is_floating_point():
@@ -146,6 +156,7 @@ def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
     return torch.round(self * scale) / scale
 
 
+@handles("aten::pow.Tensor_Scalar")
 def pow_scalar(self: Tensor, exponent: float) -> Tensor:
     """`aten::pow.Tensor_Scalar`: products, roots and quotients for the exponents that have them."""
     dtype = torch.result_type(self, exponent)
@@ -172,6 +183,7 @@ def _simple_powers() -> dict[float, Callable[[Tensor], Tensor]]:
     }
 
 
+@handles("aten::pow.Tensor_Tensor")
 def pow_tensor(self: Tensor, exponent: Tensor) -> Tensor:
     """`aten::pow.Tensor_Tensor`: every pair as C's `pow`."""
     if not torch.result_type(self, exponent).is_floating_point:
@@ -179,6 +191,7 @@ def pow_tensor(self: Tensor, exponent: Tensor) -> Tensor:
     return binary("pow", *_pair(self, exponent))
 
 
+@handles("aten::pow.Scalar")
 def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
     """`aten::pow.Scalar`: 2 to a power is exp2."""
     if not torch.result_type(self, exponent).is_floating_point:
@@ -187,11 +200,13 @@ def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
     return unary("exp2", power) if self == 2 else binary("pow", base, power)
 
 
+@handles("aten::ldexp.Tensor")
 def ldexp(self: Tensor, other: Tensor) -> Tensor:
     """`aten::ldexp`: times 2 to a power, which is rounded first."""
     return torch.mul(self, pow_of_scalar(2.0, other))
 
 
+@handles("aten::pow_.Scalar", "aten::pow_.Tensor")
 def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
     """`aten::pow_`."""
     if isinstance(exponent, torch.Tensor):
@@ -199,36 +214,19 @@ def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
     return self.copy_(pow_scalar(self, exponent))
 
 
-def table() -> Table:
-    """The ops of this module."""
-    unaries = {name: _unary(name) for name in _UNARY}
-    binaries = {name: _binary(name) for name in _BINARY}
+@declares_handlers
+def _of_one_name() -> Table:
     xlogy, xlog1py = _binary("xlogy"), _binary("xlog1py")
     return {
-        **unaries,
-        **{f"{name}_": _unary_in_place(name) for name in _UNARY},
-        **binaries,
-        "special_ndtr": _unary("ndtr"),
-        "special_log_ndtr": _unary("log_ndtr"),
-        "special_entr": entr,
-        "xlogy.Tensor": xlogy,
-        "xlogy.Scalar_Self": xlogy,
-        "xlogy.Scalar_Other": xlogy,
-        "special_xlog1py": xlog1py,
-        "special_xlog1py.self_scalar": xlog1py,
-        "special_xlog1py.other_scalar": xlog1py,
-        "tanh_backward": tanh_backward,
-        "sigmoid_backward": sigmoid_backward,
-        "logit": logit,
-        "logit_backward": logit_backward,
-        "angle": angle,
-        "deg2rad": deg2rad,
-        "rad2deg": rad2deg,
-        "round.decimals": round_decimals,
-        "ldexp.Tensor": ldexp,
-        "pow.Tensor_Scalar": pow_scalar,
-        "pow.Tensor_Tensor": pow_tensor,
-        "pow.Scalar": pow_of_scalar,
-        "pow_.Scalar": pow_in_place,  # the in-place op of `pow.Tensor_Scalar`, by its name
-        "pow_.Tensor": pow_in_place,
+        **{f"aten::{name}": _unary(name) for name in _UNARY},
+        **{f"aten::{name}_": _unary_in_place(name) for name in _UNARY},
+        **{f"aten::{name}": _binary(name) for name in _BINARY},
+        "aten::special_ndtr": _unary("ndtr"),
+        "aten::special_log_ndtr": _unary("log_ndtr"),
+        "aten::xlogy.Tensor": xlogy,
+        "aten::xlogy.Scalar_Self": xlogy,
+        "aten::xlogy.Scalar_Other": xlogy,
+        "aten::special_xlog1py": xlog1py,
+        "aten::special_xlog1py.self_scalar": xlog1py,
+        "aten::special_xlog1py.other_scalar": xlog1py,
     }

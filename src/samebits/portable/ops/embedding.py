@@ -9,17 +9,17 @@ import torch
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.ops.sums import vector_norm
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.registry import Table
 
     Bags = tuple[Tensor, Tensor, Tensor, Tensor]
 
 _SUM, _MEAN, _MAX = 0, 1, 2
 
 
+@handles("aten::embedding_dense_backward")
 def embedding_dense_backward(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
@@ -39,6 +39,7 @@ def _table_of(grad: Tensor, index: Tensor, rows: int, left_out: int) -> Tensor:
     return out[0]
 
 
+@handles("aten::_embedding_bag", "aten::_embedding_bag_forward_only")
 def embedding_bag(
     weight: Tensor,
     indices: Tensor,
@@ -95,6 +96,7 @@ def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[
     return filled, chosen
 
 
+@handles("aten::_embedding_bag_backward")
 def embedding_bag_backward(
     grad: Tensor,
     indices: Tensor,
@@ -133,6 +135,7 @@ def embedding_bag_backward(
     return torch.sparse_coo_tensor(indices[kept][None], rows[kept], shape, check_invariants=False)
 
 
+@handles("aten::_embedding_bag_dense_backward")
 def embedding_bag_dense_backward(
     grad: Tensor,
     indices: Tensor,
@@ -166,6 +169,7 @@ def _rows_of(grad: Tensor, bag_of: Tensor, counts: Tensor | None, weights: Tenso
     return rows if weights is None else rows * weights[:, None]
 
 
+@handles("aten::embedding_renorm_")
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
     """`aten::embedding_renorm_`: chosen rows whose norm is larger are scaled down to it.
 
@@ -180,6 +184,7 @@ def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type:
     return self
 
 
+@handles("aten::_embedding_bag_per_sample_weights_backward")
 def embedding_bag_per_sample_weights_backward(
     grad: Tensor,
     weight: Tensor,
@@ -194,16 +199,3 @@ def embedding_bag_per_sample_weights_backward(
     rows = weight.index_select(0, indices.to(torch.int64))
     out = gemm(grad.index_select(0, offset2bag)[:, None, :], rows[:, :, None]).reshape(-1)
     return torch.where(indices == padding_idx, 0.0, out)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "embedding_dense_backward": embedding_dense_backward,
-        "_embedding_bag": embedding_bag,
-        "_embedding_bag_forward_only": embedding_bag,
-        "_embedding_bag_backward": embedding_bag_backward,
-        "_embedding_bag_dense_backward": embedding_bag_dense_backward,
-        "embedding_renorm_": embedding_renorm_,
-        "_embedding_bag_per_sample_weights_backward": embedding_bag_per_sample_weights_backward,
-    }

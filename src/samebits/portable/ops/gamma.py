@@ -10,18 +10,18 @@ from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import refuse
-from samebits.portable.ops.random import is_real
-from samebits.portable.random_keys import next_key
-from samebits.portable.registry import rounds_itself
+from samebits.portable.ops.random import is_real, next_key
+from samebits.portable.registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _LARGEST_RATE = 100_000  # of poisson, that takes as many rounds
 
 
+@handles("aten::_standard_gamma")
+@rounds_itself
 def standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
     """`aten::_standard_gamma` (Marsaglia and Tsang 2000)."""
     out = torch.empty_like(self)
@@ -31,6 +31,8 @@ def standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
     return out.copy_(values.clamp_(min=torch.finfo(self.dtype).tiny).view(self.shape))
 
 
+@handles("aten::_sample_dirichlet")
+@rounds_itself
 def sample_dirichlet(self: Tensor, generator: Any = None) -> Tensor:
     """`aten::_sample_dirichlet`: gamma values by their sum over the last dimension."""
     out = torch.empty_like(self)
@@ -61,6 +63,8 @@ def _gamma(alpha: Tensor, key: int) -> Tensor:
     return torch.where(small, value * power, value)
 
 
+@handles("aten::poisson")
+@rounds_itself
 def poisson(self: Tensor, generator: Any = None) -> Tensor:
     """`aten::poisson`: how many exponential waits fit into the rate, one round for each."""
     if self.numel() and not bool((self >= 0).all()):
@@ -80,6 +84,8 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
         count, turn = count + within, turn + 1
 
 
+@handles("aten::binomial")
+@rounds_itself
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
     """`aten::binomial`: how many of `count` exponential clocks ring in time, one round for each that does."""
     out = torch.empty_like(count)
@@ -109,14 +115,3 @@ def _rings(clocks: Tensor, limit: Tensor, key: int) -> Tensor:
         if not bool(within.any()):
             return drawn
         drawn, turn = drawn + within, turn + 1
-
-
-def table() -> Table:
-    """The ops of this module."""
-    ops: Table = {
-        "_standard_gamma": standard_gamma,
-        "_sample_dirichlet": sample_dirichlet,
-        "poisson": poisson,
-        "binomial": binomial,
-    }
-    return {name: rounds_itself(handler) for name, handler in ops.items()}

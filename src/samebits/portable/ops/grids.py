@@ -13,13 +13,13 @@ from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_products_over
 from samebits.portable.ops.interpolation import cubic_weights
 from samebits.portable.ops.ranges import linspace
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _LINEAR, _NEAREST, _CUBIC = 0, 1, 2
 _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
@@ -127,6 +127,7 @@ def _values(planes: Tensor, flat: Tensor, inside: Tensor) -> Tensor:
     return torch.where(inside[:, None], found, 0.0)
 
 
+@handles("aten::grid_sampler_2d", "aten::grid_sampler_3d")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
@@ -139,6 +140,7 @@ def grid_sampler(
     return out.reshape(*input.shape[:2], *grid.shape[1:-1])
 
 
+@handles("aten::grid_sampler_2d_backward", "aten::grid_sampler_3d_backward")
 def grid_sampler_backward(
     grad_output: Tensor,
     input: Tensor,
@@ -173,6 +175,7 @@ def _spread(shares: list[Tensor], targets: list[Tensor], input: Tensor) -> Tenso
     return accumulate_(out, index, src, skip=True).reshape(input.shape)
 
 
+@handles("aten::affine_grid_generator")
 def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
     """`aten::affine_grid_generator`: the product of the places -1 .. 1, with a 1 behind them, and theta."""
     spatial = size[2:]
@@ -188,14 +191,3 @@ def _spaced(n: int, *, align: bool, like: Tensor) -> Tensor:
         return torch.zeros(n, dtype=like.dtype)
     places = linspace(-1, 1, n, dtype=like.dtype)
     return places if align else places * (n - 1) / n
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "affine_grid_generator": affine_grid_generator,
-        "grid_sampler_2d": grid_sampler,
-        "grid_sampler_3d": grid_sampler,
-        "grid_sampler_2d_backward": grid_sampler_backward,
-        "grid_sampler_3d_backward": grid_sampler_backward,
-    }

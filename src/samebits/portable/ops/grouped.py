@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.registry import LOW_PRECISION, rounds_itself
+from samebits.portable.registry import LOW_PRECISION, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _ROW_BYTES = 16
 """torch's rows begin at multiples of it, as it asks of the inputs, which the result may be next."""
 
 
+@handles("aten::_grouped_mm")
 @rounds_itself
 def grouped_mm(
     self: Tensor,
@@ -60,8 +60,3 @@ def _in_padded_rows(product: Tensor, dtype: torch.dtype) -> Tensor:
     *leading, columns = product.shape
     rows = product.new_empty((*leading, -(-columns // step) * step), dtype=dtype)[..., :columns]
     return rows.copy_(product)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"_grouped_mm": grouped_mm}

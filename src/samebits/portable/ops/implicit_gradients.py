@@ -14,11 +14,11 @@ import torch
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.quadrature import nodes
 from samebits.portable.kernels.root import sqrt
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _DEPTH = 36.0  # integrals end where the integrand is e^-36 of its start
 _STEPS = 12  # of Newton's method: any end near that depth will do
@@ -26,6 +26,7 @@ _TERMS = 24
 _LEAST = 2.0**-1022
 
 
+@handles("aten::_standard_gamma_grad")
 def standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
     """`aten::_standard_gamma_grad`."""
     alpha, x = self.to(torch.float64), output.to(torch.float64).clamp(min=_LEAST)
@@ -98,6 +99,7 @@ class _Beta(NamedTuple):
     lower: Tensor
 
 
+@handles("aten::_dirichlet_grad")
 def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
     """`aten::_dirichlet_grad`: the gradient by 1 - x, as torch's formula takes it."""
     dtype = x.dtype
@@ -162,8 +164,3 @@ def _beta_end(side: _Beta, power: Tensor, last: Tensor) -> Tensor:
         decayed = side.y * unary("exp", -end)
         end = end - value / (side.p - power * (decayed / (side.rest - side.y * unary("expm1", -end))))
     return end
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"_standard_gamma_grad": standard_gamma_grad, "_dirichlet_grad": dirichlet_grad}

@@ -8,17 +8,17 @@ import torch
 
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import REAL, is_real
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
-
     Indices = Sequence[Tensor | None]
 
 
+@handles("aten::index_put", "aten::_unsafe_index_put")
 def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
     """`aten::index_put`: values in row-major order of the index; without accumulate the last one stays.
 
@@ -111,14 +111,10 @@ def _put_rows(rows: Tensor, index: Tensor, source: Tensor, kind: str) -> Tensor:
     return out
 
 
+@handles("aten::_index_put_impl_")
 def _index_put_impl_(
     self: Tensor, indices: Indices, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
     """`aten::_index_put_impl_`."""
     del unsafe
     return self.copy_(index_put(self, indices, values, accumulate))
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"index_put": index_put, "_unsafe_index_put": index_put, "_index_put_impl_": _index_put_impl_}

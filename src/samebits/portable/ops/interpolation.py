@@ -12,11 +12,12 @@ import torch
 from samebits.portable.arrays import as_tensor
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.accumulation import index_add
+from samebits.portable.registry import declares_handlers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
+    from samebits.portable.registry import Handler, Table
 
 Sizes = Sequence[int]
 Taps = tuple[torch.Tensor, torch.Tensor]
@@ -217,20 +218,20 @@ def _make_nearest_backward(n: int, shift: float) -> Callable[..., Tensor]:
     return backward
 
 
-def table() -> Table:
-    """The ops of this module."""
-    found: dict[str, Callable[..., Any]] = {}
+@declares_handlers
+def _upsampling() -> Table:
+    handlers: dict[str, Handler] = {}
     kinds = {
-        "upsample_linear1d": ("linear", 1),
-        "upsample_bilinear2d": ("linear", 2),
-        "upsample_trilinear3d": ("linear", 3),
-        "upsample_bicubic2d": ("cubic", 2),
-        "_upsample_bilinear2d_aa": ("linear_aa", 2),
-        "_upsample_bicubic2d_aa": ("cubic_aa", 2),
+        "aten::upsample_linear1d": ("linear", 1),
+        "aten::upsample_bilinear2d": ("linear", 2),
+        "aten::upsample_trilinear3d": ("linear", 3),
+        "aten::upsample_bicubic2d": ("cubic", 2),
+        "aten::_upsample_bilinear2d_aa": ("linear_aa", 2),
+        "aten::_upsample_bicubic2d_aa": ("cubic_aa", 2),
     }
     for name, (kind, n) in kinds.items():
-        found[name], found[f"{name}_backward"], found[f"{name}.vec"] = _make(kind, n)
+        handlers[name], handlers[f"{name}_backward"], handlers[f"{name}.vec"] = _make(kind, n)
     for n in (1, 2, 3):
-        found[f"upsample_nearest{n}d_backward"] = _make_nearest_backward(n, 0.0)
-        found[f"_upsample_nearest_exact{n}d_backward"] = _make_nearest_backward(n, 0.5)
-    return found
+        handlers[f"aten::upsample_nearest{n}d_backward"] = _make_nearest_backward(n, 0.0)
+        handlers[f"aten::_upsample_nearest_exact{n}d_backward"] = _make_nearest_backward(n, 0.5)
+    return handlers

@@ -11,17 +11,17 @@ import torch
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_squares_over
 from samebits.portable.ops.spectral import linalg_svd
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.registry import Table
 
     Solved = tuple[Tensor, Tensor, Tensor, Tensor]
 
 _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 
+@handles("aten::linalg_lstsq")
 def linalg_lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Solved:
     """`aten::linalg_lstsq`: the shortest solution, whatever the driver; it decides what else is given."""
     chosen = driver or "gelsy"
@@ -54,8 +54,3 @@ def _solved(a: Tensor, y: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]
     counted = values > values[:, :1] * rcond
     parts = gemm(u.mT, y) * torch.where(counted, torch.reciprocal(values), 0.0)[:, :, None]
     return gemm(vh.mT, parts), values, counted.to(torch.int64).sum(1)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"linalg_lstsq": linalg_lstsq}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -12,11 +12,10 @@ from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import REAL, refuse
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.registry import Table
 
 
 def _matrices(x: Tensor, op: str) -> Tensor:
@@ -27,6 +26,7 @@ def _matrices(x: Tensor, op: str) -> Tensor:
     return x.clone(memory_format=torch.contiguous_format).reshape(x.shape[:-2].numel(), rows, columns)
 
 
+@handles("aten::linalg_cholesky_ex")
 def linalg_cholesky_ex(
     self: Tensor, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -49,6 +49,7 @@ def linalg_cholesky_ex(
     return factor.transpose(-2, -1).contiguous() if upper else factor, info.reshape(self.shape[:-2])
 
 
+@handles("aten::cholesky")
 def cholesky(self: Tensor, upper: bool = False) -> Tensor:
     """`aten::cholesky`, the older name."""
     factor, info = linalg_cholesky_ex(self, upper=upper)
@@ -56,6 +57,7 @@ def cholesky(self: Tensor, upper: bool = False) -> Tensor:
     return factor
 
 
+@handles("aten::_linalg_check_errors")
 def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
     """`aten::_linalg_check_errors`."""
     failed = info.reshape(-1).nonzero().reshape(-1)
@@ -80,6 +82,7 @@ def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
     return x
 
 
+@handles("aten::linalg_solve_triangular")
 def linalg_solve_triangular(
     self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
@@ -95,6 +98,7 @@ def linalg_solve_triangular(
     return _solved(a, b, upper=upper, unit=unitriangular).reshape(*leading, *B.shape[-2:])
 
 
+@handles("aten::triangular_solve")
 def triangular_solve(
     self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -104,6 +108,7 @@ def triangular_solve(
     return found, A.expand(*found.shape[:-2], *A.shape[-2:]).clone()
 
 
+@handles("aten::linalg_lu_factor_ex")
 def linalg_lu_factor_ex(
     A: Tensor, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -151,6 +156,7 @@ def _order(pivots: Tensor, rows: int) -> Tensor:
     return as_tensor(order)
 
 
+@handles("aten::linalg_lu_solve")
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
@@ -172,6 +178,7 @@ def linalg_lu_solve(
     return torch.zeros_like(found).scatter(1, order, found).reshape(*leading, *B.shape[-2:])
 
 
+@handles("aten::_linalg_solve_ex")
 def linalg_solve_ex(
     A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -182,6 +189,7 @@ def linalg_solve_ex(
     return found.squeeze(-1) if is_vector else found, factors, pivots, info
 
 
+@handles("aten::linalg_inv_ex")
 def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
     """`aten::linalg_inv_ex`: the solution for the unit matrix."""
     factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
@@ -198,6 +206,7 @@ def _factors_of_determinant(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return linalg_lu_factor_ex(A.mT if A.is_contiguous() else A)
 
 
+@handles("aten::_linalg_det")
 def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::_linalg_det`: the sign of the swaps times each value of the diagonal, ascending."""
     factors, pivots, _ = _factors_of_determinant(A)
@@ -207,6 +216,7 @@ def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return out, factors, pivots
 
 
+@handles("aten::_linalg_slogdet")
 def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """`aten::_linalg_slogdet`: the logarithms of the diagonal are added from +0, ascending."""
     factors, pivots, _ = _factors_of_determinant(A)
@@ -218,6 +228,7 @@ def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     return sign, out, factors, pivots
 
 
+@handles("aten::lu_unpack")
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -235,12 +246,14 @@ def lu_unpack(
     return swaps, lower, upper
 
 
+@handles("aten::linalg_lu")
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
     """`aten::linalg_lu`: the factors, each as a matrix."""
     factors, pivots, _ = linalg_lu_factor_ex(A, pivot=pivot)
     return lu_unpack(factors, pivots, unpack_pivots=pivot)
 
 
+@handles("aten::cholesky_solve")
 def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """`aten::cholesky_solve`."""
     lower = input2.transpose(-2, -1) if upper else input2
@@ -248,38 +261,17 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     return linalg_solve_triangular(lower.transpose(-2, -1), first, upper=True)
 
 
+@handles("aten::cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
     """`aten::cholesky_inverse`."""
     unit = torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape)
     return cholesky_solve(unit, self, upper)
 
 
+@handles("aten::linalg_cross")
 def linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """`aten::linalg_cross`: a1 b2 - a2 b1 and so on, each product rounded."""
     a: Tensor
     b: Tensor
     a, b = torch.broadcast_tensors(self, other)  # type: ignore[no-untyped-call]
     return a.roll(-1, dim) * b.roll(-2, dim) - a.roll(-2, dim) * b.roll(-1, dim)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    found: dict[str, Any] = {
-        "cholesky": cholesky,
-        "linalg_cholesky_ex": linalg_cholesky_ex,
-        "_linalg_check_errors": linalg_check_errors,
-        "linalg_solve_triangular": linalg_solve_triangular,
-        "triangular_solve": triangular_solve,
-        "linalg_lu_factor_ex": linalg_lu_factor_ex,
-        "linalg_lu": linalg_lu,
-        "linalg_lu_solve": linalg_lu_solve,
-        "_linalg_solve_ex": linalg_solve_ex,
-        "linalg_inv_ex": linalg_inv_ex,
-        "_linalg_det": linalg_det,
-        "_linalg_slogdet": linalg_slogdet,
-        "lu_unpack": lu_unpack,
-        "cholesky_solve": cholesky_solve,
-        "cholesky_inverse": cholesky_inverse,
-        "linalg_cross": linalg_cross,
-    }
-    return found

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::_amp_foreach_non_finite_check_and_unscale_")
+@rounds_itself
 def unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
     """`aten::_amp_foreach_non_finite_check_and_unscale_`: gradients times `inv_scale`, each rounded once."""
     for gradient in self:
@@ -24,6 +24,8 @@ def unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> No
         gradient.mul_(inv_scale.to(gradient.dtype) if inv_scale.dim() else inv_scale)
 
 
+@handles("aten::_amp_update_scale_")
+@rounds_itself
 def update_scale_(
     self: Tensor,
     growth_tracker: Tensor,
@@ -44,11 +46,3 @@ def update_scale_(
         steps = 0
     growth_tracker.fill_(steps)
     return self
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_amp_foreach_non_finite_check_and_unscale_": rounds_itself(unscale_),
-        "_amp_update_scale_": rounds_itself(update_scale_),
-    }

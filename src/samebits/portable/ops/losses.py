@@ -10,15 +10,14 @@ import torch
 
 from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
-from samebits.portable.registry import LOW_PRECISION, rounds_itself
-from samebits.portable.rounding import as_dtype, rounding_once
+from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounding_once, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable.registry import Handler
 
 NONE, MEAN, SUM = range(3)
 """What torch's ops call the reductions."""
@@ -60,17 +59,20 @@ def reduced(values: Tensor, reduction: int) -> Tensor:
     return mean_over(values, None) if reduction == MEAN else sum_over(values, None)
 
 
+@handles("aten::mse_loss")
 def mse_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """`aten::mse_loss`."""
     return reduced(pointwise("mse", *_pair(self, target)), reduction)
 
 
+@handles("aten::mse_loss_backward")
 def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
     """`aten::mse_loss_backward`."""
     params = (_factor(self, target, reduction, 2),)
     return pointwise("mse_backward", *_pair(self, target, grad_output), params=params)
 
 
+@handles("aten::smooth_l1_loss")
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
     """`aten::smooth_l1_loss`."""
     if beta < 0:
@@ -78,6 +80,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = MEAN, beta: fl
     return reduced(pointwise("smooth_l1", *_pair(self, target), params=(beta,)), reduction)
 
 
+@handles("aten::smooth_l1_loss_backward")
 def smooth_l1_loss_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
 ) -> Tensor:
@@ -86,6 +89,7 @@ def smooth_l1_loss_backward(
     return pointwise("smooth_l1_backward", *_pair(self, target, grad_output), params=params)
 
 
+@handles("aten::huber_loss")
 @of_dtype(0)
 def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
     """`aten::huber_loss`."""
@@ -94,6 +98,7 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float
     return reduced(pointwise("huber", *_pair(self, target), params=(delta,)), reduction)
 
 
+@handles("aten::huber_loss_backward")
 def huber_loss_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float
 ) -> Tensor:
@@ -102,6 +107,7 @@ def huber_loss_backward(
     return pointwise("huber_backward", *_pair(self, target, grad_output), params=params)
 
 
+@handles("aten::binary_cross_entropy")
 def binary_cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
@@ -111,6 +117,7 @@ def binary_cross_entropy(
     return reduced(_weighted(pointwise("binary_cross_entropy", self, target), weight), reduction)
 
 
+@handles("aten::binary_cross_entropy_backward")
 def binary_cross_entropy_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
@@ -120,6 +127,7 @@ def binary_cross_entropy_backward(
     return _weighted(pointwise("binary_cross_entropy_backward", *inputs, params=params), weight)
 
 
+@handles("aten::binary_cross_entropy_with_logits")
 @of_dtype(1)
 def binary_cross_entropy_with_logits(
     self: Tensor,
@@ -134,12 +142,14 @@ def binary_cross_entropy_with_logits(
     return reduced(_weighted(values, weight), reduction)
 
 
+@handles("aten::soft_margin_loss")
 @of_dtype(0)
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
     """`aten::soft_margin_loss`."""
     return reduced(pointwise("soft_margin", *_pair(self, target)), reduction)
 
 
+@handles("aten::soft_margin_loss_backward")
 def soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
     """`aten::soft_margin_loss_backward`."""
     params = (_factor(self, target, reduction),)
@@ -166,20 +176,3 @@ def _factor(self: Tensor, target: Tensor, reduction: int, numerator: int = 1) ->
 
 def _weighted(values: Tensor, weight: Tensor | None) -> Tensor:
     return values if weight is None else torch.mul(values, weight)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "mse_loss": mse_loss,
-        "mse_loss_backward": mse_loss_backward,
-        "smooth_l1_loss": smooth_l1_loss,
-        "smooth_l1_loss_backward": smooth_l1_loss_backward,
-        "huber_loss": huber_loss,
-        "huber_loss_backward": huber_loss_backward,
-        "binary_cross_entropy": binary_cross_entropy,
-        "binary_cross_entropy_backward": binary_cross_entropy_backward,
-        "binary_cross_entropy_with_logits": binary_cross_entropy_with_logits,
-        "soft_margin_loss": soft_margin_loss,
-        "soft_margin_loss_backward": soft_margin_loss_backward,
-    }

@@ -11,15 +11,16 @@ from samebits.portable.arrays import as_array, as_tensor
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_magnitudes_over
 from samebits.portable.ops.checks import REAL, refuse
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _DEGREE = 18  # 1 / 19! is below the accuracy of float64
 
 
+@handles("aten::linalg_matrix_exp")
 def linalg_matrix_exp(self: Tensor) -> Tensor:
     """`aten::linalg_matrix_exp`: a Taylor polynomial, squared as often as the matrix was halved."""
     if self.dtype not in REAL:
@@ -43,8 +44,3 @@ def _polynomial(a: Tensor) -> Tensor:
     for k in range(_DEGREE, 0, -1):
         out = unit + gemm(a, out) / k
     return out
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"linalg_matrix_exp": linalg_matrix_exp}

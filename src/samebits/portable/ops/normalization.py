@@ -11,21 +11,19 @@ from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over
 from samebits.portable.kernels.root import sqrt
-from samebits.portable.ops import batch_norm
-from samebits.portable.registry import LOW_PRECISION, rounds_itself
-from samebits.portable.rounding import as_dtype
+from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
-
     Mask = Sequence[bool]
     Gradients = tuple[Tensor | None, ...]
 
 
+@handles("aten::native_layer_norm")
+@rounds_itself
 def layer_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -47,6 +45,8 @@ def layer_norm(
     return as_dtype(out, input.dtype), mean, rstd
 
 
+@handles("aten::native_layer_norm_backward")
+@rounds_itself
 def layer_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -73,6 +73,8 @@ def layer_norm_backward(
     )
 
 
+@handles("aten::native_group_norm")
+@rounds_itself
 def group_norm(
     input: Tensor,
     weight: Tensor | None,
@@ -94,6 +96,8 @@ def group_norm(
     return as_dtype(out.view(input.shape), input.dtype), mean, rstd
 
 
+@handles("aten::native_group_norm_backward")
+@rounds_itself
 def group_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -123,6 +127,8 @@ def group_norm_backward(
     )
 
 
+@handles("aten::_fused_rms_norm")
+@rounds_itself
 def rms_norm(
     input: Tensor,
     normalized_shape: Sequence[int],
@@ -138,6 +144,8 @@ def rms_norm(
     return (out if weight is None else out * _plain(weight)).to(input.dtype), rstd
 
 
+@handles("aten::_fused_rms_norm_backward")
+@rounds_itself
 def rms_norm_backward(
     grad_out: Tensor,
     input: Tensor,
@@ -160,12 +168,14 @@ def rms_norm_backward(
     return of_input, sum_products_over(gradient.view(flat), normal.view(flat), 0).to(_dtype(weight, input))
 
 
+@handles("aten::_weight_norm_interface")
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
     """`aten::_weight_norm_interface`: v · (g / norm), norms being over all dimensions but one."""
     norm = sqrt(sum_squares_over(v, _others(v, dim), keepdim=True))
     return v * (g / norm), norm
 
 
+@handles("aten::_weight_norm_interface_backward")
 def weight_norm_backward(
     grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
@@ -194,21 +204,3 @@ def _dtype(parameter: Tensor | None, x: Tensor) -> torch.dtype:
 def _statistics_dtype(x: Tensor, weight: Tensor | None) -> torch.dtype:
     """float32 where the weight is, beside an input of less; otherwise that of the input."""
     return _dtype(weight, x)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    mixed: dict[str, Handler] = {
-        "_fused_rms_norm": rms_norm,
-        "_fused_rms_norm_backward": rms_norm_backward,
-        "native_group_norm": group_norm,
-        "native_group_norm_backward": group_norm_backward,
-        "native_layer_norm": layer_norm,
-        "native_layer_norm_backward": layer_norm_backward,
-        **batch_norm.table(),
-    }
-    return {
-        **{name: rounds_itself(handler) for name, handler in mixed.items()},
-        "_weight_norm_interface": weight_norm,
-        "_weight_norm_interface_backward": weight_norm_backward,
-    }

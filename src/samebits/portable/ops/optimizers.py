@@ -8,23 +8,26 @@ import torch
 
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.root import sqrt
-from samebits.portable.registry import LOW_PRECISION, rounds_itself
+from samebits.portable.registry import LOW_PRECISION, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 Lists = "Sequence[Sequence[Tensor]]"
 
 
+@handles("aten::_fused_adam_", "aten::_fused_adam_.tensor_lr")
+@rounds_itself
 def fused_adam(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
     """`aten::_fused_adam_`: weight decay is added to the gradient."""
     _adam(lists, float(lr), decay=options["weight_decay"], shrink=1.0, options=options)
 
 
+@handles("aten::_fused_adamw_", "aten::_fused_adamw_.tensor_lr")
+@rounds_itself
 def fused_adamw(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
     """`aten::_fused_adamw_`: weight decay shrinks the parameter."""
     _adam(lists, float(lr), decay=0.0, shrink=1 - float(lr) * options["weight_decay"], options=options)
@@ -56,6 +59,8 @@ def _bias(lr: float, beta1: float, beta2: float, step: float) -> tuple[float, fl
     return -(lr / (1 - beta1**step)), (1 - beta2**step) ** 0.5
 
 
+@handles("aten::_fused_sgd_", "aten::_fused_sgd_.tensor_lr")
+@rounds_itself
 def fused_sgd(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
     """`aten::_fused_sgd_`."""
     params, grads, buffers = lists
@@ -75,6 +80,8 @@ def fused_sgd(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> N
     _by_dtype(groups, [()] * len(groups), lambda given, _: kernels.sgd(rule, given))
 
 
+@handles("aten::_fused_adagrad_", "aten::_fused_adagrad_.tensor_lr")
+@rounds_itself
 def fused_adagrad(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
     """`aten::_fused_adagrad_`."""
     params, grads, sums, steps = lists
@@ -126,15 +133,3 @@ def _by_dtype(
             for position, (tensor, result) in enumerate(zip(groups[i], done, strict=True)):
                 if tensor is not result and position != 1:
                     tensor.copy_(result)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    ops = {
-        "_fused_adam_": fused_adam,
-        "_fused_adamw_": fused_adamw,
-        "_fused_sgd_": fused_sgd,
-        "_fused_adagrad_": fused_adagrad,
-    }
-    kept = {name: rounds_itself(handler) for name, handler in ops.items()}
-    return {**kept, **{f"{name}.tensor_lr": handler for name, handler in kept.items()}}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import handles, rounds_itself
 from samebits.torch_private_portable import unique_ascending
 
 if TYPE_CHECKING:
@@ -17,82 +17,108 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
-
     Pair = tuple[Tensor, Tensor]
 
 
+@handles("aten::amax")
+@rounds_itself
 def amax(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
     """`aten::amax`."""
     return _positive(torch.amax(self, dim, keepdim))
 
 
+@handles("aten::amin")
+@rounds_itself
 def amin(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
     """`aten::amin`."""
     return _positive(torch.amin(self, dim, keepdim))
 
 
+@handles("aten::aminmax")
+@rounds_itself
 def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
     """`aten::aminmax`."""
     least, most = torch.aminmax(self, dim=dim, keepdim=keepdim)
     return _positive(least), _positive(most)
 
 
+@handles("aten::max")
+@rounds_itself
 def max_all(self: Tensor) -> Tensor:
     """`aten::max`."""
     return _positive(torch.max(self))
 
 
+@handles("aten::min")
+@rounds_itself
 def min_all(self: Tensor) -> Tensor:
     """`aten::min`."""
     return _positive(torch.min(self))
 
 
+@handles("aten::max.dim")
+@rounds_itself
 def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     """`aten::max.dim`: the first NaN, otherwise the first of the greatest."""
     values, indices = torch.max(self, dim, keepdim)
     return values, indices
 
 
+@handles("aten::min.dim")
+@rounds_itself
 def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     """`aten::min.dim`: the first NaN, otherwise the first of the smallest."""
     values, indices = torch.min(self, dim, keepdim)
     return values, indices
 
 
+@handles("aten::argmax")
+@rounds_itself
 def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """`aten::argmax`."""
     return torch.argmax(self, dim, keepdim)
 
 
+@handles("aten::argmin")
+@rounds_itself
 def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
     """`aten::argmin`."""
     return torch.argmin(self, dim, keepdim)
 
 
+@handles("aten::cummax")
+@rounds_itself
 def cummax(self: Tensor, dim: int) -> Pair:
     """`aten::cummax`: among equals the last counts."""
     values, indices = torch.cummax(self, dim)
     return values, indices
 
 
+@handles("aten::cummin")
+@rounds_itself
 def cummin(self: Tensor, dim: int) -> Pair:
     """`aten::cummin`: among equals the last counts."""
     values, indices = torch.cummin(self, dim)
     return values, indices
 
 
+@handles("aten::sort")
+@rounds_itself
 def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Pair:
     """`aten::sort`: equals keep their order; NaN is above all."""
     values, indices = torch.sort(self, stable=True, dim=dim, descending=descending)
     return values, indices
 
 
+@handles("aten::sort.stable")
+@rounds_itself
 def sort_stable(self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Pair:
     """`aten::sort.stable`."""
     return sort(self, dim, descending)
 
 
+@handles("aten::topk")
+@rounds_itself
 def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
     """`aten::topk`: the first k of `sort`."""
     size = self.shape[dim] if self.dim() else 1
@@ -104,6 +130,8 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
     return values.narrow(dim, 0, k).clone(), indices.narrow(dim, 0, k).clone()
 
 
+@handles("aten::kthvalue")
+@rounds_itself
 def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
     """`aten::kthvalue`: the element k - 1 of `sort`."""
     size = self.shape[dim] if self.dim() else 1
@@ -114,26 +142,36 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair
     )
 
 
+@handles("aten::median")
+@rounds_itself
 def median(self: Tensor) -> Tensor:
     """`aten::median`: the element (n - 1) // 2 of `sort`; NaN if there is one."""
     return median_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
 
 
+@handles("aten::median.dim")
+@rounds_itself
 def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     """`aten::median.dim`: the element (n - 1) // 2 of `sort`; the first NaN if there is one."""
     return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=True))
 
 
+@handles("aten::nanmedian")
+@rounds_itself
 def nanmedian(self: Tensor) -> Tensor:
     """`aten::nanmedian`."""
     return nanmedian_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
 
 
+@handles("aten::nanmedian.dim")
+@rounds_itself
 def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
     """`aten::nanmedian.dim`: NaNs are left out; the first one if there is nothing else."""
     return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=False))
 
 
+@handles("aten::mode")
+@rounds_itself
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     """`aten::mode`: the smallest of the most frequent values, and where it is last."""
     if not self.dim():
@@ -150,6 +188,8 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
 
 
+@handles("aten::_unique2")
+@rounds_itself
 def unique(
     self: Tensor,
     sorted: bool = True,
@@ -160,6 +200,8 @@ def unique(
     return unique_ascending(_positive(self), inverse=return_inverse, counts=return_counts)
 
 
+@handles("aten::unique_dim")
+@rounds_itself
 def unique_dim(
     self: Tensor,
     dim: int,
@@ -174,6 +216,8 @@ def unique_dim(
     return values, inverse, counts
 
 
+@handles("aten::unique_consecutive")
+@rounds_itself
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -210,33 +254,3 @@ def _nothing(x: Tensor) -> Tensor:
 
 def _positive(x: Tensor) -> Tensor:
     return x + 0 if x.is_floating_point() else x
-
-
-def table() -> Table:
-    """The ops of this module."""
-    ops: dict[str, Handler] = {
-        "_unique2": unique,
-        "amax": amax,
-        "amin": amin,
-        "aminmax": aminmax,
-        "argmax": argmax,
-        "argmin": argmin,
-        "cummax": cummax,
-        "cummin": cummin,
-        "kthvalue": kthvalue,
-        "max": max_all,
-        "max.dim": max_dim,
-        "median": median,
-        "median.dim": median_dim,
-        "min": min_all,
-        "min.dim": min_dim,
-        "mode": mode,
-        "nanmedian": nanmedian,
-        "nanmedian.dim": nanmedian_dim,
-        "sort": sort,
-        "sort.stable": sort_stable,
-        "topk": topk,
-        "unique_consecutive": unique_consecutive,
-        "unique_dim": unique_dim,
-    }
-    return {name: rounds_itself(handler) for name, handler in ops.items()}

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.ops.interpolation import spread_planes
+from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -34,6 +35,7 @@ def _make(n: int, index: Callable[[int, int, int], Tensor]) -> Callable[..., Ten
     return backward
 
 
+@handles("aten::_pack_padded_sequence")
 def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
     """`aten::_pack_padded_sequence`: step after step, the sequences that have it; moves only."""
     steps = input.transpose(0, 1) if batch_first else input
@@ -44,10 +46,10 @@ def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> t
     return data, torch.tensor(sizes, dtype=torch.int64)
 
 
-def table() -> Table:
-    """The ops of this module."""
-    found: dict[str, Callable[..., object]] = {"_pack_padded_sequence": pack_padded_sequence}
-    for n in (1, 2, 3):
-        found[f"reflection_pad{n}d_backward"] = _make(n, _reflected)
-        found[f"replication_pad{n}d_backward"] = _make(n, _replicated)
-    return found
+@declares_handlers
+def _gradients() -> Table:
+    dimensions = (1, 2, 3)
+    return {
+        **{f"aten::reflection_pad{n}d_backward": _make(n, _reflected) for n in dimensions},
+        **{f"aten::replication_pad{n}d_backward": _make(n, _replicated) for n in dimensions},
+    }

@@ -11,11 +11,11 @@ import torch
 
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.ops.checks import refuse
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _BERNOULLI = tuple(
     map(Fraction, ("1/6", "-1/30", "1/42", "-1/30", "5/66", "-691/2730", "7/6", "-3617/510", "43867/798"))
@@ -25,6 +25,7 @@ _MOST = 170  # 171! is infinite in float64
 _LEAST = -10000.0  # the sum has a term for each whole number from there to 10
 
 
+@handles("aten::polygamma")
 def polygamma(n: int, self: Tensor) -> Tensor:
     """`aten::polygamma`: the derivative of that order of digamma; order 0 is digamma itself."""
     if n < 0:
@@ -43,6 +44,7 @@ def polygamma(n: int, self: Tensor) -> Tensor:
     return ((factor if n % 2 else -factor) * _zeta(n + 1, x)).to(dtype)
 
 
+@handles("aten::mvlgamma")
 def mvlgamma(self: Tensor, p: int) -> Tensor:
     """`aten::mvlgamma`: lgamma(x) + lgamma(x - 1/2) + … of p values, from the constant on."""
     if p < 1:
@@ -98,8 +100,3 @@ def _coefficients(s: int) -> tuple[float, ...]:
         found.append(float(bernoulli * rising / math.factorial(2 * j)))
         rising *= (s + 2 * j - 1) * (s + 2 * j)
     return tuple(found)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"polygamma": polygamma, "mvlgamma": mvlgamma}

@@ -12,6 +12,7 @@ import torch
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.window import Windows, window_mean, window_spread
 from samebits.portable.ops.checks import REAL, refuse
+from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -148,11 +149,13 @@ def _make_max_backward(n: int) -> Callable[..., Tensor]:
     return max_pool_backward
 
 
+@handles("aten::max_unpool2d")
 def max_unpool2d(self: Tensor, indices: Tensor, output_size: Sizes) -> Tensor:
     """`aten::max_unpool2d`: of several values for one element the last stays."""
     return _into_planes(self, indices, torch.Size([*self.shape[:-2], *output_size]), 2, "set")
 
 
+@handles("aten::max_unpool3d")
 def max_unpool3d(self: Tensor, indices: Tensor, output_size: Sizes, stride: Sizes, padding: Sizes) -> Tensor:
     """`aten::max_unpool3d`."""
     del stride, padding
@@ -208,30 +211,28 @@ def _largest(planes: Tensor, starts: list[Tensor], sizes: Sizes, kernel: list[in
     return best, where
 
 
-def table() -> Table:
-    """The ops of this module."""
+@declares_handlers
+def _of_dimensions() -> Table:
     avg2, avg2_back = _make_avg_pool(2)
     avg3, avg3_back = _make_avg_pool(3)
     adaptive2, adaptive2_back = _make_adaptive(2)
     adaptive3, adaptive3_back = _make_adaptive(3)
     max2, max3 = _make_max_backward(2), _make_max_backward(3)
     return {
-        "avg_pool2d": avg2,
-        "avg_pool2d_backward": avg2_back,
-        "avg_pool3d": avg3,
-        "avg_pool3d_backward": avg3_back,
-        "_adaptive_avg_pool2d": adaptive2,
-        "_adaptive_avg_pool2d_backward": adaptive2_back,
-        "_adaptive_avg_pool3d": adaptive3,
-        "_adaptive_avg_pool3d_backward": adaptive3_back,
-        "max_pool2d_with_indices_backward": max2,
-        "max_pool3d_with_indices_backward": max3,
-        "adaptive_max_pool2d_backward": max2,
-        "adaptive_max_pool3d_backward": max3,
-        "fractional_max_pool2d": _make_fractional(2),
-        "fractional_max_pool3d": _make_fractional(3),
-        "fractional_max_pool2d_backward": max2,
-        "fractional_max_pool3d_backward": max3,
-        "max_unpool2d": max_unpool2d,
-        "max_unpool3d": max_unpool3d,
+        "aten::avg_pool2d": avg2,
+        "aten::avg_pool2d_backward": avg2_back,
+        "aten::avg_pool3d": avg3,
+        "aten::avg_pool3d_backward": avg3_back,
+        "aten::_adaptive_avg_pool2d": adaptive2,
+        "aten::_adaptive_avg_pool2d_backward": adaptive2_back,
+        "aten::_adaptive_avg_pool3d": adaptive3,
+        "aten::_adaptive_avg_pool3d_backward": adaptive3_back,
+        "aten::max_pool2d_with_indices_backward": max2,
+        "aten::max_pool3d_with_indices_backward": max3,
+        "aten::adaptive_max_pool2d_backward": max2,
+        "aten::adaptive_max_pool3d_backward": max3,
+        "aten::fractional_max_pool2d": _make_fractional(2),
+        "aten::fractional_max_pool3d": _make_fractional(3),
+        "aten::fractional_max_pool2d_backward": max2,
+        "aten::fractional_max_pool3d_backward": max3,
     }

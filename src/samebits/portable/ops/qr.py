@@ -8,15 +8,16 @@ import torch
 
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.root import sqrt
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 Reflection = tuple["Tensor", "Tensor"]
 
 
+@handles("aten::linalg_qr")
 def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
     """`aten::linalg_qr`."""
     if mode not in {"reduced", "complete", "r"}:
@@ -72,6 +73,7 @@ def product(reflections: list[Reflection], like: Tensor) -> Tensor:
     return q
 
 
+@handles("aten::geqrf")
 def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
     """`aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
     rows, columns = self.shape[-2:]
@@ -84,6 +86,7 @@ def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
     return a.reshape(self.shape), tau.reshape(*batch, len(reflections))
 
 
+@handles("aten::linalg_householder_product")
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """`aten::linalg_householder_product`: of the reflections that `geqrf` gives."""
     a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
@@ -94,12 +97,3 @@ def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
         v[:, 0] = 1
         reflections.append((v, factors[:, j]))
     return product(reflections, a).reshape(input.shape)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "linalg_qr": linalg_qr,
-        "geqrf": geqrf,
-        "linalg_householder_product": linalg_householder_product,
-    }

@@ -9,8 +9,7 @@ import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable.kernels import random as kernels
-from samebits.portable.random_keys import next_key
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import declares_handlers, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,6 +19,25 @@ if TYPE_CHECKING:
     from samebits.portable.registry import Handler, Table
 
 _COMPUTE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
+
+
+def next_key(generator: torch.Generator | None) -> int:
+    """The next 64 bits of a generator (of torch's default one if None).
+
+    `random_` with these bounds stores the generator's raw output (ATen/native/cpu/DistributionTemplates.h,
+    random_full_64_bits_range); mt19937 is an exact integer algorithm, the same on every platform.
+
+    Raises:
+        SamebitsError: if the generator is not one of the CPU.
+    """
+    if generator is not None and generator.device.type != "cpu":
+        raise SamebitsError(
+            f"a generator of {generator.device} was found where portable mode takes keys from the CPU's: "
+            "use torch.Generator()",
+            slug="portable-op",
+        )
+    drawn: Any = torch.empty((), dtype=torch.int64, device="cpu")
+    return int(drawn.random_(-(2**63), None, generator=generator or torch.default_generator)) & (2**64 - 1)
 
 
 @functools.cache
@@ -57,6 +75,8 @@ def store(out: Tensor, values: Tensor) -> Tensor:
     return out if values is out else out.copy_(values)
 
 
+@handles("aten::uniform_")
+@rounds_itself
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
     """`aten::uniform_`."""
     if not -30_000 <= from_ <= to <= 30_000:  # which no dtype would refuse
@@ -72,6 +92,8 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = 
     return self.copy_(torch.where(rounded >= high, low, rounded))
 
 
+@handles("aten::bernoulli_.float")
+@rounds_itself
 def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
     """`aten::bernoulli_.float`."""
     if not 0 <= p <= 1:
@@ -83,6 +105,8 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor
     return store(self, work)
 
 
+@handles("aten::bernoulli_.Tensor")
+@rounds_itself
 def bernoulli_tensor_(self: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
     """`aten::bernoulli_.Tensor`."""
     if not is_real(self):
@@ -95,16 +119,21 @@ def bernoulli_tensor_(self: Tensor, p: Tensor, *, generator: Any = None) -> Tens
     return self.copy_(kernels.bernoulli_each(given, next_key(generator)))
 
 
+@handles("aten::bernoulli")
+@rounds_itself
 def bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
     """`aten::bernoulli`: `self` holds the probabilities."""
     return bernoulli_tensor_(torch.empty_like(self), self, generator=generator)
 
 
+@handles("aten::bernoulli.p")
+@rounds_itself
 def bernoulli_p(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
     """`aten::bernoulli.p`."""
     return bernoulli_(torch.empty_like(self), p, generator=generator)
 
 
+@handles("aten::native_dropout")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """`aten::native_dropout`."""
     mask = torch.empty_like(input, dtype=torch.bool)
@@ -115,21 +144,28 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
     return (input * mask).mul_(scale), mask
 
 
+@handles("aten::native_dropout_backward")
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
     """`aten::native_dropout_backward`."""
     return (grad_output * mask).mul_(scale)
 
 
+@handles("aten::random_")
+@rounds_itself
 def random_(self: Tensor, *, generator: Any = None) -> Tensor:
     """`aten::random_`: all values from 0 on that the dtype counts without gaps."""
     return _integers(self, 0, _last(self.dtype) + 1, generator)
 
 
+@handles("aten::random_.to")
+@rounds_itself
 def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
     """`aten::random_.to`."""
     return random_from_(self, 0, to, generator=generator)
 
 
+@handles("aten::random_.from")
+@rounds_itself
 def random_from_(self: Tensor, from_: int, to: int | None, *, generator: Any = None) -> Tensor:
     """`aten::random_.from`."""
     torch.empty(0, dtype=self.dtype).random_(from_, to, generator=judge())
@@ -234,46 +270,34 @@ def with_overloads(name: str, handler: Handler, overloads: tuple[str, str, str, 
     return dict(zip(names, (handler, handler, into, into), strict=True))
 
 
-_PLAIN = ("", "generator", "out", "generator_out")
+PLAIN_OVERLOADS = ("", "generator", "out", "generator_out")
+"""Of most factories, for `with_overloads`."""
 
 
+@declares_handlers
 def _factories() -> Table:
-    return {
-        **with_overloads("rand", made_by(uniform_), _PLAIN),
-        **with_overloads("rand_like", made_by(uniform_, torch.empty_like), _PLAIN),
-        **with_overloads("randint", randint, _PLAIN),
-        **with_overloads("randint", randint_low, ("low", "low_generator", "low_out", "low_generator_out")),
-        **with_overloads("randint_like", randint_like, _PLAIN),
+    handlers: dict[str, Handler] = {
+        **with_overloads("aten::rand", made_by(uniform_), PLAIN_OVERLOADS),
+        **with_overloads("aten::rand_like", made_by(uniform_, torch.empty_like), PLAIN_OVERLOADS),
+        **with_overloads("aten::randint", randint, PLAIN_OVERLOADS),
         **with_overloads(
-            "randint_like",
+            "aten::randint", randint_low, ("low", "low_generator", "low_out", "low_generator_out")
+        ),
+        **with_overloads("aten::randint_like", randint_like, PLAIN_OVERLOADS),
+        **with_overloads(
+            "aten::randint_like",
             randint_like_tensor,
             ("Tensor", "Tensor_generator", "Tensor_out", "Tensor_generator_out"),
         ),
         **with_overloads(
-            "randint_like",
+            "aten::randint_like",
             randint_like_low,
             ("low_dtype", "low_generator_dtype", "low_dtype_out", "low_generator_dtype_out"),
         ),
-        **with_overloads("randperm", randperm, _PLAIN),
+        **with_overloads("aten::randperm", randperm, PLAIN_OVERLOADS),
+        "aten::uniform": functional(uniform_),
+        "aten::random": functional(random_),
+        "aten::random.to": functional(random_to_),
+        "aten::random.from": functional(random_from_),
     }
-
-
-def table() -> Table:
-    """The ops of this module."""
-    ops: dict[str, Handler] = {
-        **_factories(),
-        "uniform_": uniform_,
-        "uniform": functional(uniform_),
-        "bernoulli_.float": bernoulli_,
-        "bernoulli_.Tensor": bernoulli_tensor_,
-        "bernoulli": bernoulli,
-        "bernoulli.p": bernoulli_p,
-        "random_": random_,
-        "random_.to": random_to_,
-        "random_.from": random_from_,
-        "random": functional(random_),
-        "random.to": functional(random_to_),
-        "random.from": functional(random_from_),
-    }
-    kept: Table = {name: rounds_itself(handler) for name, handler in ops.items()}
-    return {**kept, "native_dropout": native_dropout, "native_dropout_backward": native_dropout_backward}
+    return {name: rounds_itself(handler) for name, handler in handlers.items()}

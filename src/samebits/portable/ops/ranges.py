@@ -9,26 +9,31 @@ import torch
 
 from samebits.portable.kernels import elementwise
 from samebits.portable.ops.conversions import to_integers
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
 
 Number = Any  # int, float, or a tensor with one
 
 
+@handles("aten::arange")
+@rounds_itself
 def arange(end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """`aten::arange`."""
     return arange_start_step(0, end, 1, dtype=dtype)
 
 
+@handles("aten::arange.start")
+@rounds_itself
 def arange_start(start: Number, end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """`aten::arange.start`."""
     return arange_start_step(start, end, 1, dtype=dtype)
 
 
+@handles("aten::arange.start_step")
+@rounds_itself
 def arange_start_step(
     start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any
 ) -> Tensor:
@@ -45,6 +50,13 @@ def arange_start_step(
     return (index.to(torch.float64) * float(step) + float(start)).to(dtype)
 
 
+@handles(
+    "aten::linspace",
+    "aten::linspace.Tensor_Tensor",
+    "aten::linspace.Tensor_Scalar",
+    "aten::linspace.Scalar_Tensor",
+)
+@rounds_itself
 def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
     """`aten::linspace`: from either end to the middle, in float64, then rounded."""
     if steps < 0:
@@ -59,6 +71,13 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | Non
     return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
 
 
+@handles(
+    "aten::logspace",
+    "aten::logspace.Tensor_Tensor",
+    "aten::logspace.Tensor_Scalar",
+    "aten::logspace.Scalar_Tensor",
+)
+@rounds_itself
 def logspace(
     start: Number, end: Number, steps: int, base: float = 10, *, dtype: torch.dtype | None = None, **_: Any
 ) -> Tensor:
@@ -69,28 +88,10 @@ def logspace(
     return values.to(dtype) if dtype.is_floating_point else to_integers(values, dtype)
 
 
+@handles("aten::arange.out", "aten::arange.start_out")
+@rounds_itself
 def out_of_ranges(*args: Any, out: Tensor) -> Tensor:
     """`arange.out`, `arange.start_out`."""
     start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     values = arange_start_step(start, end, step, dtype=out.dtype)
     return out.resize_(values.shape).copy_(values)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    handlers: dict[str, Handler] = {
-        "arange": arange,
-        "arange.start": arange_start,
-        "arange.start_step": arange_start_step,
-        "arange.out": out_of_ranges,
-        "arange.start_out": out_of_ranges,
-        "linspace": linspace,
-        "logspace": logspace,
-        "logspace.Tensor_Tensor": logspace,
-        "logspace.Tensor_Scalar": logspace,
-        "logspace.Scalar_Tensor": logspace,
-        "linspace.Tensor_Tensor": linspace,
-        "linspace.Tensor_Scalar": linspace,
-        "linspace.Scalar_Tensor": linspace,
-    }
-    return {name: rounds_itself(handler) for name, handler in handlers.items()}

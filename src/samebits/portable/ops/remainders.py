@@ -8,15 +8,16 @@ import numpy as np
 import torch
 
 from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 Operand = Any  # a tensor or a number
 
 
+@handles("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(self: Operand, other: Operand) -> Tensor:
     """`aten::fmod`: a minus b times the quotient cut toward zero, which is always a float; the sign of a."""
     a, b = _promoted(self, other)
@@ -24,6 +25,7 @@ def fmod(self: Operand, other: Operand) -> Tensor:
         return as_tensor(np.asarray(np.fmod(as_array(a), as_array(b))))
 
 
+@handles("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(self: Operand, other: Operand) -> Tensor:
     """`aten::remainder`: `fmod`, and b added once where the signs of that and of b differ."""
     _, b = _promoted(self, other)
@@ -38,14 +40,3 @@ def _promoted(one: Operand, other: Operand) -> tuple[Tensor, Tensor]:
 
 def _as(value: Operand, dtype: torch.dtype) -> Tensor:
     return value.to(dtype) if isinstance(value, torch.Tensor) else torch.full((), value, dtype=dtype)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "fmod.Tensor": fmod,
-        "fmod.Scalar": fmod,
-        "remainder.Tensor": remainder,
-        "remainder.Scalar": remainder,
-        "remainder.Scalar_Tensor": remainder,
-    }

@@ -7,23 +7,19 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels import root
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::sqrt")
 def sqrt(self: Tensor) -> Tensor:
     """`aten::sqrt`; integers become the default dtype, as in torch."""
     return root.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
 
 
+@handles("aten::sqrt_")
 def sqrt_in_place(self: Tensor) -> Tensor:
     """`aten::sqrt_`."""
     return root.sqrt_(self)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"sqrt": sqrt, "sqrt_": sqrt_in_place}

@@ -10,13 +10,13 @@ import torch
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import axes
 from samebits.portable.kernels.scans import running
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::cumsum")
 def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::cumsum`."""
     axes(self.dim(), dim)
@@ -24,6 +24,7 @@ def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tenso
     return running(self, dim) if self.is_floating_point() else torch.cumsum(self, dim, dtype=dtype)
 
 
+@handles("aten::cumprod")
 def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::cumprod`."""
     axes(self.dim(), dim)
@@ -35,6 +36,7 @@ def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tens
     )
 
 
+@handles("aten::logcumsumexp")
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
     """`aten::logcumsumexp`: a chain of log(exp(a) + exp(b)) in binary64."""
     axes(self.dim(), dim)
@@ -54,8 +56,3 @@ def _log_add(a: Tensor, b: Tensor) -> Tensor:
     most, least = torch.maximum(a, b), torch.minimum(a, b)
     both = (most == least) & (most.abs() == math.inf)
     return torch.where(both, most, most + unary("log1p", unary("exp", least - most)))
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {"cumprod": cumprod, "cumsum": cumsum, "logcumsumexp": logcumsumexp}

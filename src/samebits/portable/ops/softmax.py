@@ -11,37 +11,41 @@ from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import axes, sum_over
 from samebits.portable.kernels.softmax import softmax as softmax_kernel
 from samebits.portable.kernels.softmax import softmax_gradient
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
-
+@handles("aten::_softmax")
 def softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`aten::_softmax`."""
     _check_half(half_to_float)
     return softmax_kernel(self, dim)
 
 
+@handles("aten::_log_softmax")
 def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
     """`aten::_log_softmax`."""
     _check_half(half_to_float)
     return softmax_kernel(self, dim, log=True)
 
 
+@handles("aten::_softmax_backward_data")
 def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
     """`aten::_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim)
 
 
+@handles("aten::_log_softmax_backward_data")
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
     """`aten::_log_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim, log=True)
 
 
+@handles("aten::_safe_softmax")
 def safe_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::_safe_softmax`: 0 where all inputs are -inf."""
     self = self if dtype is None else self.to(dtype)
@@ -49,6 +53,7 @@ def safe_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Te
     return torch.where(nothing, 0.0, softmax_kernel(self, dim))
 
 
+@handles("aten::_masked_softmax")
 def masked_softmax(
     self: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
 ) -> Tensor:
@@ -58,6 +63,7 @@ def masked_softmax(
     return torch.where(mask, 0.0, safe_softmax(torch.where(mask, -math.inf, self), dim))
 
 
+@handles("aten::_masked_softmax_backward")
 def masked_softmax_backward(
     grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None = None
 ) -> Tensor:
@@ -68,6 +74,7 @@ def masked_softmax_backward(
     return torch.where(mask, 0.0, softmax_gradient(gradient, torch.where(mask, 0.0, output), dim))
 
 
+@handles("aten::logsumexp")
 def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool = False) -> Tensor:
     """`aten::logsumexp`: m + log(sum of exp(x - m)), m the greatest value, or +0 if that is infinite."""
     if not self.is_floating_point():
@@ -95,17 +102,3 @@ def _full_mask(mask: Tensor, x: Tensor, mask_type: int | None) -> Tensor:
     if mask_type == 1 and mask.dim() == 2 and x.dim() == 4:
         return mask.view(x.shape[0], 1, 1, x.shape[-1]).expand_as(x)
     return mask.expand_as(x)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_log_softmax": log_softmax,
-        "_log_softmax_backward_data": log_softmax_backward,
-        "_masked_softmax": masked_softmax,
-        "_masked_softmax_backward": masked_softmax_backward,
-        "_safe_softmax": safe_softmax,
-        "_softmax": softmax,
-        "_softmax_backward_data": softmax_backward,
-        "logsumexp": logsumexp,
-    }

@@ -8,13 +8,13 @@ import torch
 
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import refuse
+from samebits.portable.registry import handles_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _AT_ONCE = 1 << 22  # elements of the products of one part: they are in memory at the same time
 
@@ -66,6 +66,7 @@ def entries_of(tensor: Tensor) -> Entries:
     return Entries(index, tensor.values(), tensor.shape[:2], coalesced=by_rows)
 
 
+@handles_sparse("aten::_coalesce")
 def coalesce(self: Tensor) -> Tensor:
     """`aten::_coalesce`: entries of one place are added in the order in which they are stored, from +0."""
     if self.is_coalesced():
@@ -76,6 +77,7 @@ def coalesce(self: Tensor) -> Tensor:
     return _made(self, _places(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
 
 
+@handles_sparse("aten::_to_dense")
 def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
     """`aten::_to_dense`: +0 where nothing is stored."""
     del masked_grad
@@ -87,21 +89,25 @@ def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool |
     return out if dtype is None else out.to(dtype)
 
 
+@handles_sparse("aten::_to_sparse", "aten::_to_sparse.sparse_dim")
 def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`aten::_to_sparse` of a sparse tensor."""
     return _whole(self).to_sparse(*args, **kwargs)
 
 
+@handles_sparse("aten::_to_sparse_csr")
 def to_csr(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`aten::_to_sparse_csr` of a sparse tensor."""
     return _whole(self).to_sparse_csr(*args, **kwargs)
 
 
+@handles_sparse("aten::_to_sparse_csc")
 def to_csc(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`aten::_to_sparse_csc` of a sparse tensor."""
     return _whole(self).to_sparse_csc(*args, **kwargs)
 
 
+@handles_sparse("aten::_to_copy")
 def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
     """`aten::_to_copy`: to another float dtype."""
     asked = {name: value for name, value in kwargs.items() if name in {"layout", "device"}}
@@ -112,6 +118,7 @@ def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) ->
     return _with_values(self, _values(self).to(dtype or self.dtype, copy=True))
 
 
+@handles_sparse("aten::mm")
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
     """`aten::mm`, one of them sparse."""
     if not _is_sparse(self):
@@ -132,6 +139,7 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
     return out.to(dtype)
 
 
+@handles_sparse("aten::addmm", "aten::_sparse_addmm")
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """`aten::addmm`, a factor sparse: the product is scaled first, then the scaled `self` is added."""
     if _is_sparse(self):
@@ -145,11 +153,13 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: f
     return out.to(self.dtype)
 
 
+@handles_sparse("aten::mv")
 def mv(self: Tensor, vec: Tensor) -> Tensor:
     """`aten::mv`, the matrix sparse."""
     return mm(self, vec.unsqueeze(1)).squeeze(1)
 
 
+@handles_sparse("aten::add.Tensor")
 def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::add`: to a dense tensor, entries are added in the order in which they are stored.
 
@@ -165,21 +175,25 @@ def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     return coalesce(out) if mine.coalesced and more.coalesced else out
 
 
+@handles_sparse("aten::add_.Tensor")
 def add_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::add_`, at least one of them sparse."""
     return self.copy_(add(self, other, alpha=alpha))
 
 
+@handles_sparse("aten::sub.Tensor")
 def sub(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::sub`: `other` times -alpha is added."""
     return add(self, other, alpha=-alpha)
 
 
+@handles_sparse("aten::sub_.Tensor")
 def sub_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     """`aten::sub_`."""
     return add_(self, other, alpha=-alpha)
 
 
+@handles_sparse("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(self: Tensor, other: Tensor | float) -> Tensor:
     """`aten::mul`: of a sparse tensor and a number, or a dense tensor of its shape."""
     if not _is_sparse(self):
@@ -195,11 +209,13 @@ def mul(self: Tensor, other: Tensor | float) -> Tensor:
     return _with_values(self, _values(self) * other)
 
 
+@handles_sparse("aten::mul_.Tensor", "aten::mul_.Scalar")
 def mul_(self: Tensor, other: Tensor | float) -> Tensor:
     """`aten::mul_`."""
     return self.copy_(mul(self, other))
 
 
+@handles_sparse("aten::div.Tensor", "aten::div.Scalar")
 def div(self: Tensor, other: Tensor | float) -> Tensor:
     """`aten::div`: of a sparse tensor by a number; entries of the same place are added first."""
     if isinstance(other, torch.Tensor) and other.dim():
@@ -208,11 +224,13 @@ def div(self: Tensor, other: Tensor | float) -> Tensor:
     return _with_values(whole, _values(whole) / other)
 
 
+@handles_sparse("aten::neg")
 def neg(self: Tensor) -> Tensor:
     """`aten::neg`."""
     return _with_values(self, -_values(self))
 
 
+@handles_sparse("aten::_sparse_sum.dim")
 def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
     """`aten::_sparse_sum.dim` over sparse dimensions: entries are added in the order of storage."""
     _only_coo("_sparse_sum", self)
@@ -227,6 +245,7 @@ def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
     return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
 
 
+@handles_sparse("aten::sparse_mask")
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
     """`aten::sparse_mask`: `self` at the places of `mask`."""
     if _is_sparse(self):
@@ -306,33 +325,3 @@ def _only_coo(op: str, *tensors: Tensor) -> None:
     for tensor in tensors:
         if tensor.layout != torch.sparse_coo:
             refuse(op, f"of {tensor.layout} tensors")
-
-
-def table() -> Table:
-    """The ops of this module, for calls with a sparse tensor."""
-    return {
-        "_coalesce": coalesce,
-        "_to_copy": to_copy,
-        "_to_dense": to_dense,
-        "_to_sparse": to_sparse,
-        "_to_sparse.sparse_dim": to_sparse,
-        "_to_sparse_csc": to_csc,
-        "_to_sparse_csr": to_csr,
-        "mm": mm,
-        "addmm": addmm,
-        "_sparse_addmm": addmm,
-        "mv": mv,
-        "add.Tensor": add,
-        "add_.Tensor": add_,
-        "sub.Tensor": sub,
-        "sub_.Tensor": sub_,
-        "mul.Tensor": mul,
-        "mul.Scalar": mul,
-        "mul_.Tensor": mul_,
-        "mul_.Scalar": mul_,
-        "div.Tensor": div,
-        "div.Scalar": div,
-        "neg": neg,
-        "_sparse_sum.dim": sum_dim,
-        "sparse_mask": sparse_mask,
-    }

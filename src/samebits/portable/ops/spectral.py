@@ -18,11 +18,11 @@ from samebits.portable.kernels.reductions import sum_products_over, sum_squares_
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import REAL, refuse
 from samebits.portable.ops.qr import factored, product
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
 
 _SYMMETRIC_TOLERANCE = {torch.float32: 2.0**-38, torch.float64: 2.0**-50}
 _TOLERANCE = {torch.float32: 2.0**-37, torch.float64: 2.0**-49}
@@ -42,6 +42,7 @@ class Decomposition(NamedTuple):
     right: Tensor | None
 
 
+@handles("aten::_linalg_eigh")
 def linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
     """`aten::_linalg_eigh`."""
     if UPLO.upper() not in {"L", "U"}:
@@ -62,6 +63,7 @@ def linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Ten
     return found, vectors.mT.reshape(A.shape).to(A.dtype)
 
 
+@handles("aten::_linalg_svd")
 def linalg_svd(
     A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -121,6 +123,7 @@ def _right(rows: Tensor, values: Tensor, sure: Tensor) -> Tensor:
     return right
 
 
+@handles("aten::linalg_pinv.atol_rtol_tensor")
 def linalg_pinv(
     self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
 ) -> Tensor:
@@ -201,12 +204,3 @@ def _signs(rows: Tensor) -> Tensor:
         return rows.new_ones(*rows.shape[:2], 1)
     place = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
     return torch.where(rows.gather(2, place) < 0, -1.0, 1.0).to(rows.dtype)
-
-
-def table() -> Table:
-    """The ops of this module."""
-    return {
-        "_linalg_eigh": linalg_eigh,
-        "_linalg_svd": linalg_svd,
-        "linalg_pinv.atol_rtol_tensor": linalg_pinv,
-    }

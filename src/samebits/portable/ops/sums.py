@@ -19,22 +19,23 @@ from samebits.portable.kernels.reductions import (
     sum_squares_over,
 )
 from samebits.portable.kernels.root import sqrt
+from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
-
     Dims = Sequence[int] | int | None
 
 
+@handles("aten::sum")
 def sum_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::sum`."""
     return sum_dims(self, None, dtype=dtype)
 
 
+@handles("aten::sum.dim_IntList")
 def sum_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::sum.dim_IntList`."""
     self = _converted(self, dtype)
@@ -43,11 +44,13 @@ def sum_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dty
     return sum_over(self, dim, keepdim)
 
 
+@handles("aten::mean")
 def mean_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::mean`."""
     return mean_dims(self, None, dtype=dtype)
 
 
+@handles("aten::mean.dim")
 def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::mean.dim`."""
     self = _converted(self, dtype)
@@ -56,6 +59,7 @@ def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dt
     return mean_over(self, dim, keepdim)
 
 
+@handles("aten::nansum")
 def nansum(
     self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
@@ -65,12 +69,14 @@ def nansum(
     return sum_dims(self, dim, keepdim, dtype=dtype)
 
 
+@handles("aten::prod")
 def prod_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::prod`."""
     self = _converted(self, dtype)
     return product_over(self, None) if self.is_floating_point() else torch.prod(self, dtype=dtype)
 
 
+@handles("aten::prod.dim_int")
 def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
     """`aten::prod.dim_int`."""
     self = _converted(self, dtype)
@@ -81,6 +87,7 @@ def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtyp
     )
 
 
+@handles("aten::var_mean.correction")
 def var_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -89,16 +96,19 @@ def var_mean(
     return variance.to(self.dtype), mean.to(self.dtype)
 
 
+@handles("aten::var.correction")
 def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::var.correction`."""
     return _moments(self, dim, correction, keepdim)[0].to(self.dtype)
 
 
+@handles("aten::std.correction")
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
     """`aten::std.correction`."""
     return sqrt(_moments(self, dim, correction, keepdim)[0]).to(self.dtype)
 
 
+@handles("aten::std_mean.correction")
 def std_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
@@ -118,6 +128,7 @@ def _moments(x: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> t
     return total.div_(max(degrees, 0)), mean
 
 
+@handles("aten::linalg_vector_norm")
 def vector_norm(
     self: Tensor,
     ord: float = 2,
@@ -139,21 +150,25 @@ def vector_norm(
     return _power(powers, 1 / ord)
 
 
+@handles("aten::norm.Scalar")
 def norm_all(self: Tensor, p: float = 2) -> Tensor:
     """`aten::norm.Scalar`."""
     return vector_norm(self, 2 if p is None else p)
 
 
+@handles("aten::norm.ScalarOpt_dtype")
 def norm_dtype(self: Tensor, p: float | None, *, dtype: torch.dtype) -> Tensor:
     """`aten::norm.ScalarOpt_dtype`."""
     return vector_norm(self, 2 if p is None else p, dtype=dtype)
 
 
+@handles("aten::norm.ScalarOpt_dim")
 def norm_dims(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False) -> Tensor:
     """`aten::norm.ScalarOpt_dim`."""
     return vector_norm(self, 2 if p is None else p, dim, keepdim)
 
 
+@handles("aten::norm.ScalarOpt_dim_dtype")
 def norm_dims_dtype(
     self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype
 ) -> Tensor:
@@ -161,16 +176,19 @@ def norm_dims_dtype(
     return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
+@handles("aten::_foreach_norm.Scalar")
 def foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: torch.dtype | None = None) -> list[Tensor]:
     """`aten::_foreach_norm.Scalar`."""
     return [vector_norm(tensor, ord, dtype=dtype) for tensor in self]
 
 
+@handles("aten::dist")
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """`aten::dist`: the norm of the difference."""
     return vector_norm(self - other, p)
 
 
+@handles("aten::renorm")
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """`aten::renorm`: slices whose norm is above `maxnorm` times maxnorm / (norm + 1e-7)."""
     others = [d for d in range(self.dim()) if d != dim % self.dim()]
@@ -179,6 +197,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return self * torch.where(norms > maxnorm, factor, 1.0)
 
 
+@handles("aten::trace")
 def trace(self: Tensor) -> Tensor:
     """`aten::trace`."""
     return sum_dims(self.diagonal(), None)
@@ -215,30 +234,3 @@ _NORMS: dict[float, Callable[[Tensor, Dims, bool], Tensor]] = {
     math.inf: _largest,
     -math.inf: _smallest,
 }
-
-
-def table() -> Table:
-    """The ops of this module."""
-    ops: dict[str, Handler] = {
-        "_foreach_norm.Scalar": foreach_norm,
-        "dist": dist,
-        "linalg_vector_norm": vector_norm,
-        "mean": mean_all,
-        "mean.dim": mean_dims,
-        "nansum": nansum,
-        "norm.Scalar": norm_all,
-        "norm.ScalarOpt_dim": norm_dims,
-        "norm.ScalarOpt_dim_dtype": norm_dims_dtype,
-        "norm.ScalarOpt_dtype": norm_dtype,
-        "prod": prod_all,
-        "prod.dim_int": prod_dim,
-        "renorm": renorm,
-        "std.correction": std,
-        "std_mean.correction": std_mean,
-        "sum": sum_all,
-        "sum.dim_IntList": sum_dims,
-        "trace": trace,
-        "var.correction": var,
-        "var_mean.correction": var_mean,
-    }
-    return ops

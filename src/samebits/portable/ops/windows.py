@@ -11,7 +11,7 @@ import torch
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.bessel import bessel
-from samebits.portable.registry import rounds_itself
+from samebits.portable.registry import declares_handlers, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -68,17 +68,17 @@ def _kaiser(places: Tensor, beta: float = 12.0) -> Tensor:
     return bessel(sqrt(1 - side * side) * beta, 0, scaled=False) / bessel(top, 0, scaled=False)
 
 
-def table() -> Table:
-    """The ops of this module."""
+@declares_handlers
+def _factories() -> Table:
     shapes: dict[str, tuple[Shape, tuple[str, ...]]] = {
-        "bartlett_window": (_bartlett, ("default", "periodic")),
-        "blackman_window": (_blackman, ("default", "periodic")),
-        "hamming_window": (_hamming, ("default", "periodic", "periodic_alpha", "periodic_alpha_beta")),
-        "hann_window": (_hann, ("default", "periodic")),
-        "kaiser_window": (_kaiser, ("default", "periodic", "beta")),
+        "aten::bartlett_window": (_bartlett, ("default", "periodic")),
+        "aten::blackman_window": (_blackman, ("default", "periodic")),
+        "aten::hamming_window": (_hamming, ("default", "periodic", "periodic_alpha", "periodic_alpha_beta")),
+        "aten::hann_window": (_hann, ("default", "periodic")),
+        "aten::kaiser_window": (_kaiser, ("default", "periodic", "beta")),
     }
-    found: dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {}
     for name, (shape, overloads) in shapes.items():
         handler = rounds_itself(functools.partial(_window, shape))
-        found |= {f"{name}.{overload}".removesuffix(".default"): handler for overload in overloads}
-    return found
+        handlers |= {f"{name}.{overload}".removesuffix(".default"): handler for overload in overloads}
+    return handlers

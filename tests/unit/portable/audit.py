@@ -1,18 +1,19 @@
-"""For tests: handlers may call nothing of torch but exact ops."""
+"""Handlers may call nothing of torch but exact ops."""
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.exact.names import CHOICES, SPARSE
-from samebits.portable.exact.standing import base_name, standing_of
+from samebits.portable.dispatch import PortableMode
+from samebits.portable.exact import CHOICES, SPARSE, base_name, standing_of
+from samebits.portable.plans import has_floats
 from samebits.torch_private import dispatch_mode_class, is_virtual
 from samebits.torch_private_portable import can_decompose, is_faking, overload_name, schema_name
 
-AUDIT_VARIABLE = "SAMEBITS_PORTABLE_AUDIT"
+if TYPE_CHECKING:
+    import pytest
 
 # Exact for the values that a handler knows to be there: it sees to zeros, NaNs, ranges and duplicates itself.
 _EXACT_WITH_CARE = (
@@ -46,8 +47,11 @@ _EXACT_WITH_CARE = (
 )
 
 
-class InexactOpError(AssertionError):
-    """A handler called an op of torch whose bits are not the same everywhere."""
+class InexactOpError(BaseException):
+    """A handler called an op of torch whose bits are not the same everywhere.
+
+    Portable mode tells exceptions of a handler as torch would; this one must pass.
+    """
 
 
 class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
@@ -72,9 +76,26 @@ class AuditMode(dispatch_mode_class()):  # type: ignore[misc]
         )
 
 
-def audit_asked() -> bool:
-    """Whether the environment variable `SAMEBITS_PORTABLE_AUDIT` asks for the audit."""
-    return os.environ.get(AUDIT_VARIABLE, "") not in {"", "0"}
+def audit_portable_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enter the audit outside of every portable mode, until `monkeypatch` is undone."""
+    enter, leave = PortableMode.__enter__, PortableMode.__exit__
+
+    def audited_enter(mode: PortableMode) -> PortableMode:
+        audit = AuditMode() if type(mode) is PortableMode and not vars(mode).get("audits") else None
+        if audit is not None:
+            audit.__enter__()
+        vars(mode).setdefault("audits", []).append(audit)
+        enter(mode)
+        return mode
+
+    def audited_exit(mode: PortableMode, *error: object) -> None:
+        leave(mode, *error)
+        audit = vars(mode)["audits"].pop()
+        if audit is not None:
+            audit.__exit__(*error)
+
+    monkeypatch.setattr(PortableMode, "__enter__", audited_enter)
+    monkeypatch.setattr(PortableMode, "__exit__", audited_exit)
 
 
 def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -111,23 +132,6 @@ def _accumulates(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bo
 def _draws_floats(func: Any, args: tuple[Any, ...]) -> bool:
     """Integers come from the generator one by one."""
     return schema_name(func) == "aten::random_" and has_floats(args[:1])
-
-
-def has_floats(values: Any) -> bool:
-    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
-    for value in values:
-        if isinstance(value, torch.Tensor):
-            if value.dtype.is_floating_point or value.dtype.is_complex:
-                return True
-        elif isinstance(value, tuple | list):
-            if has_floats(value):
-                return True
-        elif isinstance(value, torch.dtype):
-            if value.is_floating_point or value.is_complex:
-                return True
-        elif isinstance(value, float):
-            return True
-    return False
 
 
 def _described(args: tuple[Any, ...]) -> str:
