@@ -10,7 +10,7 @@ import pytest
 import samebits
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def read(name: str) -> str:
@@ -65,7 +65,7 @@ def test_readme_is_short():
     assert len(read("README.md").splitlines()) <= 60
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     """Each relative link of a page names a file that exists."""
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
@@ -77,13 +77,13 @@ def test_links_lead_somewhere(page):
 def test_dependencies_are_explained_and_pinned():
     """Each package that pyproject.toml names is pinned, and explained in docs/dependencies.md."""
     project = read("pyproject.toml")
-    lists = r"^(?:requires|dependencies|examples|peers|spread|dev) = \[[^\]]*\]"
+    lists = r"^(?:requires|dependencies|examples|peers|spread|dev|docs) = \[[^\]]*\]"
     named = dependency_names("\n".join(re.findall(lists, project, re.MULTILINE)))
     pinned = set(re.findall(r"^([a-zA-Z0-9-]+)==", read("constraints.txt"), re.MULTILINE))
     cells = re.findall(r"^\|[^|]*\|", read("docs/dependencies.md"), re.MULTILINE)
     explained = set(re.findall(r"`([a-zA-Z0-9-]+)`", "\n".join(cells)))
 
-    assert {"torch", "numpy", "pytest", "setuptools"} <= named
+    assert {"torch", "numpy", "pytest", "setuptools", "sphinx"} <= named
     assert named - pinned == set()
     assert named - explained == set()
 
