@@ -21,6 +21,9 @@ nitpicky = True
 # Types are links only within this site: the build needs no network.
 nitpick_ignore_regex = [(r"py:.*", r".*")]
 
+# `name` in a docstring is code, as in Markdown.
+default_role = "code"
+
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = True
@@ -34,4 +37,4 @@ html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
-pygments_dark_style = "native"
+pygments_dark_style = "one-dark"

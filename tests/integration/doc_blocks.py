@@ -144,7 +144,7 @@ def _run(command: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 
 def agrees(shown: str, printed: str, folder: Path) -> bool:
     """Whether a program printed what a page shows; how lines are wrapped does not count."""
-    pattern = re.escape(_masked(shown, folder)).replace(r"\.\.\.", ".*")
+    pattern = re.sub(r"(?:\\ )?\\[.]\\[.]\\[.]", ".*", re.escape(_masked(shown, folder)))
     return re.fullmatch(pattern, _masked(printed, folder)) is not None
 
 

@@ -58,6 +58,7 @@ def test_every_block_has_a_language(page):
 def test_output_is_compared(tmp_path):
     assert agrees("a 1.2345 ...\nend in 3 s", f"a 2.3456 at {tmp_path}\nend in 14 s", tmp_path)
     assert agrees("/code/x.py", f"{tmp_path}/x.py", tmp_path)
+    assert agrees("identical ...\nend", "identical\nend", tmp_path)
     assert not agrees("identical: 2 runs", "identical: 3 runs", tmp_path)
     assert not agrees("identical", "identical\nnote: more", tmp_path)
 
@@ -77,6 +78,15 @@ def row_options(text: str) -> set[str]:
     """The options that the first cells of a table name."""
     cells = re.findall(r"^\| ([^|]*) \|", text, re.MULTILINE)
     return set(re.findall(r"(?<![\w-])--[a-z-]+", " ".join(cells)))
+
+
+def test_every_intervention_is_documented(tmp_path):
+    """docs/pins.md has the names that `verify --list-pins` lists."""
+    listed = samebits("verify", "--list-pins", cwd=tmp_path).stdout
+    page = (ROOT / "docs/pins.md").read_text(encoding="utf-8")
+    names = re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)
+
+    assert names == re.findall(r"^ *([a-z][a-z-]*)  ", listed, re.MULTILINE)
 
 
 def test_every_command_is_documented(tmp_path):
