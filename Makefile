@@ -3,6 +3,7 @@
 # make test-slow  the tests that take minutes: real libraries, spread, doctor, cost, fix, the planted corpus, resuming
 # make lint      ruff and mypy only
 # make test-portable  every op of portable mode beside plain torch, layers at random sizes, the headers as CUDA C++; golden digests under every instruction set, 1 and 2 threads, other pins
+# make docs      build the documentation as a site in build/docs; a broken link or reference is an error
 # make bench     the measurements of bench/ (minutes; run them on a quiet machine)
 # make twins     twin runs of every example under `samebits run --seed` (about 20 minutes)
 # make bench-planted  run verify on every script of the planted corpus (45 minutes on a quiet machine)
@@ -21,7 +22,7 @@ PYTEST := OMP_WAIT_POLICY=PASSIVE $(BIN)/python -m pytest --numprocesses auto --
 PIP_INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 SLOW := $(patsubst %,tests/integration/test_%.py,spread doctor rng_libraries cost planted fix tried_remedies pinned_runs explanations verify_replay all_origins verify_stdin draw_causes \
 	resume_check resume_omissions ranks threads worker_draw_causes sharded_checkpoints portable_exact op_level_failures earlier_files long_chains children ending stopping console_scripts \
-	example_twins two_at_once portable_run wheel)
+	example_twins two_at_once portable_run wheel docs_sessions)
 SLOW += tests/integration/determinism/test_import_orders.py
 SLOW += tests/integration/test_fuzz.py tests/integration/test_address_order.py
 # Ops of portable mode against plain torch, over torch's own samples of inputs.
@@ -31,7 +32,7 @@ PORTABLE := $(patsubst %,tests/unit/portable/test_portable_%.py,accumulate activ
 SLOW += tests/integration/test_fidelity_more.py
 SOURCES := $(wildcard native/*) $(wildcard native/portable/*) $(wildcard bindings/*) $(wildcard setup.py)
 
-.PHONY: demo test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
+.PHONY: demo docs test test-slow test-portable lint bench twins bench-planted bench-resume test-gpu clean
 
 demo: $(VENV)/.installed
 	$(BIN)/samebits verify examples/digits.py
@@ -51,6 +52,10 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: $(VENV)/.docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet -b html docs build/docs
+	@echo "the site is in build/docs/index.html"
 
 bench: $(VENV)/.dev
 	$(BIN)/python bench/import_time.py
@@ -109,4 +114,8 @@ $(VENV)/.installed: $(VENV)/.created pyproject.toml $(SOURCES)
 
 $(VENV)/.dev: $(VENV)/.installed
 	$(PIP_INSTALL) --group dev
+	touch $@
+
+$(VENV)/.docs: $(VENV)/.installed
+	$(PIP_INSTALL) --group docs
 	touch $@

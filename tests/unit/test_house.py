@@ -3,14 +3,16 @@
 import ast
 import re
 import subprocess
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 import samebits
+from samebits.causes import Cause
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 
 
 def read(name: str) -> str:
@@ -65,7 +67,7 @@ def test_readme_is_short():
     assert len(read("README.md").splitlines()) <= 60
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     """Each relative link of a page names a file that exists."""
     links = re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
@@ -77,15 +79,67 @@ def test_links_lead_somewhere(page):
 def test_dependencies_are_explained_and_pinned():
     """Each package that pyproject.toml names is pinned, and explained in docs/dependencies.md."""
     project = read("pyproject.toml")
-    lists = r"^(?:requires|dependencies|examples|peers|spread|dev) = \[[^\]]*\]"
+    lists = r"^(?:requires|dependencies|examples|peers|spread|dev|docs) = \[[^\]]*\]"
     named = dependency_names("\n".join(re.findall(lists, project, re.MULTILINE)))
     pinned = set(re.findall(r"^([a-zA-Z0-9-]+)==", read("constraints.txt"), re.MULTILINE))
     cells = re.findall(r"^\|[^|]*\|", read("docs/dependencies.md"), re.MULTILINE)
     explained = set(re.findall(r"`([a-zA-Z0-9-]+)`", "\n".join(cells)))
 
-    assert {"torch", "numpy", "pytest", "setuptools"} <= named
+    assert {"torch", "numpy", "pytest", "setuptools", "sphinx"} <= named
     assert named - pinned == set()
     assert named - explained == set()
+
+
+def named_pages(folder: str) -> set[str]:
+    """Pages that the files of a folder name, such as `docs/digest.md`."""
+    paths = [path for path in (ROOT / folder).rglob("*") if path.suffix in {".py", ".h", ".c", ".txt"}]
+    texts = [path.read_text(encoding="utf-8") for path in paths]
+    return set(re.findall(r"(?<![\w/.])docs/[a-z/-]+[.]md", "\n".join(texts)))
+
+
+@pytest.mark.parametrize("folder", ["src", "tests", "bench", "native", "bindings"])
+def test_pages_that_are_named_exist(folder):
+    """Messages, docstrings and comments send the reader to pages that are there."""
+    assert [page for page in named_pages(folder) if not (ROOT / page).exists()] == []
+
+
+def test_named_pages_are_found():
+    """The search for names of pages finds those of messages and of the numerics."""
+    assert "docs/messages.md" in named_pages("src")
+    assert "docs/portable-numerics.md" in named_pages("native")
+
+
+def test_glossary_is_short():
+    """It has at most 25 words."""
+    words = re.findall(r"^\| \*\*", read("docs/reference/glossary.md"), re.MULTILINE)
+
+    assert 20 <= len(words) <= 25
+
+
+def test_every_cause_is_explained():
+    """docs/explanation/causes.md has each cause, and no other."""
+    page = read("docs/explanation/causes.md")
+
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == {cause.value for cause in Cause}
+
+
+@pytest.mark.parametrize("package", ["", ".checkpoint", ".data", ".digest", ".portable"])
+def test_public_names_are_documented(package):
+    """docs/reference/api.md names everything public."""
+    page = read("docs/reference/api.md")
+    names = import_module(f"samebits{package}").__all__
+    missing = [name for name in names if not re.search(rf"samebits[\w.]*[.]{name}\b", page)]
+
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_can_be_read(page):
+    """Prose is wrapped; rows of tables, code and the specifications are as long as they have to be."""
+    lines = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    longest = max((line for line in lines.splitlines() if not line.startswith("|")), key=len)
+
+    assert len(longest) <= 240, longest
 
 
 def test_example_flags_are_documented():

@@ -1,0 +1,40 @@
+"""Sphinx configuration: `make docs` builds the site from these pages and the docstrings of public names."""
+
+import samebits
+
+project = "samebits"
+author = "the samebits authors"
+project_copyright = "the samebits authors, Apache-2.0"
+release = samebits.__version__
+version = release
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+exclude_patterns = ["_build"]
+source_suffix = {".md": "markdown"}
+
+# Headings get the anchors that GitHub gives them, so a link works in both places.
+myst_heading_anchors = 4
+myst_enable_extensions = ["colon_fence"]
+
+# `make docs` makes warnings errors, so a broken link or a missing reference stops the build.
+nitpicky = True
+# Types are links only within this site: the build needs no network.
+nitpick_ignore_regex = [(r"py:.*", r".*")]
+
+# `name` in a docstring is code, as in Markdown.
+default_role = "code"
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+
+html_theme = "furo"
+html_title = f"samebits {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sphinx = False
+html_copy_source = False
+html_show_sourcelink = False
+pygments_style = "friendly"
+pygments_dark_style = "one-dark"

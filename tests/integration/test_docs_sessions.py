@@ -1,0 +1,19 @@
+"""Pages of the documentation whose sessions take minutes: they explain differences, which takes many runs."""
+
+from __future__ import annotations
+
+import pytest
+from doc_blocks import ROOT, run_page
+
+SESSIONS = (
+    "README.md",
+    "docs/tutorial/first-session.md",
+    "docs/how-to/choose-a-mode.md",
+    "docs/how-to/find-a-difference.md",
+    "docs/how-to/resume.md",
+)
+
+
+@pytest.mark.parametrize("page", SESSIONS)
+def test_session_works(page, tmp_path):
+    run_page(ROOT / page, tmp_path)
