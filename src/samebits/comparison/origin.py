@@ -34,11 +34,11 @@ from samebits.comparison.ops import (
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
-from samebits.comparison.results import LATE, Origins
-from samebits.comparison.results import place as site_text
+from samebits.comparison.results import Origins
 from samebits.comparison.starts import last_steps, read_points, save_points, start_points
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -129,7 +129,7 @@ class Walk:
         self._examined: set[tuple[int, int]] = set()
         self._found: list[Finding] = []
         self._explained: list[Finding] = []
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.complete = True
         self.behind: list[Finding] = []
 
@@ -138,30 +138,29 @@ class Walk:
         self._push(starts)
         while self._pending or self._queue:
             ended = self._ended()
-            if ended:
+            if ended is not None:
                 self.complete = False
-                self.notes.append(f"{ended}: there may be further origins")
+                self.notes.append(ended)
                 return
             if self._pending:
                 self._examine(*self._pending.pop())
             else:
                 self._visit(self._queue.popleft())
 
-    def _ended(self) -> str:
-        """Why the search is not to go on; empty if it is."""
+    def _ended(self) -> Note | None:
+        """Why the search is not to go on; None if it is."""
         if len(self._seen) + len(self._examined) > _MOST_PAIRS:
-            return f"the search ended after {_MOST_PAIRS} pairs of tensors and operations"
+            return Note.of(NoteCode.SEARCH_BOUND, _MOST_PAIRS)
         if self._until is not None and time.monotonic() >= self._until:
-            return "the time for explaining was over before the records were searched to the end"
-        return ""
+            return Note.of(NoteCode.SEARCH_TIME)
+        return None
 
     def findings(self) -> list[Finding]:
         """The origins found."""
         if self._found:
             self.behind = self._explained
             for late in self._explained:
-                where = site_text(late.site)
-                note = f"{LATE} {where}, after a read or draw that differs"
+                note = Note.of(NoteCode.LATE_VALUE, late.site)
                 self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained
@@ -195,7 +194,7 @@ class Walk:
         a, b = self._lookup.a.get(point.seq_a), self._lookup.b.get(point.seq_b)
         if a is None or b is None:
             self.complete = False
-            self.notes.append("the record lacks an event that others refer to")
+            self.notes.append(Note.of(NoteCode.EVENT_MISSING))
             return
         if a.digests[point.position_a] == b.digests[point.position_b]:
             return
@@ -379,10 +378,8 @@ def _or_none(seq: int | None) -> int:
     return -1 if seq is None else seq
 
 
-def _unread_notes(unread: dict[str, Point]) -> list[str]:
-    return [
-        f"{name} holds memory that was never written; nothing that was compared read it" for name in unread
-    ]
+def _unread_notes(unread: dict[str, Point]) -> list[Note]:
+    return [Note.of(NoteCode.UNREAD_MEMORY, name) for name in unread]
 
 
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from samebits.recording.distance import Difference
     from samebits.recording.events import Event, TensorInfo
     from samebits.recording.library_calls import LibraryCall
+    from samebits.recording.notes import Note
 
 Verdict = Literal["identical", "different", "not_judged"]
 
@@ -24,9 +25,6 @@ _SHORT = {
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
 _LIBRARIES = {"python": "Python", "numpy": "NumPy", "torch": "torch"}
-
-
-LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
 
 
 @dataclass(frozen=True)
@@ -204,7 +202,7 @@ class Comparison:
     reason: str | None
     steps: int
     findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     final_digest: tuple[str, str] = ("", "")
     step_findings: tuple[Finding, ...] = ()
     first_step: int | None = None
@@ -239,7 +237,7 @@ class Origins:
 
     findings: tuple[Finding, ...] = ()
     unread: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     complete: bool = True
     behind: tuple[Finding, ...] = ()
 

@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.results import RemedyTrial
 from samebits.determinism.pins import pin_named
 from samebits.diagnosis.candidates import cause_of_pin, fixed_by, pins_of
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Source
     from samebits.diagnosis.search import Pins, SearchResult
     from samebits.hooks.frames import Site
-
-_SHOWN = 6  # pins that are listed by name
 
 
 @dataclass(frozen=True)
@@ -199,14 +198,13 @@ def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
     return replace(finding, remedy=replace(remedy, trial=trial))
 
 
-def failed_line(result: SearchResult) -> str:
+def failed_note(result: SearchResult) -> Note | None:
     """What to say where no set of pins made the runs identical."""
     alone = [trial for trial in result.trials if trial.outcome == "different"]
     if not alone:
-        return ""
+        return None
     tried = list(dict.fromkeys(pin for trial in alone for pin in trial.pins))
-    listed = ", ".join(tried[:_SHOWN]) + (f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else "")
-    return f"the runs still differed with these pinned: {listed} (`samebits verify --pin`)"
+    return Note.of(NoteCode.PINS_IN_VAIN, *tried)
 
 
 def _at_source(finding: Finding) -> Finding:

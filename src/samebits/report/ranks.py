@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.results import some, words
 from samebits.report import json as json_report
+from samebits.report.notes import sentence
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, printable, row
 
@@ -39,7 +40,7 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     for text in result.left_out:
         lines += style.wrap(printable(f"not compared: {text}"), hanging=2)
     for note in comparison.notes:
-        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+        lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
 
 
@@ -58,7 +59,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
     told = f"2 launches, {words(ranks)} each, {_counted(comparison.steps, 'step')}"
     lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
     for note in comparison.notes if comparison.verdict != "different" else ():
-        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+        lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
 
 

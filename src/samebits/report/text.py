@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.replayed import KIND as REPLAY
-from samebits.recording.substitution import NOT_PLACED
+from samebits.recording.notes import NoteCode
 from samebits.report.fix import fix_lines
+from samebits.report.notes import not_placed_at, sentences
 from samebits.report.remedy import remedy_lines
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.sentences import why
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
+    from samebits.recording.notes import Note
     from samebits.verification.results import Verification
 
 _MOST_FINDINGS = 4
@@ -356,7 +358,7 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
     if not comparison.notes:
         return []
     lines, most = [""], None if verbose else _MOST_NOTES
-    notes = list(comparison.notes) if verbose else _gathered(comparison.notes)
+    notes = sentences(comparison.notes) if verbose else _gathered(comparison.notes)
     for note in notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
         shown = style.wrap(f"note: {text}", hanging=6)
@@ -377,13 +379,13 @@ def _cut(lines: list[str], style: Style) -> list[str]:
     return [*kept[:-1], words + more]
 
 
-def _gathered(notes: Sequence[str]) -> list[str]:
+def _gathered(notes: Sequence[Note]) -> list[str]:
     """The notes, with one for all values that could not be put in place, behind the others."""
-    missing = [note for note in notes if note.startswith(NOT_PLACED)]
+    missing = [note for note in notes if note.code is NoteCode.NOT_PLACED]
     if len(missing) < 2:
-        return list(notes)
-    text = f"{NOT_PLACED} at {len(missing)} operations (--verbose lists them)"
-    return [*(note for note in notes if note not in missing), text]
+        return sentences(notes)
+    others = [note for note in notes if note.code is not NoteCode.NOT_PLACED]
+    return [*sentences(others), not_placed_at(len(missing))]
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause
 from samebits.comparison.results import Remedy, Source, place
 from samebits.hooks.frames import Site
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -60,23 +61,16 @@ def _of_line(line: str) -> EarlierFile | None:
     return EarlierFile(str(name), int(changed), Site(str(file), int(number), str(function)))
 
 
-def listed(files: Sequence[EarlierFile]) -> str:
-    """Some files in words."""
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return "; ".join(file.words() for file in files[:_SHOWN]) + more
-
-
-def note_of(files: Sequence[EarlierFile], number: int) -> str:
+def note_of(files: Sequence[EarlierFile], number: int, before: str | None = None) -> Note:
     """What to say where a run read files of the run before it.
 
     Args:
         files: the files.
         number: of the run that read them, from 1.
+        before: how the run before it differs from run 1, where one more run is compared with that one.
     """
-    return (
-        f"run {number} read what run {number - 1} had written ({listed(files)}); with `--fresh` each run has "
-        "its own copy of the folder"
-    )
+    shown = tuple((file.path, file.site) for file in files[:_SHOWN])
+    return Note.of(NoteCode.READ_EARLIER_FILES, number, shown, len(files) - len(shown), before)
 
 
 def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:

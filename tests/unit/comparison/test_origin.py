@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape, chained, digest, drawn_with
+from sentence_support import notes_of
 
 from samebits.comparison import content, nearby, origin
 from samebits.comparison.compare import compare
@@ -151,7 +152,7 @@ def test_unread_memory_in_the_state_is_no_origin():
 
     found = origins(run, 1, 2)
     assert (found.findings, found.unread) == ((), ("pad",))
-    assert found.notes == ("pad holds memory that was never written; nothing that was compared read it",)
+    assert notes_of(found) == ("pad holds memory that was never written; nothing that was compared read it",)
     assert origins(run, 1, 2, ("pad",)).unread == ()
 
 
@@ -317,7 +318,7 @@ def test_a_python_value_that_came_from_a_read_is_followed():
 
     found = origins(run, 1, 2)
     assert [f.site.line for f in found.findings] == [2]
-    assert found.notes == (
+    assert notes_of(found) == (
         "a value that differs entered at /home/u/train.py:7, after a read or draw that differs",
     )
 
@@ -1066,7 +1067,7 @@ def test_the_bound_is_reported(monkeypatch):
 
     found = origins(run, 1, 2)
     assert not found.complete
-    assert "the search ended after 10 pairs" in found.notes[0]
+    assert "the search ended after 10 pairs" in notes_of(found)[0]
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has():
@@ -1082,7 +1083,7 @@ def test_a_search_whose_time_is_over_gives_what_it_has():
     assert find_origins(*records, until=time.monotonic() + 60).complete
     found = find_origins(*records, until=time.monotonic())
     assert not found.complete
-    assert found.notes[0].startswith("the time for explaining was over before the records were searched")
+    assert notes_of(found)[0].startswith("the time for explaining was over before the records were searched")
 
 
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):
@@ -1168,8 +1169,8 @@ def test_compare_excuses_unread_memory_and_judges_again():
         tape.boundary({"w": tape.op("ones.default", line=1, result=1)}, {"pad": tape.empty(value, line=3)})
     result = compare(tapes[0].record(), tapes[1].record())
     assert result.verdict == "identical"
-    assert "left out of the comparison: pad" in result.notes
-    assert "pad holds memory that was never written; nothing that was compared read it" in result.notes
+    assert "left out of the comparison: pad" in notes_of(result)
+    assert "pad holds memory that was never written; nothing that was compared read it" in notes_of(result)
 
 
 def test_compare_puts_the_origins_first():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from rank_tapes import RankTape
+from sentence_support import notes_of
 
 from samebits.comparison.ranks import compare_ranks
 from samebits.comparison.ranks.results import some, words
@@ -109,7 +110,7 @@ def test_what_is_averaged_from_time_to_time_is_no_difference():
     comparison = compared(*tapes).comparison
 
     assert comparison.verdict == "identical"
-    assert any("averaged from time to time" in note for note in comparison.notes)
+    assert any("averaged from time to time" in note for note in notes_of(comparison))
 
 
 def test_a_missing_and_a_failed_rank():
@@ -124,7 +125,7 @@ def test_a_missing_and_a_failed_rank():
     comparison = compare_ranks(records, 2).comparison
     assert comparison.verdict == "not_judged"
     assert comparison.reason.startswith("rank 1 failed after 2 steps (planted); rank 0 failed after 3 steps")
-    assert "the ranks made different numbers of steps: 2 on rank 1, 3 on rank 0" in comparison.notes
+    assert "the ranks made different numbers of steps: 2 on rank 1, 3 on rank 0" in notes_of(comparison)
 
 
 def test_one_record_alone():
@@ -160,7 +161,7 @@ def test_a_partition():
     """No sample twice, none missing: nothing to say."""
     comparison = sharing([[[0, 2], [4, 6]]], [[[1, 3], [5, 7]]])
 
-    assert (comparison.verdict, comparison.notes) == ("identical", ())
+    assert (comparison.verdict, notes_of(comparison)) == ("identical", ())
 
 
 def test_samplers_that_do_not_agree():
@@ -182,16 +183,16 @@ def test_padding_is_said():
     comparison = sharing([[[0, 2, 4, 6]]], [[[1, 3, 5, 0]]], size=7)
 
     assert comparison.verdict == "identical"
-    assert any("of 7 samples 1 comes twice" in note for note in comparison.notes)
+    assert any("of 7 samples 1 comes twice" in note for note in notes_of(comparison))
 
 
 def test_a_forgotten_set_epoch():
     """Epoch 1 repeats the order of epoch 0."""
     comparison = sharing([[[0, 2], [4, 6]]] * 2, [[[1, 3], [5, 7]]] * 2)
 
-    assert any("set_epoch(epoch)` was not called" in note for note in comparison.notes)
+    assert any("set_epoch(epoch)` was not called" in note for note in notes_of(comparison))
     other = sharing([[[0, 2], [4, 6]], [[0, 2], [6, 4]]], [[[1, 3], [5, 7]]] * 2)
-    assert other.notes == ()
+    assert notes_of(other) == ()
 
 
 def test_no_sampler_at_all():
@@ -205,30 +206,30 @@ def test_no_sampler_at_all():
     comparison = compared(*tapes).comparison
 
     assert comparison.verdict == "identical"
-    assert any("every rank takes the same 4 samples" in note for note in comparison.notes)
+    assert any("every rank takes the same 4 samples" in note for note in notes_of(comparison))
 
 
 def test_an_epoch_that_was_left_early_misses_nothing():
     """What was not asked for is not missing; what is dropped on purpose is said."""
-    assert sharing([[[0, 2]]], [[[1, 3]]], whole=False).notes == ()
+    assert notes_of(sharing([[[0, 2]]], [[[1, 3]]], whole=False)) == ()
     dropped = sharing([[[0, 2, 4]]], [[[1, 3, 5]]], sampler_drop_last=True, size=7)
     assert dropped.verdict == "identical"
-    assert any("1 of 7 samples are left out (drop_last)" in note for note in dropped.notes)
+    assert any("1 of 7 samples are left out (drop_last)" in note for note in notes_of(dropped))
 
 
 def test_workers_with_the_same_seeds():
     """Rank is not in torch's worker seeds; a `worker_init_fn` may see to it."""
     seeds = {"workers": 2, "worker_seed": 77}
-    assert any("same seeds" in n for n in sharing([[[0, 1]]], [[[2, 3]]], whole=False, **seeds).notes)
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, init=True, **seeds).notes == ()
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, keyed=True, **seeds).notes == ()
+    assert any("same seeds" in n for n in notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, **seeds)))
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, init=True, **seeds)) == ()
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, keyed=True, **seeds)) == ()
     other = ({"worker_seed": 77}, {"worker_seed": 78})
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, workers=2, facts=other).notes == ()
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, workers=2, facts=other)) == ()
 
 
 def test_unknown_indices_are_left_alone():
     """Where the record holds no more of them, nothing is said of that epoch."""
-    assert sharing([[[0, 2], None]], [[[0, 2], None]]).notes == ()
+    assert notes_of(sharing([[[0, 2], None]], [[[0, 2], None]])) == ()
 
 
 def test_words():

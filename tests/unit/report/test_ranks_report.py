@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from sentence_support import text_note
+
 from samebits.comparison.ranks import RankComparison
 from samebits.comparison.results import Comparison, Finding
 from samebits.hooks.frames import Site
@@ -24,7 +26,7 @@ PARTED = RankComparison(
             ),
             Finding("batch", 0, "DataLoader", None, SITE, None, None, evidence=("4 samples came twice",)),
         ),
-        ("a note",),
+        (text_note("a note"),),
     ),
     (0, 1),
     ("w", "b"),

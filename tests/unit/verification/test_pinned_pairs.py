@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
+from sentence_support import notes_of
 
 from samebits.comparison.results import Comparison, Origins, Source
 from samebits.verification import verify
@@ -37,7 +38,7 @@ def explained(tmp_path, made, **fields):
 def says_nothing(comparison):
     """Whether no cause was shown, and no pin is said to have failed."""
     shown = comparison.findings[0].confirmed_by or comparison.findings[0].remedy.confirmed
-    return not shown and not any("still differed" in note for note in comparison.notes)
+    return not shown and not any("still differed" in note for note in notes_of(comparison))
 
 
 def every_pair(made, comparison):
@@ -102,9 +103,9 @@ def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_pat
     made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
     comparison = explained(tmp_path, made, budget=100.0)
     assert comparison.findings[0].confirmed_by == ""
-    assert any(", 1 pair of runs was identical" in note and "chance" in note for note in comparison.notes), (
-        comparison.notes
-    )
+    assert any(
+        ", 1 pair of runs was identical" in note and "chance" in note for note in notes_of(comparison)
+    ), notes_of(comparison)
 
 
 SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n"

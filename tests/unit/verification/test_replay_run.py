@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
+from sentence_support import notes_of
 
 from samebits.comparison.results import Origins
 from samebits.recording.distance import Difference
@@ -60,7 +61,7 @@ def test_a_run_that_gave_other_bits_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.verdict == "identical"
-    assert any("gave other bits than run 1" in note for note in result.comparison.notes)
+    assert any("gave other bits than run 1" in note for note in notes_of(result.comparison))
 
 
 def test_a_script_that_fails_while_it_is_executed_again_is_noted(tmp_path):
@@ -70,7 +71,7 @@ def test_a_script_that_fails_while_it_is_executed_again_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.verdict == "identical"
-    assert any("MemoryError" in note for note in result.comparison.notes)
+    assert any("MemoryError" in note for note in notes_of(result.comparison))
     assert result.comparison.replayed.summary == SUMMARY
 
 
@@ -80,7 +81,7 @@ def test_a_run_without_a_record_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.replayed is None
-    assert any("no record" in note for note in result.comparison.notes)
+    assert any("no record" in note for note in notes_of(result.comparison))
 
 
 def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):

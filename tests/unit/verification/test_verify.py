@@ -6,6 +6,7 @@ import struct
 
 import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
+from sentence_support import notes_of, text_note
 
 from samebits.comparison.results import Comparison, Origins
 from samebits.errors import SamebitsError
@@ -181,7 +182,7 @@ def test_other_ways_have_no_values_to_fetch(tmp_path):
     result = run(world, tmp_path)
 
     assert world.names[-1] == "op-1b"
-    assert result.comparison.notes == ()
+    assert notes_of(result.comparison) == ()
 
 
 def test_a_race_that_never_shows_is_said_honestly(tmp_path):
@@ -193,7 +194,7 @@ def test_a_race_that_never_shows_is_said_honestly(tmp_path):
 
     assert world.names[-1] == "op-3b"
     assert result.comparison.findings == (step_finding,)
-    assert "did not differ in 3 more pairs" in result.comparison.notes[-1]
+    assert "did not differ in 3 more pairs" in notes_of(result.comparison)[-1]
 
 
 def test_a_value_that_came_before_is_followed_from_the_start(tmp_path):
@@ -217,7 +218,7 @@ def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
     result = run(world, tmp_path)
 
     assert world.names[-1] == "op-1b"
-    assert "failed when every operation was recorded (RuntimeError: no)" in result.comparison.notes[-1]
+    assert "failed when every operation was recorded (RuntimeError: no)" in notes_of(result.comparison)[-1]
 
 
 def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_from_the_start(tmp_path):
@@ -232,7 +233,7 @@ def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_f
     result = run(world, tmp_path)
 
     assert result.comparison.findings == late.findings
-    notes = " ".join(result.comparison.notes)
+    notes = " ".join(notes_of(result.comparison))
     assert "failed when every operation was recorded from its start (RuntimeError: no)" in notes
 
 
@@ -240,13 +241,15 @@ def test_unread_memory_is_excused(tmp_path):
     """State that differs only where nothing wrote and nothing read: judged again without it."""
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1), "run-2-excused": IDENTICAL},
-        origins={"op-1b": Origins((), unread=("buffer.scratch",), notes=("scratch is never read",))},
+        origins={
+            "op-1b": Origins((), unread=("buffer.scratch",), notes=(text_note("scratch is never read"),))
+        },
     )
 
     result = run(world, tmp_path)
 
     assert result.comparison.verdict == "identical"
-    assert "scratch is never read" in result.comparison.notes
+    assert "scratch is never read" in notes_of(result.comparison)
     assert world.settings("run-2-excused").excused == ("buffer.scratch",)
     assert world.judged_excused[-1] == ("buffer.scratch",)
 
@@ -263,7 +266,7 @@ def test_values_that_cannot_be_fetched_leave_a_note(tmp_path):
 
     assert world.names[-1] == "values-3b"
     assert result.comparison.findings[0].difference is None
-    assert "could not be fetched" in result.comparison.notes[-1]
+    assert "could not be fetched" in notes_of(result.comparison)[-1]
 
 
 def test_level_op_needs_no_further_pair_to_localise(tmp_path):
@@ -329,7 +332,7 @@ def test_a_difference_before_a_failure_is_a_verdict(tmp_path):
     result = run(world, tmp_path, localise=False)
 
     assert result.comparison.verdict == "different"
-    assert "failed in run 2 only" in result.comparison.notes[-1]
+    assert "failed in run 2 only" in notes_of(result.comparison)[-1]
 
 
 def test_the_same_exit_status_is_judged_with_a_note(tmp_path):
@@ -339,7 +342,7 @@ def test_the_same_exit_status_is_judged_with_a_note(tmp_path):
     result = run(world, tmp_path)
 
     assert result.comparison.verdict == "identical"
-    assert "exit status 3 in both runs" in result.comparison.notes[-1]
+    assert "exit status 3 in both runs" in notes_of(result.comparison)[-1]
 
 
 def test_another_exit_status_is_not_identical(tmp_path):
@@ -363,7 +366,9 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
     first, second, third, op_a, op_b = world.perturbations
     assert len({p.description for p in (first, second, third)}) == 3
     assert (first, third) == (op_a, op_b)
-    assert [note[:17] for note in result.comparison.notes] == [f"stress in run {n}: "[:17] for n in (1, 2, 3)]
+    assert [note[:17] for note in notes_of(result.comparison)] == [
+        f"stress in run {n}: "[:17] for n in (1, 2, 3)
+    ]
 
 
 def test_records_of_another_verification_are_not_overwritten(tmp_path):

@@ -10,6 +10,7 @@ from samebits.comparison.ranks.replicas import ReplicaWalk
 from samebits.comparison.ranks.results import RankComparison, some, words
 from samebits.comparison.ranks.steps import RankStep, rank_steps
 from samebits.comparison.results import Comparison, Finding
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,12 +71,12 @@ def _result(
     findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
     unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
-    if same_batches and not any("every rank" in note for note in notes):
-        notes.append(f"all ranks had the same batches in {same_batches} of {walk.steps} steps")
+    if same_batches and not any(note.code is NoteCode.SAME_SAMPLES for note in notes):
+        notes.append(Note.of(NoteCode.SAME_BATCHES, same_batches, walk.steps))
     compared = walk.compared()
     if findings:
         verdict, reason = "different", str(findings[0].evidence[0])
-        notes = [unfit, *notes] if unfit else notes
+        notes = [Note.of(NoteCode.UNFIT, unfit), *notes] if unfit else notes
     elif unfit or not compared or not walk.steps:
         verdict, reason = (
             "not_judged",
@@ -142,15 +143,14 @@ def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, in
     return "; ".join(parts) or None
 
 
-def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[str]:
-    notes = []
-    if len(set(last.values())) > 1:
-        told = ", ".join(f"{number} on {words(r for r in last if last[r] == number)}" for number in
-                         sorted(set(last.values())))  # fmt: skip
-        notes.append(f"the ranks made different numbers of steps: {told}")
+def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:
+    notes, numbers = [], sorted(set(last.values()))
+    if len(numbers) > 1:
+        ranks = ((number, tuple(rank for rank in last if last[rank] == number)) for number in numbers)
+        notes.append(Note.of(NoteCode.RANK_STEPS, *ranks))
     averaged = walk.averaged()
     if averaged:
-        notes.append(f"{some(averaged)} differed and was equal again later: averaged from time to time")
+        notes.append(Note.of(NoteCode.AVERAGED, *averaged))
     return notes
 
 

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison
+    from samebits.recording.notes import Note
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class DataShares:
     """
 
     wrong: list[tuple[int, object, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 def words(numbers: Iterable[int]) -> str:
