@@ -19,6 +19,7 @@ from samebits.comparison.content import (
 )
 from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import DrawBlame
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.keys import Keyer
 from samebits.comparison.lookup import Lookup
@@ -114,7 +115,7 @@ class Walk:
         self,
         lookup: Lookup,
         reads: Iterable[Point],
-        hints: Iterable[str] = (),
+        hints: Iterable[Evidence] = (),
         until: float | None = None,
     ) -> None:
         self._lookup = lookup
@@ -200,7 +201,7 @@ class Walk:
             return
         links = point.links(self._lookup)
         if links is None:
-            self._blame(entries.lost(a, b, "where its contents came from is not recorded"))
+            self._blame(entries.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
             return
         self._follow(point, (a, b))
 
@@ -241,11 +242,11 @@ class Walk:
         else:
             self._ask([maker])
 
-    def _unrecorded(self) -> tuple[str, ...]:
+    def _unrecorded(self) -> tuple[Evidence, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)
         if first is None or first.step == 0:
             return ()
-        return (f"operations before step {first.step} were not recorded",)
+        return (Evidence.of(EvidenceCode.NOT_RECORDED_BEFORE, first.step),)
 
     def _allocated(self, point: Point, consumers: tuple[Event, Event], writers: Writers) -> None:
         a, b = writers.pair
@@ -418,7 +419,7 @@ def _is_mere_order(found: Finding) -> bool:
 def _merged(group: list[Finding]) -> Finding:
     if len(group) == 1:
         return group[0]
-    line = f"{len(group)} such events are origins"
+    line = Evidence.of(EvidenceCode.SUCH_EVENTS, len(group))
     return replace(group[0], evidence=(*group[0].evidence, line))
 
 

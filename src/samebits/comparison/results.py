@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
+    from samebits.comparison.evidence import Evidence
     from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
@@ -131,7 +132,7 @@ class Finding:
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
         cause: why, `unknown` without evidence.
-        evidence: what was seen, one line each.
+        evidence: what was seen.
         remedy: the change proposed, if any.
         entry: how the difference came in; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
@@ -156,7 +157,7 @@ class Finding:
     inputs_equal: bool | None
     difference: Difference | None = None
     cause: Cause = Cause.UNKNOWN
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     remedy: Remedy | None = None
     entry: OriginKind = OriginKind.NONE
     names: tuple[str, ...] = ()

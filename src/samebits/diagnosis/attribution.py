@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
 from samebits.determinism.pins import pin_named
 from samebits.diagnosis.candidates import cause_of_pin, fixed_by, pins_of
@@ -157,10 +158,7 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
     """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
     first, *others = findings
-    line = (
-        f"{confirmed.line()}, but nothing in the record or in the script's source shows how that can have "
-        "acted: the cause stays open"
-    )
+    line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed.line())
     return (replace(first, evidence=(*first.evidence, line)), *others)
 
 
@@ -179,9 +177,7 @@ def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
     pins = tuple(dict.fromkeys(pin for source in blamed for pin in pins_of(source)))
     if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == OriginKind.RNG:
         return finding
-    line = (
-        f"{words_of(pins)} the runs still differed there, so {blamed[0].op} is not the reason, or not alone"
-    )
+    line = Evidence.of(EvidenceCode.PINS_DID_NOT_HELP, pins, blamed[0].op)
     return replace(finding, cause=Cause.UNKNOWN, evidence=(*finding.evidence, line))
 
 

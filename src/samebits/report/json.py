@@ -6,6 +6,7 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from samebits.report import evidence
 from samebits.report.notes import sentences
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "inputs_equal": finding.inputs_equal,
         "difference": _difference(finding.difference),
         "cause": finding.cause,
-        "evidence": list(finding.evidence),
+        "evidence": evidence.sentences(finding.evidence),
         "confirmed_by": finding.confirmed_by,
         "entered_site": _site(finding.entered_site),
         "sources": [

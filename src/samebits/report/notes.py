@@ -10,9 +10,10 @@ from samebits.comparison.results import place
 from samebits.determinism.pins import pin_named
 from samebits.errors import SamebitsError
 from samebits.recording.notes import NoteCode, RecordedPart
+from samebits.report import evidence
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from samebits.environment import FactDifference
     from samebits.hooks.frames import Site
@@ -97,13 +98,13 @@ def sentences(notes: Iterable[Note]) -> list[str]:
     return [sentence(note) for note in notes]
 
 
-def not_placed_at(number: int) -> str:
-    """One sentence for all operations at which no value could be put in place.
-
-    Args:
-        number: of these operations.
-    """
-    return f"{_NOT_PLACED} at {number} operations (--verbose lists them)"
+def gathered(notes: Sequence[Note]) -> list[str]:
+    """The sentences of some notes, with one for all values that could not be put in place, at the end."""
+    missing = [note for note in notes if note.code is NoteCode.NOT_PLACED]
+    if len(missing) < 2:
+        return sentences(notes)
+    others = [note for note in notes if note.code is not NoteCode.NOT_PLACED]
+    return [*sentences(others), f"{_NOT_PLACED} at {len(missing)} operations (--verbose lists them)"]
 
 
 def fact_difference(fact: FactDifference) -> str:
@@ -248,7 +249,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.UNFIT: "{}",
     NoteCode.EXCLUDED: _excluded,
     NoteCode.ONE_SIDED_VALUES: _one_sided,
-    NoteCode.GENERATOR_DIFFERED: "{}; nothing that was compared differs",
+    NoteCode.GENERATOR_DIFFERED: lambda seen: f"{evidence.sentence(seen)}; nothing that was compared differs",
     NoteCode.EARLY_DIFFERENCE: "the {} differed at step {}, but not the state or an output",
     NoteCode.ARGUMENTS_NOT_RECORDED: (
         "arguments were not recorded (--no-arguments): whether both runs had the same is not known"

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
-from samebits.comparison.results import Remedy, Source, place
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Remedy, Source
 from samebits.hooks.frames import Site
 from samebits.recording.notes import Note, NoteCode
 
@@ -33,10 +34,6 @@ class EarlierFile:
     path: str
     changed: int
     site: Site
-
-    def words(self) -> str:
-        """The file, and where it was read."""
-        return f"{self.path}, read at {place(self.site)}"
 
 
 def read_notes(path: str) -> tuple[EarlierFile, ...]:
@@ -87,9 +84,10 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
     site = None if file.site == first.site else first.site
     sources = tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files)
     remedy = Remedy(f"remove {file.path} before each run, or give each run a copy of the folder (`--fresh`)")
-    evidence = (*first.evidence, *(f"written by the run before: {each.words()}" for each in files))
+    left = (Evidence.of(EvidenceCode.LEFT_BY_RUN_BEFORE, each.path, each.site) for each in files)
     found = replace(
-        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources, evidence=evidence,
+        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources,
+        evidence=(*first.evidence, *left),
         remedy=remedy,
     )  # fmt: skip
     return replace(comparison, findings=(found, *others))

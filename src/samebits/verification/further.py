@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison.results import place
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.notes import Note, NoteCode
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
@@ -134,11 +134,10 @@ class _Rounds:
 
     def _add(self, pair: Pair, fresh: list[Finding]) -> None:
         """Take in findings, and the rules by which their values are put in place."""
-        line: tuple[str, ...] = ()
+        line: tuple[Evidence, ...] = ()
         if self.findings:
             first = self.findings[0]
-            where = f"{place(first.site)} ({first.op})"
-            line = (f"seen once run 1's value was put in place of run 2's at {where}",)
+            line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.site, first.op),)
         for found in fresh:
             rules = self._rules_for(pair, found)
             self._own.append(range(len(self._rules), len(self._rules) + len(rules)))

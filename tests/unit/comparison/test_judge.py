@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape
-from sentence_support import notes_of
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.verdict import judge
 from samebits.recording.events import DRAWN, Link
@@ -143,7 +143,7 @@ def test_a_generator_used_before_the_first_boundary():
             t._state({}, {}, None, "end")
             t.log.pop()
         t.boundary({"w": t.outside(state)})
-    assert "it was used at step 0" in judge(tape.record(), other.record()).findings[0].evidence[0]
+    assert "it was used at step 0" in evidence_of(judge(tape.record(), other.record()).findings[0])[0]
 
 
 def test_generators_are_evidence_of_a_difference():
@@ -152,7 +152,7 @@ def test_generators_are_evidence_of_a_difference():
         t.seed(value, line=2, call="numpy.random.seed")
         t.boundary({"w": t.outside(value)})
     result = judge(tape.record(), other.record())
-    assert result.findings[0].evidence == (
+    assert evidence_of(result.findings[0]) == (
         (
             "the state of NumPy's generator differed at step 0; it was seeded differently:"
             " numpy.random.seed(3) and numpy.random.seed(4) at /home/u/train.py:2"
@@ -222,7 +222,7 @@ def test_a_generator_that_was_never_used_is_no_evidence():
 
 
 def result_lines(a, b):
-    return judge(a.record(), b.record()).findings[0].evidence
+    return evidence_of(judge(a.record(), b.record()).findings[0])
 
 
 def test_excused_names_are_left_out_and_noted():
@@ -242,7 +242,7 @@ def test_a_name_in_one_run_only_is_different():
     other.boundary({"w": other.outside(1)}, {"extra": other.outside(2)})
     result = judge(tape.record(), other.record())
     assert result.verdict == "different"
-    assert result.findings[0].evidence == ("only the second run has buffer extra (f32[4])",)
+    assert evidence_of(result.findings[0]) == ("only the second run has buffer extra (f32[4])",)
 
 
 def test_a_name_in_one_run_only_at_the_end_does_not_count():
@@ -312,7 +312,7 @@ def test_reads_of_other_shapes_are_different():
     a, b = train(before=read((3,))), train(before=read((4,)))
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
-    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in result.findings[0].evidence
+    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in evidence_of(result.findings[0])
 
 
 def test_reads_of_several_threads_are_compared_without_order():
@@ -618,7 +618,7 @@ def test_values_that_are_only_read_out_leave_the_state_identical():
     assert (result.verdict, result.state) == ("different", "identical")
     assert result.reason == "the training is identical at every step; 2 reported values differ"
     assert [(found.site.line, found.step) for found in result.reported] == [(8, 1), (10, 1)]
-    assert result.reported[0].evidence == ("it differs in 2 steps",)
+    assert evidence_of(result.reported[0]) == ("it differs in 2 steps",)
     assert result.first_step == 1
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape, chained, digest, drawn_with
-from sentence_support import notes_of
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison import content, nearby, origin
 from samebits.comparison.compare import compare
@@ -29,7 +29,7 @@ def origins(make, first, second, excused=()):
 def only(make, first, second):
     """The only origin of two runs."""
     found = origins(make, first, second)
-    assert len(found.findings) == 1, [(f.op, f.site, f.evidence) for f in found.findings]
+    assert len(found.findings) == 1, [(f.op, f.site, evidence_of(f)) for f in found.findings]
     assert found.complete
     return found.findings[0]
 
@@ -74,7 +74,7 @@ def test_independent_origins_come_in_order_and_once():
 
     found = origins(run, 1, 2)
     assert [f.site.line for f in found.findings] == [5, 2]
-    assert "3 such events are origins" in found.findings[0].evidence
+    assert "3 such events are origins" in evidence_of(found.findings[0])
 
 
 def test_uninitialized_memory_is_blamed_where_it_enters():
@@ -85,7 +85,7 @@ def test_uninitialized_memory_is_blamed_where_it_enters():
 
     finding = only(run, 1, 2)
     assert (finding.cause, finding.op, finding.site.line) == ("uninitialized", "aten::empty.memory_format", 3)
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         (
             "aten::empty.memory_format gives memory that holds whatever was in it before; it was read by"
             " aten::mul.Tensor at /home/u/train.py:8"
@@ -270,7 +270,7 @@ def test_state_from_outside():
 
     finding = only(run, 1, 2)
     assert (finding.kind, finding.names) == ("step", ("w",))
-    assert "w (f32[4]) differs and no recorded operation wrote it" in finding.evidence[0]
+    assert "w (f32[4]) differs and no recorded operation wrote it" in evidence_of(finding)[0]
 
 
 def test_memory_changed_from_outside_after_an_op():
@@ -304,7 +304,7 @@ def test_a_python_value_enters_as_an_argument():
 
     finding = only(run, 0.1, 0.2)
     assert (finding.entry, finding.cause, finding.inputs_equal) == ("argument", "unknown", True)
-    assert finding.evidence == ("its arguments were (0.1) in the first run and (0.2) in the second",)
+    assert evidence_of(finding) == ("its arguments were (0.1) in the first run and (0.2) in the second",)
 
 
 def test_a_python_value_that_came_from_a_read_is_followed():
@@ -353,7 +353,7 @@ def test_argument_of_another_thread_says_which():
 
     finding = only(run, 1, 2)
     assert finding.entry == "argument"
-    assert finding.evidence[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
+    assert evidence_of(finding)[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
 
 
 def from_worker(tape, value, line=5):
@@ -474,7 +474,7 @@ def test_generators_that_were_used_are_evidence_for_values_from_outside():
             tape.generators["python"] = (value, step)
             tape.boundary({"w": tape.op("lift_fresh.default", tape.outside((value * step, step)), line=6)})
 
-    assert only(run, 1, 2).evidence[1] == (
+    assert evidence_of(only(run, 1, 2))[1] == (
         "the state of Python's generator differed at step 0; it was used at step 1; it was never seeded"
     )
 
@@ -487,7 +487,7 @@ def test_unseeded_generator():
     finding = only(run, 1, 2)
     assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
     assert finding.inputs == ("torch's generator",)
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
     )
 
@@ -504,7 +504,7 @@ def test_generator_seeded_from_something_that_changes():
         "seed",
         2,
     )
-    assert "torch.manual_seed(1) and torch.manual_seed(2)" in finding.evidence[0]
+    assert "torch.manual_seed(1) and torch.manual_seed(2)" in evidence_of(finding)[0]
 
 
 def test_seed_of_another_library_is_no_evidence():
@@ -513,7 +513,7 @@ def test_seed_of_another_library_is_no_evidence():
         tape.generator = state
         tape.boundary({"w": tape.randn(line=4)})
 
-    assert "it was never seeded" in only(run, 1, 2).evidence[0]
+    assert "it was never seeded" in evidence_of(only(run, 1, 2))[0]
 
 
 def test_an_extra_draw_in_one_run():
@@ -537,7 +537,7 @@ def test_a_draw_of_another_size():
 
     finding = only(run, 2, 3)
     assert (finding.site.line, finding.cause) == (3, "unknown")
-    assert "drew another amount" in finding.evidence[1]
+    assert "drew another amount" in evidence_of(finding)[1]
 
 
 def test_a_draw_that_is_not_recorded():
@@ -549,7 +549,7 @@ def test_a_draw_that_is_not_recorded():
 
     finding = only(run, 1, 2)
     assert (finding.site.line, finding.cause) == (6, "unknown")
-    assert "something that is not recorded moved it after aten::randn.default" in finding.evidence[1]
+    assert "something that is not recorded moved it after aten::randn.default" in evidence_of(finding)[1]
 
 
 def test_a_generator_of_its_own():
@@ -562,7 +562,7 @@ def test_a_generator_of_its_own():
 
     finding = only(run, 1, 2)
     assert finding.cause == "unknown"
-    assert "another generator" in finding.evidence[0]
+    assert "another generator" in evidence_of(finding)[0]
 
 
 def test_a_generator_that_was_given():
@@ -608,7 +608,7 @@ def accumulate(tape, order, *, threads=True):
 def test_race_of_threads_that_accumulate():
     finding = only(accumulate, "xyz", "yzx")
     assert (finding.cause, finding.site.line, finding.entry) == ("race", 9, "order")
-    assert any("Tx" in line or "Ty" in line or "Tz" in line for line in finding.evidence)
+    assert any("Tx" in line or "Ty" in line or "Tz" in line for line in evidence_of(finding))
 
 
 def test_race_of_pool_threads_that_took_other_jobs():
@@ -670,7 +670,7 @@ def test_order_in_one_thread_is_no_race():
 
     finding = only(run, "xyz", "zxy")
     assert finding.cause == "unknown"
-    assert any("another order" in line for line in finding.evidence)
+    assert any("another order" in line for line in evidence_of(finding))
     assert finding.site.line == 9
 
 
@@ -701,7 +701,7 @@ def test_a_parameter_that_only_one_run_uses_is_not_in_another_order(uses):
 
     found = origins(run, *uses)
     assert [(f.site.line, f.entry) for f in found.findings] == [(7, "control-flow")]
-    assert not any("another order" in line for f in found.findings for line in f.evidence)
+    assert not any("another order" in line for f in found.findings for line in evidence_of(f))
 
 
 def test_race_that_is_not_in_place():
@@ -734,7 +734,7 @@ def test_race_of_read_and_write():
     finding = only(run, True, False)
     assert (finding.cause, finding.entry) == ("race", "order")
     assert finding.site.line == 5
-    assert any("reader" in line and "writer" in line for line in finding.evidence)
+    assert any("reader" in line and "writer" in line for line in evidence_of(finding))
 
 
 def test_lost_update():
@@ -749,7 +749,7 @@ def test_lost_update():
 
     finding = only(run, 1, 2)
     assert finding.cause == "race"
-    assert any("T0" in line for line in finding.evidence)
+    assert any("T0" in line for line in evidence_of(finding))
 
 
 def test_the_same_work_in_threads_without_difference_between_them():
@@ -847,8 +847,8 @@ def test_another_tensor_was_chosen():
         "unknown",
         False,
     )
-    assert "train.py:1" in finding.evidence[0]
-    assert "train.py:3" in finding.evidence[0]
+    assert "train.py:1" in evidence_of(finding)[0]
+    assert "train.py:3" in evidence_of(finding)[0]
 
 
 def unbound(tape, line):
@@ -868,7 +868,7 @@ def test_another_output_of_one_op_was_chosen():
 
     finding = only(run, 0, 1)
     assert (finding.site.line, finding.entry, finding.cause) == (9, "order", "unknown")
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         "it took another output of aten::unbind.int at /home/u/train.py:2 in each run",
     )
 
@@ -1019,7 +1019,7 @@ def test_a_name_in_one_run_only():
         tape.boundary({"w": x, **({"v": x} if extra else {})})
 
     finding = only(run, False, True)
-    assert finding.evidence == ("only the second run has parameter v (f32[4])",)
+    assert evidence_of(finding) == ("only the second run has parameter v (f32[4])",)
 
 
 def test_step_level_records_have_no_origin():
@@ -1027,7 +1027,7 @@ def test_step_level_records_have_no_origin():
     for value, tape in enumerate(tapes):
         tape.boundary({"w": tape.outside(value)})
     (finding,) = find_origins(tapes[0].record(), tapes[1].record()).findings
-    assert finding.evidence == ("where its contents came from is not recorded",)
+    assert evidence_of(finding) == ("where its contents came from is not recorded",)
 
 
 def test_ops_recorded_from_a_later_step():
@@ -1036,7 +1036,7 @@ def test_ops_recorded_from_a_later_step():
         tape.boundary({"w": tape.op("mul.Tensor", tape.outside(value), line=5)})
 
     finding = only(run, 1, 2)
-    assert finding.evidence[1] == "operations before step 1 were not recorded"
+    assert evidence_of(finding)[1] == "operations before step 1 were not recorded"
 
 
 def test_an_event_that_is_missing():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.environment import FactDifference
 from samebits.hooks.frames import Site
 from samebits.recording.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
@@ -19,6 +20,7 @@ ARGUMENTS: dict[NoteCode, tuple[object, ...]] = {
     NoteCode.COMPILE_OFF: ("record",),
     NoteCode.ONE_SIDED_VALUES: ("read", "item", ("train.py", 3), 1, 2),
     NoteCode.ENVIRONMENT: (ENVIRONMENT,),
+    NoteCode.GENERATOR_DIFFERED: (Evidence.of(EvidenceCode.NEVER_SEEDED),),
     NoteCode.LATE_VALUE: (SITE,),
     NoteCode.RANK_STEPS: ((2, (1,)), (3, (0, 2))),
     NoteCode.SAME_SAMPLES: (SITE, 4),

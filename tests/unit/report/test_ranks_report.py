@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from sentence_support import text_note
+from sentence_support import text_evidence, text_note
 
 from samebits.comparison.ranks import RankComparison
 from samebits.comparison.results import Comparison, Finding
@@ -22,9 +22,26 @@ PARTED = RankComparison(
         4,
         (
             Finding(
-                "step", 2, "SGD.step", None, SITE, None, None, evidence=("w", "why\x1b[2J"), names=("w", "b")
+                "step",
+                2,
+                "SGD.step",
+                None,
+                SITE,
+                None,
+                None,
+                evidence=(text_evidence("w"), text_evidence("why\x1b[2J")),
+                names=("w", "b"),
             ),
-            Finding("batch", 0, "DataLoader", None, SITE, None, None, evidence=("4 samples came twice",)),
+            Finding(
+                "batch",
+                0,
+                "DataLoader",
+                None,
+                SITE,
+                None,
+                None,
+                evidence=(text_evidence("4 samples came twice"),),
+            ),
         ),
         (text_note("a note"),),
     ),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from report_builders import different, finding, identical, run
-from sentence_support import text_note
+from sentence_support import text_evidence, text_note
 
 from samebits.comparison.replayed import replayed
 from samebits.comparison.results import Comparison, LineChange, Remedy, RemedyTrial
@@ -185,7 +185,7 @@ def test_colour_changes_nothing_but_colour(script, tmp_path):
 
 def test_a_hostile_record_cannot_move_the_cursor():
     """Escape sequences in names are shown, not obeyed."""
-    hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=("\x07bell",))  # noqa: S108
+    hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=(text_evidence("\x07bell"),))  # noqa: S108
 
     shown = text.render(different(hostile, notes=(text_note("\x1b]0;title\x07"),)), PLAIN, "/code")
 
@@ -334,7 +334,12 @@ def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
 def _reported(**fields):
     reason = "the training is identical at every step; 1 reported value differs"
     read = finding(
-        "train.py", kind="read", op="item", entry="", cause="unknown", evidence=("it differs in 2 steps",)
+        "train.py",
+        kind="read",
+        op="item",
+        entry="",
+        cause="unknown",
+        evidence=(text_evidence("it differs in 2 steps"),),
     )
     listed = {"state": "identical", "reason": reason, "reported": (read,), **fields}
     return different(*listed.pop("findings", (read,)), **listed)

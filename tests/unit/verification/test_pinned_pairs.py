@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
-from sentence_support import notes_of
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import Comparison, Origins, Source
 from samebits.verification import verify
@@ -125,7 +125,7 @@ def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
     made.helps = ({"layout"},)
     (found,) = explained(tmp_path, made).findings
     assert (found.cause, found.confirmed_by) == ("unknown", "")
-    assert any("with addresses fixed" in line and "nothing" in line for line in found.evidence)
+    assert any("with addresses fixed" in line and "nothing" in line for line in evidence_of(found))
 
 
 def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
@@ -144,7 +144,7 @@ def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
     every_pair(made, different())
     (found,) = explained(tmp_path, made).findings
     assert found.cause == "unknown"
-    assert any("with the clock frozen the runs still differed" in line for line in found.evidence)
+    assert any("with the clock frozen the runs still differed" in line for line in evidence_of(found))
 
 
 def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):

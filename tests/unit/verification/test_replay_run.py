@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
-from sentence_support import notes_of
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import Origins
 from samebits.recording.distance import Difference
@@ -49,7 +49,7 @@ def test_an_operation_that_does_not_repeat_leaves_the_verdict_alone(tmp_path):
     assert result.comparison.findings == ()
     (found,) = result.comparison.replayed.findings
     assert (found.kind, found.cause, found.op) == ("replay", "nondeterministic-kernel", ADD.op)
-    assert "3 of 12 repetitions" in found.evidence[0]
+    assert "3 of 12 repetitions" in evidence_of(found)[0]
     assert "use_deterministic_algorithms" in found.remedy.text
     assert result.n_values >= 0
     assert len(result.compared) == 2
@@ -93,5 +93,5 @@ def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):
     result = verify(request(tmp_path, replay=3), tools=scripted.tools())
 
     assert result.comparison.verdict == "different"
-    assert any("3 of 12 repetitions" in line for line in result.comparison.findings[0].evidence)
+    assert any("3 of 12 repetitions" in line for line in evidence_of(result.comparison.findings[0]))
     assert IDENTICAL.replayed is None

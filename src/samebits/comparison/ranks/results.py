@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison
+    from samebits.hooks.frames import Site
     from samebits.recording.notes import Note
 
 
@@ -39,7 +40,7 @@ class DataShares:
         notes: what the user should know.
     """
 
-    wrong: list[tuple[int, object, str]] = field(default_factory=list)
+    wrong: list[tuple[int, Site | None, str]] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
 
 
