@@ -13,8 +13,8 @@ CALL = "aten::mm.default", SITE, "net.fc"
 SEEDED = Evidence.of(EvidenceCode.SEEDED_ALIKE, "torch.manual_seed(0)", SITE)
 CODE = EvidenceCode
 MOVED = (
-    "it was used at step 2; both runs seeded it alike, last by torch.manual_seed(0) at /code/train.py:3; after "
-    "that, other amounts were drawn from it or another state was put in its place"
+    "it was used at step 2; both runs seeded it alike, last by torch.manual_seed(0) at /code/train.py:3; "
+    "after that, other amounts were drawn from it or another state was put in its place"
 )
 # The arguments of each code, and how the sentence ends.
 CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
