@@ -11,7 +11,7 @@ from sentence_support import evidence_of, notes_of
 from samebits.comparison.verdict import judge
 from samebits.recording.events import DRAWN, Link
 from samebits.recording.guard import Failures
-from samebits.recording.notes import RecordedPart
+from samebits.recording.notes import NoteCode, RecordedPart
 from samebits.report.notes import sentence
 
 
@@ -98,6 +98,27 @@ def test_a_loss_alone_is_a_note():
     result = judge(tape.record(), other.record())
     assert result.verdict == "identical"
     assert notes_of(result) == ("the loss differed at step 0, but not the state or an output",)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (({}, {}), [("torch", "version")]),
+        (({"torch": {"version": "2.1"}}, {"torch": {"version": "2.2"}}), [("torch", "version")]),
+        (({"torch": {"git": "a"}}, {"torch": {"git": "b"}}), [("torch", "git")]),
+        (({"torch": {"mkl": "1"}}, {"torch": {"mkl": "2"}}), [("torch", "version"), ("torch", "mkl")]),
+    ],
+)
+def test_two_versions_of_torch_are_told_once(facts, expected):
+    """From the environment, or from the run where that lacks it or has other libraries only."""
+    records = train().record(), train().record()
+    for record, environment, version in zip(records, facts, ("2.1", "2.2"), strict=True):
+        record.info = replace(record.info, environment=environment, torch=version)
+    notes = judge(*records).notes
+
+    assert [note.code for note in notes] == [NoteCode.ENVIRONMENT] * len(expected)
+    assert [note.arguments[0].path for note in notes] == expected
+    assert "torch version: 2.1 and 2.2" in notes_of(judge(*records))[0] or expected == [("torch", "git")]
 
 
 def test_a_batch_alone_is_a_note():

@@ -8,6 +8,7 @@ from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.ranks import compare_ranks
 from samebits.comparison.ranks.results import some, words
+from samebits.recording.notes import NoteCode
 
 DISTRIBUTED = {"sampler_num_replicas": 2, "sampler_shuffle": True, "sampler_seed": 0, "sampler_epoch": 0}
 
@@ -207,6 +208,23 @@ def test_no_sampler_at_all():
 
     assert comparison.verdict == "identical"
     assert any("every rank takes the same 4 samples" in note for note in notes_of(comparison))
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_same_batches_are_told_once(told):
+    """Where it is known that every rank takes the same samples, that they came alike says nothing more."""
+    tapes = []
+    for _ in range(2):
+        tape = RankTape()
+        tape.replicas({"w": 1}, ("w",))
+        if told:
+            tape.epoch(0, 0, [[0, 1]], size=2, sampler="RandomSampler")
+        tape.add("batch", "DataLoader", [("value", "x", 7)])
+        tape.train({"w": 1})
+        tapes.append(tape)
+    codes = [note.code for note in compared(*tapes).comparison.notes]
+
+    assert codes == [NoteCode.SAME_SAMPLES if told else NoteCode.SAME_BATCHES]
 
 
 def test_an_epoch_that_was_left_early_misses_nothing():

@@ -13,8 +13,10 @@ from sentence_support import notes_of
 from samebits.comparison import compare_records
 from samebits.determinism.pins import pin_named
 from samebits.errors import SamebitsError
+from samebits.masking import MASK, Masker
 from samebits.recording.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, lost_state
 from samebits.recording.store import RecordReader, RecordWriter
+from samebits.recording.store.masked import masked_info
 from samebits.report.notes import sentence
 
 if TYPE_CHECKING:
@@ -80,6 +82,17 @@ def test_what_is_written_is_read(tmp_path: Path) -> None:
     writer.update(notes=notes)
     writer.close()
     assert read(tmp_path / "a.sbr") == notes
+
+
+def test_secrets_in_notes_are_masked() -> None:
+    """In the arguments of a note, as in a message of the script."""
+    error = "OSError: no login with hunter2secret"
+    notes = Note.of(NoteCode.NOT_RECORDED, "step", error, ""), Note.of(NoteCode.COMPILED, "1")
+    masker = Masker(("train.py", "--password", "hunter2secret"))
+    masked = masked_info(replace(INFO, notes=notes), masker).notes
+
+    assert masked[0] == Note.of(NoteCode.NOT_RECORDED, "step", error.replace("hunter2secret", MASK), "")
+    assert masked[1] == notes[1]
 
 
 def test_a_record_of_version_3_has_the_same_notes(tmp_path: Path) -> None:

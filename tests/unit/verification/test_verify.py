@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 from sentence_support import notes_of, text_note
 
 from samebits.comparison.results import Comparison, Origins
+from samebits.environment import FactDifference
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import can_fix_layout
+from samebits.recording.notes import Note, NoteCode
 from samebits.verification import verify
 
 
@@ -369,6 +372,23 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
     assert [note[:17] for note in notes_of(result.comparison)] == [
         f"stress in run {n}: "[:17] for n in (1, 2, 3)
     ]
+
+
+def test_stress_speaks_for_the_differences_in_environment_that_it_makes(tmp_path):
+    """Whatever else a note says: a folder or a child's command may be called as such a variable is."""
+    made = [
+        FactDifference(("variables",), "1", "2", "PYTHONHASHSEED"),
+        FactDifference(("variables",), "85", None, "MALLOC_PERTURB_"),
+        FactDifference(("python", "hash_seed"), "1", "2"),
+    ]
+    others = [FactDifference(("variables",), "1", "4", "OMP_NUM_THREADS")]
+    own = Note.of(NoteCode.CHILD_NOT_RECORDED, "PYTHONHASHSEED=0 python train.py", "")
+    notes = (*(Note.of(NoteCode.ENVIRONMENT, fact) for fact in (*made, *others)), own)
+    world = World(verdicts={"run-2": replace(IDENTICAL, notes=notes)})
+
+    kept = run(world, tmp_path, stress=True).comparison.notes[:-2]
+    assert kept == (Note.of(NoteCode.ENVIRONMENT, others[0]), own)
+    assert run(world, tmp_path / "plain").comparison.notes == notes
 
 
 def test_records_of_another_verification_are_not_overwritten(tmp_path):
