@@ -272,6 +272,24 @@ def test_values_that_cannot_be_fetched_leave_a_note(tmp_path):
     assert "could not be fetched" in notes_of(result.comparison)[-1]
 
 
+@pytest.mark.parametrize("placed", [True, False])
+def test_what_entered_late_is_void_once_the_runs_agree(tmp_path, placed):
+    """With every value put in place; where one could not be, what entered late stays, and that is said."""
+    late, other = Note.of(NoteCode.LATE_VALUE, None), text_note("a value that differs entered at a.py:1")
+    unplaced = Note.of(NoteCode.NOT_PLACED, "1", "2", "aten::mm", "train.py:3", "missing")
+    compiled = Note.of(NoteCode.COMPILED, "1")
+    world = World(
+        verdicts={"run-2": different(1), "op-1b": different(1)},
+        origins={"op-1b": Origins((finding(),), notes=(late, other))},
+        captured={"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)},
+        infos={"values-1b": {"notes": (compiled,) if placed else (compiled, unplaced)}},
+    )
+
+    notes = run(world, tmp_path).comparison.notes
+
+    assert notes == ((other,) if placed else (late, other, unplaced))
+
+
 def test_level_op_needs_no_further_pair_to_localise(tmp_path):
     """The pair that was compared has the operations."""
     world = World(
