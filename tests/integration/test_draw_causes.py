@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from cli_support import samebits, write
+from sentence_support import evidence_of
 
 from samebits.comparison import compare_records
 
@@ -125,5 +126,7 @@ def test_line_and_cause_of_planted_draws(name, tmp_path):
     assert comparison.verdict == "different"
     first = comparison.findings[0]
     assert first.site is not None
-    assert (first.cause, first.site.line) == (cause, line), first.evidence
-    assert cause != "unknown" or any("gave other values in the two runs" in text for text in first.evidence)
+    assert (first.cause, first.site.line) == (cause, line), evidence_of(first)
+    assert cause != "unknown" or any(
+        "gave other values in the two runs" in text for text in evidence_of(first)
+    )

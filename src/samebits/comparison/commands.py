@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits.masking import MASK, NOT_RECORDED
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from samebits.recording.events import RunInfo
@@ -25,13 +26,13 @@ def another_command(a: RunInfo, b: RunInfo) -> str | None:
     return None
 
 
-def unseen_arguments(a: RunInfo, b: RunInfo) -> list[str]:
+def unseen_arguments(a: RunInfo, b: RunInfo) -> list[Note]:
     """A note on arguments that may differ although the commands are equal; empty when all are seen."""
     words = (*a.command, *b.command)
     if NOT_RECORDED in words:
-        return ["arguments were not recorded (--no-arguments): whether both runs had the same is not known"]
+        return [Note.of(NoteCode.ARGUMENTS_NOT_RECORDED)]
     if any(MASK in word for word in words):
-        return ["secrets in arguments are masked in the records: whether both runs had the same is not known"]
+        return [Note.of(NoteCode.ARGUMENTS_MASKED)]
     return []
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Comparison
     from samebits.comparison.sources import Record
+    from samebits.recording.notes import Note
 
 
 def compare_records(a: str | Path, b: str | Path) -> Comparison:
@@ -53,7 +54,7 @@ def compare(a: Record, b: Record) -> Comparison:
 def _explained(a: Record, b: Record, result: Comparison) -> Comparison:
     """The verdict with the origins of a difference between two op-level records."""
     excused: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     origins = find_origins(a, b)
     while origins.unread and not set(origins.unread) <= set(excused):
         excused, notes = (*excused, *origins.unread), notes + origins.notes

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.draws import differing_seeds, seeds_before
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import place
 from samebits.environment import threads_per_op
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class DrawEvidence:
         named = _named(before, claims)
         finding = replace(
             finding,
-            evidence=(*finding.evidence, *lines, *_lines(named)),
+            evidence=(*finding.evidence, *lines, *_listed(named)),
             sources=tuple(pair.source for pair in named[:_SHOWN]),
         )
         return _claimed(finding, claims)
@@ -99,7 +99,7 @@ class DrawEvidence:
         named = _named(on_line, [])[:_SHOWN]
         return replace(
             finding,
-            evidence=(*finding.evidence, *(pair.line() for pair in named)),
+            evidence=(*finding.evidence, *(pair.evidence() for pair in named)),
             sources=(*finding.sources, *(pair.source for pair in named)),
         )
 
@@ -109,7 +109,7 @@ class DrawEvidence:
         counts = [threads_per_op(record.info.environment) for record in records]
         if finding.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
             return finding
-        line = f"the first run ended with {counts[0]} threads for an op, the second with {counts[1]}"
+        line = Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts)
         return replace(finding, cause=Cause.THREAD_COUNT, evidence=(*finding.evidence, line))
 
     @cached_property
@@ -145,8 +145,8 @@ class DrawEvidence:
 
     def _claims(
         self, finding: Finding, target: Target, before: list[DrawPair]
-    ) -> tuple[list[str], list[DrawPair]]:
-        """Lines about seedings, and the draws that can have mattered."""
+    ) -> tuple[list[Evidence], list[DrawPair]]:
+        """Evidence of seedings, and the draws that can have mattered."""
         near = [pair for pair in before if self._is_near(pair, target)]
         on_line = [pair for pair in near if _same_line(pair.a, finding)]
         # Unwritten memory differs wherever it is filled later, too: only a pin tells whether it was read.
@@ -154,14 +154,14 @@ class DrawEvidence:
         claims = [pair for pair in claims if pair.fresh] or claims  # all that is drawn then follows from it
         if not on_line:
             claims += [pair for pair in before if pair.weighty and not pair.generator]
-        lines: list[str] = []
+        lines: list[Evidence] = []
         for library in sorted({pair.generator for pair in before} - {""}):
             more, behind = self._behind_state(library, [p for p in before if p.generator == library])
             lines += more
             claims += behind
         return lines, list(dict.fromkeys(claims))
 
-    def _behind_state(self, library: str, drawn: list[DrawPair]) -> tuple[list[str], list[DrawPair]]:
+    def _behind_state(self, library: str, drawn: list[DrawPair]) -> tuple[list[Evidence], list[DrawPair]]:
         """Why a library's global generator was in another state: never seeded, or what its seed came from."""
         caches, events = (self._lookup.a, self._lookup.b), (drawn[-1].a, drawn[-1].b)
         seeds = [seeds_before(c.record, event, library) for c, event in zip(caches, events, strict=True)]
@@ -170,8 +170,8 @@ class DrawEvidence:
         seeding = differing_seeds(seeds)
         if seeding is None:
             return [], []
-        texts = f"{seeding[0].arguments} and {seeding[1].arguments}"
-        line = f"it was seeded differently: {texts} at {place(seeding[0].site)}"
+        first, second = seeding
+        line = Evidence.of(EvidenceCode.SEEDED_DIFFERENTLY, first.arguments, second.arguments, first.site)
         return [line], [pair for pair in self._before(seeding) if self._is_near(pair, seeding)]
 
     def _is_near(self, pair: DrawPair, target: Target) -> bool:
@@ -233,9 +233,10 @@ def _named(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[DrawPair]
     return list(chosen.values())
 
 
-def _lines(listed: list[DrawPair]) -> list[str]:
-    more = [f"{len(listed) - _SHOWN} other sources gave other values too"] if len(listed) > _SHOWN else []
-    return [pair.line() for pair in listed[:_SHOWN]] + more
+def _listed(pairs: list[DrawPair]) -> list[Evidence]:
+    rest = len(pairs) - _SHOWN
+    more = [Evidence.of(EvidenceCode.OTHER_SOURCES, rest)] if rest > 0 else []
+    return [pair.evidence() for pair in pairs[:_SHOWN]] + more
 
 
 def _claimed(finding: Finding, claims: list[DrawPair]) -> Finding:
@@ -247,6 +248,6 @@ def _claimed(finding: Finding, claims: list[DrawPair]) -> Finding:
     sources = {pair.generator or _source(pair) for pair in claims}
     if len(sources) != 1 or last.a.site is None or _same_line(last.a, finding):
         return found
-    entered = f"it entered at {place(finding.site)} ({finding.op})"
+    entered = Evidence.of(EvidenceCode.ENTERED, finding.site, finding.op)
     evidence = (*found.evidence, entered)
     return replace(found, site=last.a.site, entered_site=finding.site, other_site=None, evidence=evidence)

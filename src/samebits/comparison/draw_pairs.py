@@ -9,9 +9,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, cause_of_draw, specification_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.keys import site_key
-from samebits.comparison.results import Source, place
-from samebits.determinism.rng_sources import LIBRARIES, words_of
+from samebits.comparison.results import Source
+from samebits.determinism.rng_sources import LIBRARIES
 from samebits.recording.events import UNUSED, WORKER
 from samebits.recording.library_calls import LibraryCall
 
@@ -78,25 +79,20 @@ class DrawPair:
         chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
         return chosen or self.unseeded or self.cause in (Cause.RACE, Cause.THREAD_COUNT)
 
-    def line(self) -> str:
-        """As a line of evidence."""
-        op, where = self.a.op, place(self.a.site)
+    def evidence(self) -> Evidence:
+        """What was seen of it."""
+        what = self.a.op, self.a.site
         if self.generator:
-            library = words_of(self.generator)
-            found = "seeded its workers from" if self.generator == "torch" else "found"
-            state = "in another state in each run"
-            return f"{op} at {where} {found} {library}'s generator {state}"
-        if op.startswith(_FRESH):
-            what = op if op.startswith("random.") else "a generator was seeded"
-            return f"{what} at {where} from the operating system's entropy"
+            return Evidence.of(EvidenceCode.GENERATOR_FOUND, *what, self.generator)
+        if self.fresh:
+            return Evidence.of(EvidenceCode.SEED_FROM_ENTROPY, *what)
         if self.unwritten:
-            return f"{op} at {where} gave memory that nothing had written, with other contents in each run"
+            return Evidence.of(EvidenceCode.MEMORY_UNWRITTEN, *what)
         if self.cause == Cause.RACE:
-            return f"{op} at {where} gave another order in each run"
-        texts = [event.arguments for event in (self.a, self.b)]
-        shown = f": {texts[0]} and {texts[1]}" if all(texts) and not _REST.fullmatch(texts[0]) else ""
-        verb = "was given" if self.cause == Cause.THREAD_COUNT else "gave"
-        return f"{op} at {where} {verb} other values in the two runs{shown}"
+            return Evidence.of(EvidenceCode.ORDER_GIVEN, *what)
+        texts = self.a.arguments, self.b.arguments
+        shown = texts if all(texts) and not _REST.fullmatch(texts[0]) else ()
+        return Evidence.of(EvidenceCode.VALUE_GIVEN, *what, self.cause == Cause.THREAD_COUNT, shown)
 
 
 def differing_draws(

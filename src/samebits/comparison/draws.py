@@ -8,9 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.generators import seeding, seeds_source
 from samebits.comparison.ops import positions
-from samebits.comparison.results import generator_words, place
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Blame:
     b: Event
     cause: Cause
     entry: OriginKind
-    evidence: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
     inputs: bool = False
 
 
@@ -60,7 +60,7 @@ class DrawBlame:
     def __init__(self, lookup: Lookup) -> None:
         self._logs = _SeedLog(lookup.a.record), _SeedLog(lookup.b.record)
         self._common: dict[tuple[int, int], _CommonDraws] = {}
-        self._texts: dict[tuple[str, int, int], str] = {}
+        self._seedings: dict[tuple[str, int, int], Evidence] = {}
         self._lookup = lookup
 
     def blame(self, a: Event, b: Event, source: str) -> Blame:
@@ -72,18 +72,15 @@ class DrawBlame:
             source: name of the generator in the event.
         """
         if source == GIVEN:
-            line = "it drew from a generator that was given to it, which was in another state in each run"
+            line = Evidence.of(EvidenceCode.GIVEN_GENERATOR)
             return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line,))
         known = source if source.startswith("cuda") else "torch"
         seeds = [log.seeds_before(event, known) for log, event in zip(self._logs, (a, b), strict=True)]
         put_back = self._same_at_boundary(a, b, known)
         if put_back and not _last_seeds_differ(seeds):
-            line = (
-                f"{generator_words(known)} was in the same state at the end of the step: the op drew from "
-                "another generator, or the state was put back"
-            )
+            line = Evidence.of(EvidenceCode.GENERATOR_PUT_BACK, known)
             return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line,))
-        line = f"{generator_words(known)} was not in the same state before {a.op}: {self._text(known, seeds)}"
+        line = Evidence.of(EvidenceCode.GENERATOR_BEFORE, known, a.op, self._seeding(known, seeds))
         if _calls(seeds[0]) != _calls(seeds[1]):
             first, second = (seeds[0][-1], seeds[1][-1]) if put_back else differing_seeds(seeds) or (a, b)
             return Blame(first, second, Cause.UNSEEDED_TORCH, OriginKind.RNG, (line,))
@@ -91,18 +88,18 @@ class DrawBlame:
             return Blame(a, b, Cause.UNSEEDED_TORCH, OriginKind.RNG, (line,))
         return self._earlier((a, b), (seeds[0][-1], seeds[1][-1]), line)
 
-    def _text(self, source: str, seeds: list[list[Event]]) -> str:
+    def _seeding(self, source: str, seeds: list[list[Event]]) -> Evidence:
         key = source, len(seeds[0]), len(seeds[1])
-        if key not in self._texts:
-            self._texts[key] = seeding(source, *seeds)
-        return self._texts[key]
+        if key not in self._seedings:
+            self._seedings[key] = seeding(source, *seeds)
+        return self._seedings[key]
 
     def _same_at_boundary(self, a: Event, b: Event, source: str) -> bool:
         """Whether the default generator was in the same state in both runs at the end of an op's step."""
         states = [log.state_after(event, source) for log, event in zip(self._logs, (a, b), strict=True)]
         return states[0] is not None and states[0] == states[1]
 
-    def _earlier(self, ops: tuple[Event, Event], seeds: tuple[Event, Event], line: str) -> Blame:
+    def _earlier(self, ops: tuple[Event, Event], seeds: tuple[Event, Event], line: Evidence) -> Blame:
         """Both runs seeded alike: find the first draw behind which the states part."""
         key = seeds[0].seq, seeds[1].seq
         common = self._common.get(key)
@@ -110,16 +107,11 @@ class DrawBlame:
             common = self._common[key] = _CommonDraws(self._lookup, seeds)
         before = common.last_before(ops)
         if before is None:
-            moved = (
-                f"something that is not recorded moved it after {seeds[0].arguments} at "
-                f"{place(seeds[0].site)}"
-            )
+            moved = Evidence.of(EvidenceCode.MOVED_UNSEEN, seeds[0].arguments, seeds[0].site)
             return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
         a, b = before
         if (a.op, a.site, a.module) != (b.op, b.site, b.module):
-            parted = (
-                f"then the first run drew at {place(a.site)} ({a.op}), the second at {place(b.site)} ({b.op})"
-            )
+            parted = Evidence.of(EvidenceCode.DREW_ELSEWHERE, a.site, a.op, b.site, b.op)
             return Blame(a, b, Cause.UNKNOWN, OriginKind.CONTROL_FLOW, (line, parted))
         return _same_draw(a, b, ops, line)
 
@@ -200,12 +192,12 @@ def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
     return found
 
 
-def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: str) -> Blame:
+def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> Blame:
     """The states were the same before a draw of both runs, and not at the next one."""
     if (a.arguments, a.tensors) != (b.arguments, b.tensors) or _inputs(a) != _inputs(b):
-        drew = f"then {a.op} at {place(a.site)} drew another amount of numbers in each run"
+        drew = Evidence.of(EvidenceCode.DREW_OTHER_AMOUNT, a.op, a.site)
         return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line, drew), inputs=True)
-    moved = f"something that is not recorded moved it after {a.op} at {place(a.site)}"
+    moved = Evidence.of(EvidenceCode.MOVED_UNSEEN, a.op, a.site)
     return Blame(*ops, Cause.UNKNOWN, OriginKind.RNG, (line, moved))
 
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
+from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
 from samebits.comparison.ops import positions, read_inputs
-from samebits.comparison.reorder import names as thread_names
 from samebits.comparison.reorder import nearby_threads
-from samebits.comparison.results import Finding, describe, descriptions, place, values_of
+from samebits.comparison.results import Finding, describe, descriptions, values_of
 
 if TYPE_CHECKING:
     from samebits.comparison.draws import Blame
@@ -25,7 +25,7 @@ def finding(
     b: Event | None,
     entry: OriginKind,
     *,
-    evidence: tuple[str, ...],
+    evidence: tuple[Evidence, ...],
     cause: Cause = Cause.UNKNOWN,
     inputs_equal: bool | None = None,
 ) -> Finding:
@@ -51,9 +51,9 @@ def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
     equal = True if read_inputs(a) else None
     threads = nearby_threads(lookup.a, a) | nearby_threads(lookup.b, b)
     if threads:
-        line = f"while it ran, other threads wrote the same memory: {thread_names(threads)}"
+        line = Evidence.of(EvidenceCode.THREADS_WROTE, *sorted(threads))
         return finding(a, b, OriginKind.ORDER, cause=Cause.RACE, inputs_equal=equal, evidence=(line,))
-    line = "inputs, arguments and generator state were the same in both runs, the output was not"
+    line = Evidence.of(EvidenceCode.OUTPUT_DIFFERED)
     return finding(
         a, b, OriginKind.KERNEL, cause=Cause.NONDETERMINISTIC_KERNEL, inputs_equal=equal, evidence=(line,)
     )
@@ -63,24 +63,19 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
     """A Python value that differs was given to an op."""
     if a.arguments == b.arguments:
         numbers = [len(positions(event, "in")) for event in (a, b)]
-        line = f"it got {numbers[0]} tensors in the first run, {numbers[1]} in the second"
+        line = Evidence.of(EvidenceCode.OTHER_NUMBER_OF_TENSORS, *numbers)
     else:
-        texts = _cut(a.arguments), _cut(b.arguments)
-        line = f"its arguments were ({texts[0]}) in the first run and ({texts[1]}) in the second"
+        line = Evidence.of(EvidenceCode.OTHER_ARGUMENTS, _cut(a.arguments), _cut(b.arguments))
     return finding(
         a, b, OriginKind.ARGUMENT, inputs_equal=inputs_equal, evidence=(line, *_other_threads(a, b))
     )
 
 
-def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> Finding:
+def outside(a: Event, b: Event, point: Point, *, more: tuple[Evidence, ...] = ()) -> Finding:
     """A value entered that no recorded op made."""
     info = a.tensors[point.position_a]
     part = "output" if info.role == "out" else f"input {point.position_a}"
-    what = f"{info.name or part} ({describe(info)})"
-    line = (
-        f"{what} differs and no recorded operation wrote it: it came from Python, NumPy, a file or another"
-        " process"
-    )
+    line = Evidence.of(EvidenceCode.FROM_OUTSIDE, info.name or part, describe(info))
     equal = False if info.role == "in" else None
     found = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
     return replace(found, entered=(point.position_a,)) if info.role == "in" else found
@@ -88,14 +83,12 @@ def outside(a: Event, b: Event, point: Point, *, more: tuple[str, ...] = ()) -> 
 
 def batch(a: Event, b: Event) -> Finding:
     """The loader gave another batch."""
-    return finding(
-        a, b, OriginKind.BATCH, evidence=(f"the loader at {place(a.site)} gave other contents in each run",)
-    )
+    return finding(a, b, OriginKind.BATCH, evidence=(Evidence.of(EvidenceCode.OTHER_BATCH, a.site),))
 
 
 def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
     """Memory was read as it was allocated."""
-    line = f"{a.op} gives memory that holds whatever was in it before; it was read by {_who(reader)}"
+    line = Evidence.of(EvidenceCode.MEMORY_AS_IT_WAS, a.op, call_of(reader))
     return finding(a, b, OriginKind.UNINITIALIZED, cause=Cause.UNINITIALIZED, evidence=(line,))
 
 
@@ -111,42 +104,37 @@ def draw(blame: Blame) -> Finding:
 
 def order(a: Event, b: Event, threads: set[str], reader: Event | None = None) -> Finding:
     """The same operations ran in another order: a race when several threads took part."""
-    where = f"{a.op} at {place(a.site)}"
-    if len(threads) > 1:
-        lines = [
-            f"the same operations ran in another order: {where}",
-            f"threads that took part: {thread_names(threads)}",
-        ]
-    else:
-        lines = [f"the same operations ran in another order in one thread: {where}"]
+    several = len(threads) > 1
+    lines = [Evidence.of(EvidenceCode.OTHER_ORDER, a.op, a.site, not several)]
+    if several:
+        lines.append(Evidence.of(EvidenceCode.THREADS_TOOK_PART, *sorted(threads)))
     if reader is not None:
-        lines.append(f"the result was read by {_who(reader)}")
-    cause = Cause.RACE if len(threads) > 1 else Cause.UNKNOWN
+        lines.append(Evidence.of(EvidenceCode.READ_BY, call_of(reader)))
+    cause = Cause.RACE if several else Cause.UNKNOWN
     return finding(a, b, OriginKind.ORDER, cause=cause, evidence=tuple(lines))
 
 
 def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], threads: set[str]) -> Finding:
     """The same op took a tensor that came from different operations."""
-    made = " and ".join(_who(writer) if writer else "no recorded operation" for writer in writers)
-    lines = [f"it read a tensor that was made by different operations: {made}"]
+    makers = (call_of(writer) if writer else None for writer in writers)
+    lines = [Evidence.of(EvidenceCode.OTHER_MAKERS, *makers)]
     if len(threads) > 1:
-        lines.append(f"threads that took part: {thread_names(threads)}")
+        lines.append(Evidence.of(EvidenceCode.THREADS_TOOK_PART, *sorted(threads)))
     cause = Cause.RACE if len(threads) > 1 else Cause.UNKNOWN
     return finding(a, b, OriginKind.ORDER, cause=cause, inputs_equal=False, evidence=tuple(lines))
 
 
 def other_output(a: Event, b: Event, maker: Event) -> Finding:
     """The same op took another of the tensors that one event gave, such as another row of a table."""
-    line = f"it took another output of {_who(maker)} in each run"
+    line = Evidence.of(EvidenceCode.OTHER_OUTPUT, call_of(maker))
     return finding(a, b, OriginKind.ORDER, inputs_equal=False, evidence=(line,))
 
 
 def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
     """The runs took different ways: one did something that the other did not, there at least."""
-    lines = ["from here on the runs did different things"]
+    lines = [Evidence.of(EvidenceCode.RUNS_PARTED)]
     for which, event in (("first", a), ("second", b)):
-        went_on = f"went on with {_who(event)}" if event is not None else "did nothing more in this step"
-        lines.append(f"the {which} run {went_on}")
+        lines.append(Evidence.of(EvidenceCode.WENT_ON, which, None if event is None else call_of(event)))
     start, other = (b, a) if of_second else (a, b)
     found = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
     return replace(
@@ -157,22 +145,16 @@ def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
     )
 
 
-def lost(a: Event | None, b: Event | None, why: str) -> Finding:
+def lost(a: Event | None, b: Event | None, why: EvidenceCode) -> Finding:
     """The search could not go on."""
-    return finding(a, b, OriginKind.NONE, evidence=(why,))
+    return finding(a, b, OriginKind.NONE, evidence=(Evidence.of(why),))
 
 
-def _other_threads(a: Event, b: Event) -> tuple[str, ...]:
+def _other_threads(a: Event, b: Event) -> tuple[Evidence, ...]:
     """What tells that another thread came first."""
     if a.thread == b.thread:
         return ()
-    first, second = (thread_names({event.thread}) for event in (a, b))
-    return (f"it ran in {first} in the first run, in {second} in the second",)
-
-
-def _who(event: Event) -> str:
-    module = f" in {event.module}" if event.module else ""
-    return f"{event.op} at {place(event.site)}{module}"
+    return (Evidence.of(EvidenceCode.OTHER_THREAD, a.thread, b.thread),)
 
 
 def _cut(text: str) -> str:

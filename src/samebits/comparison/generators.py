@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import generator_words, place
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.events import EARLIER
 
 if TYPE_CHECKING:
@@ -27,27 +27,27 @@ def seeds_source(event: Event, source: str) -> bool:
     return on_cuda if source.startswith("cuda") and on_cuda else call.startswith("torch.") and not on_cuda
 
 
-def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> str:
-    """How each run seeded a source, as the end of a sentence."""
+def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> Evidence:
+    """How each run seeded a source."""
     calls = [_calls_of(source, events) for events in (a, b)]
     texts = [[event.arguments for event in events] for events in calls]
     if not any(texts):
-        return "it was never seeded"
+        return Evidence.of(EvidenceCode.NEVER_SEEDED)
     if texts[0] == texts[1]:
         last = calls[0][-1]
         if _is_unknown(last):
-            return "it was not seeded after recording began"
-        return f"both runs seeded it alike, last by {last.arguments} at {place(last.site)}"
+            return Evidence.of(EvidenceCode.NOT_SEEDED_LATER)
+        return Evidence.of(EvidenceCode.SEEDED_ALIKE, last.arguments, last.site)
     if not all(texts):
         only = next(events[-1] for events in calls if events)
-        return f"only one run seeded it, by {only.arguments} at {place(only.site)}"
+        return Evidence.of(EvidenceCode.SEEDED_BY_ONE, only.arguments, only.site)
     first, second = next(
         ((x, y) for x, y in zip(*calls, strict=False) if x.arguments != y.arguments),
         (calls[0][-1], calls[1][-1]),
     )
     if first.arguments == second.arguments:
-        return f"one run seeded it {len(calls[0])} times, the other {len(calls[1])} times"
-    return f"it was seeded differently: {first.arguments} and {second.arguments} at {place(first.site)}"
+        return Evidence.of(EvidenceCode.SEEDED_OTHER_TIMES, len(calls[0]), len(calls[1]))
+    return Evidence.of(EvidenceCode.SEEDED_DIFFERENTLY, first.arguments, second.arguments, first.site)
 
 
 def _is_unknown(call: Event) -> bool:
@@ -66,7 +66,7 @@ class GeneratorLog:
     def __init__(self) -> None:
         self.first_difference: dict[str, int] = {}
         self.seeds: tuple[list[Event], list[Event]] = ([], [])
-        self._seeded_then: dict[str, str] = {}
+        self._seeded_then: dict[str, tuple[Evidence, bool]] = {}
         self._before: dict[str, bytes] = {}
         self._drawn: dict[str, int] = {}
 
@@ -84,8 +84,8 @@ class GeneratorLog:
                 self._seeded_then[source] = self._seeding(source)
         self._before.update(a.generators)
 
-    def lines(self, *, used_only: bool = False, used: Collection[str] = ()) -> list[str]:
-        """One line for each generator whose state differed.
+    def lines(self, *, used_only: bool = False, used: Collection[str] = ()) -> list[Evidence]:
+        """One for each generator whose state differed.
 
         Args:
             used_only: leave out those that nothing is known to have used: Python and NumPy seed their own
@@ -98,21 +98,15 @@ class GeneratorLog:
             if not used_only or source in used or source in self._drawn or self._seeded(source)
         ]
 
-    def _line(self, source: str, step: int) -> str:
-        differed = f"the state of {generator_words(source)} differed at step {step}"
-        return f"{differed}{self._use(source)}; {self._seeded_then[source]}"
+    def _line(self, source: str, step: int) -> Evidence:
+        used = self._drawn.get(source)
+        return Evidence.of(EvidenceCode.GENERATOR_STATE, source, step, used, *self._seeded_then[source])
 
-    def _seeding(self, source: str) -> str:
-        """How it was seeded so far; where that was the same in both runs, what made its states differ."""
+    def _seeding(self, source: str) -> tuple[Evidence, bool]:
+        """How it was seeded so far, and whether, as that was the same in both runs, it moved after it."""
         first, second = (_calls_of(source, log) for log in self.seeds)
-        words = seeding(source, *self.seeds)
         alike = [event.arguments for event in first] == [event.arguments for event in second]
-        if first and alike and not _is_unknown(first[-1]):
-            words += "; after that, other amounts were drawn from it or another state was put in its place"
-        return words
-
-    def _use(self, source: str) -> str:
-        return f"; it was used at step {self._drawn[source]}" if source in self._drawn else ""
+        return seeding(source, *self.seeds), bool(first) and alike and not _is_unknown(first[-1])
 
     def _seeded(self, source: str) -> bool:
         return any(seeds_source(event, source) for log in self.seeds for event in log)

@@ -19,6 +19,7 @@ from samebits.comparison.content import (
 )
 from samebits.comparison.draw_evidence import DrawEvidence
 from samebits.comparison.draws import DrawBlame
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.flow import Writers, same_contents, writers_of
 from samebits.comparison.keys import Keyer
 from samebits.comparison.lookup import Lookup
@@ -34,11 +35,11 @@ from samebits.comparison.ops import (
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
-from samebits.comparison.results import LATE, Origins
-from samebits.comparison.results import place as site_text
+from samebits.comparison.results import Origins
 from samebits.comparison.starts import last_steps, read_points, save_points, start_points
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -114,7 +115,7 @@ class Walk:
         self,
         lookup: Lookup,
         reads: Iterable[Point],
-        hints: Iterable[str] = (),
+        hints: Iterable[Evidence] = (),
         until: float | None = None,
     ) -> None:
         self._lookup = lookup
@@ -129,7 +130,7 @@ class Walk:
         self._examined: set[tuple[int, int]] = set()
         self._found: list[Finding] = []
         self._explained: list[Finding] = []
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.complete = True
         self.behind: list[Finding] = []
 
@@ -138,30 +139,29 @@ class Walk:
         self._push(starts)
         while self._pending or self._queue:
             ended = self._ended()
-            if ended:
+            if ended is not None:
                 self.complete = False
-                self.notes.append(f"{ended}: there may be further origins")
+                self.notes.append(ended)
                 return
             if self._pending:
                 self._examine(*self._pending.pop())
             else:
                 self._visit(self._queue.popleft())
 
-    def _ended(self) -> str:
-        """Why the search is not to go on; empty if it is."""
+    def _ended(self) -> Note | None:
+        """Why the search is not to go on; None if it is."""
         if len(self._seen) + len(self._examined) > _MOST_PAIRS:
-            return f"the search ended after {_MOST_PAIRS} pairs of tensors and operations"
+            return Note.of(NoteCode.SEARCH_BOUND, _MOST_PAIRS)
         if self._until is not None and time.monotonic() >= self._until:
-            return "the time for explaining was over before the records were searched to the end"
-        return ""
+            return Note.of(NoteCode.SEARCH_TIME)
+        return None
 
     def findings(self) -> list[Finding]:
         """The origins found."""
         if self._found:
             self.behind = self._explained
             for late in self._explained:
-                where = site_text(late.site)
-                note = f"{LATE} {where}, after a read or draw that differs"
+                note = Note.of(NoteCode.LATE_VALUE, late.site)
                 self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained
@@ -195,13 +195,13 @@ class Walk:
         a, b = self._lookup.a.get(point.seq_a), self._lookup.b.get(point.seq_b)
         if a is None or b is None:
             self.complete = False
-            self.notes.append("the record lacks an event that others refer to")
+            self.notes.append(Note.of(NoteCode.EVENT_MISSING))
             return
         if a.digests[point.position_a] == b.digests[point.position_b]:
             return
         links = point.links(self._lookup)
         if links is None:
-            self._blame(entries.lost(a, b, "where its contents came from is not recorded"))
+            self._blame(entries.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
             return
         self._follow(point, (a, b))
 
@@ -242,11 +242,11 @@ class Walk:
         else:
             self._ask([maker])
 
-    def _unrecorded(self) -> tuple[str, ...]:
+    def _unrecorded(self) -> tuple[Evidence, ...]:
         first = next(self._lookup.a.record.events(("op",)), None)
         if first is None or first.step == 0:
             return ()
-        return (f"operations before step {first.step} were not recorded",)
+        return (Evidence.of(EvidenceCode.NOT_RECORDED_BEFORE, first.step),)
 
     def _allocated(self, point: Point, consumers: tuple[Event, Event], writers: Writers) -> None:
         a, b = writers.pair
@@ -379,10 +379,8 @@ def _or_none(seq: int | None) -> int:
     return -1 if seq is None else seq
 
 
-def _unread_notes(unread: dict[str, Point]) -> list[str]:
-    return [
-        f"{name} holds memory that was never written; nothing that was compared read it" for name in unread
-    ]
+def _unread_notes(unread: dict[str, Point]) -> list[Note]:
+    return [Note.of(NoteCode.UNREAD_MEMORY, name) for name in unread]
 
 
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
@@ -421,7 +419,7 @@ def _is_mere_order(found: Finding) -> bool:
 def _merged(group: list[Finding]) -> Finding:
     if len(group) == 1:
         return group[0]
-    line = f"{len(group)} such events are origins"
+    line = Evidence.of(EvidenceCode.SUCH_EVENTS, len(group))
     return replace(group[0], evidence=(*group[0].evidence, line))
 
 

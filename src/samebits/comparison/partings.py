@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison import entries
+from samebits.comparison.evidence import EvidenceCode
 from samebits.recording.events import END
 
 if TYPE_CHECKING:
@@ -28,11 +29,11 @@ def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
         raise ValueError("a parting needs an event that one run does not have")
     alignment = lookup.alignment(event.step if a else lookup.step_in_a(event.step))
     if alignment is None:
-        return entries.lost(a, b, "the step is too long to align: where the runs part is not known")
+        return entries.lost(a, b, EvidenceCode.TOO_LONG_TO_ALIGN)
     if a is None:
         alignment = alignment.mirrored()
     if event.seq not in alignment.a.index:
-        return entries.lost(a, b, "only one run has it, out of place: the record is damaged")
+        return entries.lost(a, b, EvidenceCode.OUT_OF_PLACE)
     rows = _block(alignment, event)
     start = (lookup.a if a else lookup.b).get(alignment.a.seqs[rows[0]])
     twin = _meanwhile(alignment, rows[0], lookup.b if a else lookup.a)

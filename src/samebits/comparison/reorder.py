@@ -65,11 +65,6 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
     return found
 
 
-def names(threads: set[str]) -> str:
-    """Threads in words."""
-    return ", ".join(sorted(thread or "the main thread" for thread in threads))
-
-
 def _accumulated(event: Event) -> int | None:
     """The memory that an op reads and writes in place; None when it does not."""
     if event.kind != "op" or not event.links:

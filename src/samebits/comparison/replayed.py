@@ -6,7 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison.results import Comparison, Finding, Remedy, place, shortened
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Comparison, Finding, Remedy, shortened
 from samebits.determinism.op_advice import remedy_for
 
 if TYPE_CHECKING:
@@ -49,13 +50,11 @@ def with_evidence(comparison: Comparison, found: Replayed) -> Comparison:
 def _finding(found: Unrepeated, times: int) -> Finding:
     evidence = [_evidence(found)]
     if found.only_generator:
-        evidence.append("its results were the same, but it left its generator in another state")
+        evidence.append(Evidence.of(EvidenceCode.ONLY_GENERATOR))
     if not found.op.startswith("aten::"):
-        evidence.append(
-            "it is not an op of torch: it may read something beside its inputs and the known generators"
-        )
+        evidence.append(Evidence.of(EvidenceCode.NOT_OF_TORCH))
     if times == 1 and found.differing < found.calls:
-        evidence.append("more repetitions (`--replay 5`) show how often it differs")
+        evidence.append(Evidence.of(EvidenceCode.REPEAT_MORE))
     text = remedy_for(found.op, found.device)
     return Finding(
         kind=KIND,
@@ -75,8 +74,6 @@ def _finding(found: Unrepeated, times: int) -> Finding:
     )
 
 
-def _evidence(found: Unrepeated) -> str:
-    return (
-        f"executed again with the same inputs and generator states, it gave other bits in {found.differing} "
-        f"of {found.repetitions} repetitions, called {found.calls} times at {place(found.site)}"
-    )
+def _evidence(found: Unrepeated) -> Evidence:
+    counts = found.differing, found.repetitions, found.calls
+    return Evidence.of(EvidenceCode.NOT_REPEATED, *counts, found.site)

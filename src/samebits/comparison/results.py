@@ -10,11 +10,13 @@ from samebits.determinism.rng_sources import words_of
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
+    from samebits.comparison.evidence import Evidence
     from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.recording.events import Event, TensorInfo
     from samebits.recording.library_calls import LibraryCall
+    from samebits.recording.notes import Note
 
 Verdict = Literal["identical", "different", "not_judged"]
 
@@ -24,9 +26,6 @@ _SHORT = {
     "uint64": "u64", "uint32": "u32", "uint16": "u16", "uint8": "u8",
     "complex128": "c128", "complex64": "c64", "complex32": "c32",
 }  # fmt: skip
-
-
-LATE = "a value that differs entered at"  # so begins the note on each of `Origins.behind`
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ class Finding:
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
         cause: why, `unknown` without evidence.
-        evidence: what was seen, one line each.
+        evidence: what was seen.
         remedy: the change proposed, if any.
         entry: how the difference came in; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
@@ -158,7 +157,7 @@ class Finding:
     inputs_equal: bool | None
     difference: Difference | None = None
     cause: Cause = Cause.UNKNOWN
-    evidence: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
     remedy: Remedy | None = None
     entry: OriginKind = OriginKind.NONE
     names: tuple[str, ...] = ()
@@ -204,7 +203,7 @@ class Comparison:
     reason: str | None
     steps: int
     findings: tuple[Finding, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     final_digest: tuple[str, str] = ("", "")
     step_findings: tuple[Finding, ...] = ()
     first_step: int | None = None
@@ -239,7 +238,7 @@ class Origins:
 
     findings: tuple[Finding, ...] = ()
     unread: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     complete: bool = True
     behind: tuple[Finding, ...] = ()
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind
 from samebits.comparison import entries
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.points import Point
 
 if TYPE_CHECKING:
@@ -25,7 +26,8 @@ def start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]
                 (pair.name, Point(pair.a.event.seq, pair.a.position, pair.b.event.seq, pair.b.position))
             )
         else:
-            line = f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
+            which = "first" if pair.b is None else "second"
+            line = Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, which, pair.text())
             a, b = (place.event if place else None for place in (pair.a, pair.b))
             one_sided.append(entries.finding(a, b, OriginKind.CONTROL_FLOW, evidence=(line,)))
     return starts, one_sided

@@ -7,7 +7,8 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.causes import cause_of_draw, specification_of
-from samebits.comparison.results import Finding, describe, place, values_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Finding, describe, values_of
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record
@@ -60,17 +61,16 @@ def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ..
     listed = sorted(survey.reported.values(), key=lambda reported: reported.first)
     found = []
     for reported in listed:
-        steps = f"it differs in {reported.steps} step{'' if reported.steps == 1 else 's'}"
+        steps = Evidence.of(EvidenceCode.STEPS_DIFFER, reported.steps)
         found.append(_with_evidence(value_finding(a, b, *reported.first), (steps,)))
     return tuple(found)
 
 
-def _earlier(survey: Survey, found: StepDifference) -> list[str]:
-    words = {"batch": "batches already differed", "loss": "the loss already differed"}
+def _earlier(survey: Survey, found: StepDifference) -> list[Evidence]:
     return [
-        f"{words[kind]} at step {step}"
+        Evidence.of(EvidenceCode.ALREADY_DIFFERED, kind, step)
         for kind, step in survey.early.items()
-        if kind in words and step < found.step
+        if kind in ("batch", "loss") and step < found.step
     ]
 
 
@@ -85,8 +85,11 @@ def _by_event(found: StepDifference) -> list[list[TensorPair]]:
 def _of_state(pairs: list[TensorPair], step: int) -> Finding:
     first, shown = pairs[0], [pair.a or pair.b for pair in pairs]
     event = (first.a or first.b).event  # type: ignore[union-attr] # one of both runs has it
-    lines = [f"only the {'first' if pair.b is None else 'second'} run has {pair.text()}"
-             for pair in pairs if pair.a is None or pair.b is None]  # fmt: skip
+    lines = [
+        Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, "first" if pair.b is None else "second", pair.text())
+        for pair in pairs
+        if pair.a is None or pair.b is None
+    ]
     return Finding(
         kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,
         forward_site=event.forward_site, inputs_equal=None, evidence=tuple(lines[:5]),
@@ -114,11 +117,11 @@ def _differing_positions(a: Event, b: Event) -> tuple[int, ...]:
     return tuple(i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y)
 
 
-def _shape_evidence(a: Event, b: Event) -> tuple[str, ...]:
+def _shape_evidence(a: Event, b: Event) -> tuple[Evidence, ...]:
     ours, theirs = values_of(a), values_of(b)
     if ours == theirs:
         return ()
-    return (f"shapes differ at {place(a.site)}: {', '.join(ours)} and {', '.join(theirs)}",)
+    return (Evidence.of(EvidenceCode.SHAPES_DIFFER, a.site, ours, theirs),)
 
 
 def _position(finding: Finding) -> int:
@@ -126,5 +129,5 @@ def _position(finding: Finding) -> int:
     return first if first is not None else second if second is not None else 0
 
 
-def _with_evidence(finding: Finding, lines: tuple[str, ...]) -> Finding:
+def _with_evidence(finding: Finding, lines: tuple[Evidence, ...]) -> Finding:
     return replace(finding, evidence=finding.evidence + lines)

@@ -8,8 +8,8 @@ from samebits.comparison.commands import another_command, unseen_arguments
 from samebits.comparison.results import Comparison
 from samebits.comparison.step_findings import reported_findings, step_findings, value_finding
 from samebits.comparison.threads import survey_runs
-from samebits.environment import bit_relevant_differences
-from samebits.recording.guard import lost_state
+from samebits.environment import FactDifference, bit_relevant_differences
+from samebits.recording.notes import Note, NoteCode, RecordedPart, listed, lost_state
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -20,9 +20,14 @@ if TYPE_CHECKING:
     from samebits.comparison.tables import Key
     from samebits.recording.events import RunInfo
 
-_NAMED = 5  # names in one line
 _UNTRAINED = " (the script trains nothing: each value that it reads out is a step)"
 _LISTED = 12  # differences between environments
+_STATE_PARTS = {
+    RecordedPart.STEP.value: "a step",
+    RecordedPart.BACKWARD.value: "a backward pass",
+    RecordedPart.LAST_STATE.value: "the last state",
+}
+_OF_TORCH = {("torch", "version"), ("torch", "git"), ("torch", "switches")}  # these tell the builds apart
 
 
 def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
@@ -56,8 +61,9 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     reported = reported_findings(a, b, result) if state == "identical" else ()
     if reported:
         reason = only_reported(len(result.reported), trained=result.has_state)
+    doubt = (Note.of(NoteCode.UNFIT, unfit),) if unfit else ()
     return Comparison(
-        "different", reason, steps, findings[:1], notes + ((unfit,) if unfit else ()), result.final_digest,
+        "different", reason, steps, findings[:1], notes + doubt, result.final_digest,
         step_findings=findings, first_step=result.first.step if result.first else None,
         differing_steps=result.differing, several_threads=result.several_threads, state=state,
         reported=reported, counts_reads=not (result.trained or result.several_threads),
@@ -163,10 +169,13 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
 def _lost_state(a: RunInfo, b: RunInfo) -> str | None:
     """Why equal digests are not enough: a probe failed while it recorded the state; None if none did."""
     lost = [lost_state(info.notes) for info in (a, b)]
-    if not any(lost):
+    note = lost[0] or lost[1]
+    if note is None:
         return None
     which = "both runs" if all(lost) else "the first run" if lost[0] else "the second run"
-    return f"the state could not be recorded in {which}: {lost[0] or lost[1]}"
+    part, error, _ = note.arguments
+    lost_part = f"recording of {_STATE_PARTS[part]} failed and left something out ({error})"
+    return f"the state could not be recorded in {which}: {lost_part}"
 
 
 def _ending(which: str, info: RunInfo) -> str:
@@ -183,52 +192,38 @@ def _steps(result: Survey) -> int:
     return result.boundaries if result.boundaries or result.has_state else result.reads
 
 
-def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tuple[str, ...]:
-    notes: list[str] = []
+def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tuple[Note, ...]:
+    notes: list[Note] = []
     if excused:
-        names = sorted(excused)
-        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-        notes.append(f"left out of the comparison: {', '.join(names[:_NAMED])}{more}")
-    for key, (ours, theirs) in result.extra.items():
-        notes.append(
-            f"{_where(key)} gave values that only one run has: {ours} in the first, {theirs} in the second"
-        )
+        notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excused)))
+    for (kind, op, site), counts in result.extra.items():
+        at = (site[0], site[1]) if site else None
+        notes.append(Note.of(NoteCode.ONE_SIDED_VALUES, kind, op, at, *counts))
     notes += _by_chance(result)
     if result.first is None:
-        notes += [
-            f"{line}; nothing that was compared differs" for line in result.generators.lines(used_only=True)
-        ]
-        notes += [f"the {kind} differed at step {step}, but not the state or an output"
-                  for kind, step in result.early.items()]  # fmt: skip
+        lines = result.generators.lines(used_only=True)
+        notes += [Note.of(NoteCode.GENERATOR_DIFFERED, line) for line in lines]
+        notes += [Note.of(NoteCode.EARLY_DIFFERENCE, kind, step) for kind, step in result.early.items()]
     notes += unseen_arguments(a.info, b.info)
     notes += _environment(a.info, b.info)
-    return tuple(notes + sorted({*a.info.notes, *b.info.notes}))
+    return tuple(notes + listed([*a.info.notes, *b.info.notes]))
 
 
-def _by_chance(result: Survey) -> list[str]:
+def _by_chance(result: Survey) -> list[Note]:
     """What differs in the state without being another state."""
-    notes = []
-    if result.moved is not None:
-        step, n = result.moved
-        notes.append(
-            f"from step {step} on the same values come in another order: {n} state tensors have other names"
-        )
-    if result.lone is not None:
-        step, n = result.lone
-        notes.append(
-            f"from step {step} on only one run still holds {n} tensor{'' if n == 1 else 's'} of models that "
-            "take no part any more: when they are freed is up to Python's garbage collector"
-        )
-    return notes
+    moved = [] if result.moved is None else [Note.of(NoteCode.STATE_MOVED, *result.moved)]
+    kept = [] if result.lone is None else [Note.of(NoteCode.STATE_KEPT_LONGER, *result.lone)]
+    return moved + kept
 
 
-def _environment(a: RunInfo, b: RunInfo) -> list[str]:
+def _environment(a: RunInfo, b: RunInfo) -> list[Note]:
     stopped = a.status != b.status and "stopped" in {a.status, b.status}
-    lines = bit_relevant_differences(a.environment, b.environment, one_was_stopped=stopped)
-    if a.torch and b.torch and a.torch != b.torch and not any(line.startswith("torch") for line in lines):
-        lines.insert(0, f"torch version: {a.torch} and {b.torch}")
-    more = [f"{len(lines) - _LISTED} further differences"] if len(lines) > _LISTED else []
-    return [f"the environments differ: {line}" for line in [*lines[:_LISTED], *more]]
+    facts = bit_relevant_differences(a.environment, b.environment, one_was_stopped=stopped)
+    if a.torch and b.torch and a.torch != b.torch and not any(fact.path in _OF_TORCH for fact in facts):
+        facts.insert(0, FactDifference(("torch", "version"), a.torch, b.torch))
+    notes = [Note.of(NoteCode.ENVIRONMENT, fact) for fact in facts[:_LISTED]]
+    rest = len(facts) - _LISTED
+    return [*notes, Note.of(NoteCode.MORE_OF_ENVIRONMENT, rest)] if rest > 0 else notes
 
 
 def _where(key: Key) -> str:

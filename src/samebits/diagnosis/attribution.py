@@ -6,9 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
 from samebits.determinism.pins import pin_named
 from samebits.diagnosis.candidates import cause_of_pin, fixed_by, pins_of
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Source
     from samebits.diagnosis.search import Pins, SearchResult
     from samebits.hooks.frames import Site
-
-_SHOWN = 6  # pins that are listed by name
 
 
 @dataclass(frozen=True)
@@ -158,10 +158,7 @@ def _of_source(finding: Finding, source: Source) -> Finding:
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
     """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
     first, *others = findings
-    line = (
-        f"{confirmed.line()}, but nothing in the record or in the script's source shows how that can have "
-        "acted: the cause stays open"
-    )
+    line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed.line())
     return (replace(first, evidence=(*first.evidence, line)), *others)
 
 
@@ -180,9 +177,7 @@ def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
     pins = tuple(dict.fromkeys(pin for source in blamed for pin in pins_of(source)))
     if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == OriginKind.RNG:
         return finding
-    line = (
-        f"{words_of(pins)} the runs still differed there, so {blamed[0].op} is not the reason, or not alone"
-    )
+    line = Evidence.of(EvidenceCode.PINS_DID_NOT_HELP, pins, blamed[0].op)
     return replace(finding, cause=Cause.UNKNOWN, evidence=(*finding.evidence, line))
 
 
@@ -199,14 +194,13 @@ def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
     return replace(finding, remedy=replace(remedy, trial=trial))
 
 
-def failed_line(result: SearchResult) -> str:
+def failed_note(result: SearchResult) -> Note | None:
     """What to say where no set of pins made the runs identical."""
     alone = [trial for trial in result.trials if trial.outcome == "different"]
     if not alone:
-        return ""
+        return None
     tried = list(dict.fromkeys(pin for trial in alone for pin in trial.pins))
-    listed = ", ".join(tried[:_SHOWN]) + (f" and {len(tried) - _SHOWN} more" if len(tried) > _SHOWN else "")
-    return f"the runs still differed with these pinned: {listed} (`samebits verify --pin`)"
+    return Note.of(NoteCode.PINS_IN_VAIN, *tried)
 
 
 def _at_source(finding: Finding) -> Finding:

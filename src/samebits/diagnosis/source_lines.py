@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, Reach, specification_of
-from samebits.comparison.results import place
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
 from samebits.diagnosis.patches.propose import RULES
 from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, named_lines
@@ -53,7 +53,7 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
     if site is None or (site.file, site.line) == (finding.site.file, finding.site.line):
         return finding
     entered = finding.entered_site or finding.site
-    line = f"it entered at {place(entered)} ({finding.op or finding.kind})"
+    line = Evidence.of(EvidenceCode.ENTERED, entered, finding.op or finding.kind)
     evidence = (*finding.evidence, *(() if finding.entered_site else (line,)))
     return replace(finding, site=site, entered_site=entered, other_site=None, evidence=evidence)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.environment.differences import bit_relevant_differences, threads_per_op
+from samebits.environment.differences import FactDifference, bit_relevant_differences, threads_per_op
 from samebits.environment.facts import (
     Environment,
     StartFacts,
@@ -14,6 +14,7 @@ from samebits.environment.facts import (
 
 __all__ = [
     "Environment",
+    "FactDifference",
     "StartFacts",
     "bit_relevant_differences",
     "collect",

@@ -2,48 +2,64 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
-# Path in the facts, and what a person calls it. Facts that are not here cannot change bits by themselves.
-_NAMES = {
-    ("source", "commit"): "commit of the script's repository",
-    ("source", "changed"): "uncommitted changes in the script's repository",
-    ("python", "version"): "Python version",
-    ("python", "implementation"): "Python implementation",
-    ("python", "hash_seed"): "hash seed of Python",
-    ("python", "optimize"): "`-O` level of Python",
-    ("torch", "version"): "torch version",
-    ("torch", "git"): "torch build",
-    ("torch", "cuda"): "CUDA version of torch",
-    ("torch", "cudnn"): "cuDNN version",
-    ("torch", "mkl"): "MKL version",
-    ("torch", "onednn"): "oneDNN version",
-    ("torch", "openmp"): "OpenMP version",
-    ("torch", "capability"): "CPU instruction set that torch uses",
-    ("torch", "gpus"): "GPUs",
-    ("machine", "architecture"): "processor architecture",
-    ("machine", "processor"): "processor",
-    ("machine", "instructions"): "vector instructions of the processor",
-    ("machine", "libc"): "C library",
-    ("machine", "gpu_driver"): "GPU driver",
-    ("libraries",): "numeric libraries loaded",
-}
-# Tables of facts: how one entry is called, and what stands for one that is missing.
-_TABLES = {
-    ("torch", "threads"): ("{} threads", "unknown"),
-    ("torch", "switches"): ("torch.{}", "missing"),
-    ("variables",): ("environment variable {}", "not set"),
-    ("packages",): ("package {}", "not imported"),
-}
+# Paths of facts that can change bits by themselves; of the tables, each entry is a fact.
+_FACTS = (
+    ("source", "commit"),
+    ("source", "changed"),
+    ("python", "version"),
+    ("python", "implementation"),
+    ("python", "hash_seed"),
+    ("python", "optimize"),
+    ("torch", "version"),
+    ("torch", "git"),
+    ("torch", "cuda"),
+    ("torch", "cudnn"),
+    ("torch", "mkl"),
+    ("torch", "onednn"),
+    ("torch", "openmp"),
+    ("torch", "capability"),
+    ("torch", "gpus"),
+    ("machine", "architecture"),
+    ("machine", "processor"),
+    ("machine", "instructions"),
+    ("machine", "libc"),
+    ("machine", "gpu_driver"),
+    ("libraries",),
+)
+_TABLES = (("torch", "threads"), ("torch", "switches"), ("variables",), ("packages",))
 _COME_LATER = {("libraries",), ("packages",), ("variables",)}  # a run has more of these the longer it goes on
 _LONGEST_VALUE = 80
+_MISSING = object()
 TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
+
+
+@dataclass(frozen=True, slots=True)
+class FactDifference:
+    """A fact that is not the same in two environments.
+
+    Args:
+        path: of the fact, or of its table.
+        first: its value in the first environment, as text; None where a table lacks it. Of lists, what only
+            the first has.
+        second: the same of the second.
+        entry: its name in its table; None for a fact outside the tables.
+        is_list: whether the values are lists.
+    """
+
+    path: tuple[str, ...]
+    first: str | None
+    second: str | None
+    entry: str | None = None
+    is_list: bool = False
 
 
 def bit_relevant_differences(
     a: dict[str, Any], b: dict[str, Any], *, one_was_stopped: bool = False
-) -> list[str]:
-    """Name the facts that differ between two environments and can change bits, one line each.
+) -> list[FactDifference]:
+    """The facts that differ between two environments and can change bits.
 
     Args:
         a: facts of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
@@ -51,25 +67,22 @@ def bit_relevant_differences(
         one_was_stopped: one run ended before its script did. What only the other imported, loaded or set came
             later there, or may have.
     """
-    pairs = [
-        (name, _get(a, path), _get(b, path))
-        for path, name in _NAMES.items()
+    pairs: list[tuple[tuple[str, ...], str | None, Any, Any]] = [
+        (path, None, _get(a, path), _get(b, path))
+        for path in _FACTS
         if not (one_was_stopped and path in _COME_LATER)
     ]
-    pairs = [pair for pair in pairs if None not in pair[1:]]  # unknown: a run killed early has few facts
+    pairs = [pair for pair in pairs if None not in pair[2:]]  # unknown: a run killed early has few facts
     one_was_killed = (_get(a, (TAKEN,)) is None) != (_get(b, (TAKEN,)) is None)
-    for path, (name, missing) in _TABLES.items():
+    for path in _TABLES:
         if one_was_killed and path == ("variables",):
             continue  # the other's are those of its end: its script may have set some itself
         first, second = _get(a, path), _get(b, path)
         if isinstance(first, dict) and isinstance(second, dict):
             both = one_was_stopped and path in _COME_LATER
             keys = sorted({*first} & {*second} if both else {*first, *second})
-            pairs += [
-                (name.format(_shorten(key)), first.get(key, missing), second.get(key, missing))
-                for key in keys
-            ]
-    return [f"{name}: {_describe_pair(first, second)}" for name, first, second in pairs if first != second]
+            pairs += [(path, key, first.get(key, _MISSING), second.get(key, _MISSING)) for key in keys]
+    return [_difference(*pair) for pair in pairs if pair[2] != pair[3]]
 
 
 def threads_per_op(facts: dict[str, Any]) -> int | None:
@@ -89,13 +102,14 @@ def _get(facts: object, path: tuple[str, ...]) -> Any:
     return facts
 
 
-def _describe_pair(first: object, second: object) -> str:
+def _difference(path: tuple[str, ...], entry: str | None, first: object, second: object) -> FactDifference:
+    entry = None if entry is None else _shorten(entry)
     if isinstance(first, list) and isinstance(second, list):
-        only = [_describe([item for item in first if item not in second])]
-        only.append(_describe([item for item in second if item not in first]))
-        sides = zip(only, ("the first", "the second"), strict=True)
-        return "; ".join(f"only {side} has {items}" for items, side in sides if items) or "in another order"
-    return f"{_describe(first)} and {_describe(second)}"
+        only_first = _describe([item for item in first if item not in second])
+        only_second = _describe([item for item in second if item not in first])
+        return FactDifference(path, only_first, only_second, entry, is_list=True)
+    texts = [None if value is _MISSING else _describe(value) for value in (first, second)]
+    return FactDifference(path, texts[0], texts[1], entry)
 
 
 def _describe(value: object) -> str:

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.hooks.frames import Site
+    from samebits.recording.notes import Note
 
 KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
@@ -179,7 +180,7 @@ class RunInfo:
     torch: str = ""
     environment: dict[str, Any] = field(default_factory=dict)
     control: dict[str, Any] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     replay: dict[str, Any] = field(default_factory=dict)
 
 

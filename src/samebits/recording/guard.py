@@ -6,47 +6,39 @@ from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
 from samebits.hooks.interruptions import is_from_outside
+from samebits.recording.notes import Note, NoteCode, RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
     from contextlib import AbstractContextManager
-
-# During these, the state of the run is recorded: without it two runs cannot be called identical.
-_STATE_KINDS = ("a step", "a backward pass", "the last state")
-
-
-def lost_state(notes: Iterable[str]) -> str:
-    """The note of a record that says that some of the state is not in it; empty if there is none.
-
-    Args:
-        notes: of a `RunInfo`.
-    """
-    starts = tuple(_begin(kind) for kind in _STATE_KINDS)
-    return next((note for note in notes if note.startswith(starts)), "")
-
-
-def _begin(kind: str) -> str:
-    return f"recording of {kind} failed"
 
 
 class Failures:
-    """What could not be recorded, and why: the first error of each kind."""
+    """What could not be recorded, and why: the first error of each part."""
 
     def __init__(self) -> None:
-        self._first: dict[str, str] = {}
+        self._first: dict[tuple[RecordedPart, str], str] = {}
 
-    def add(self, kind: str, error: BaseException) -> None:
-        """Note an error, unless one of this kind is noted already."""
-        if kind not in self._first:
+    def add(self, part: RecordedPart, error: BaseException, op: str = "") -> None:
+        """Note an error, unless one of this part is noted already.
+
+        Args:
+            part: what was being recorded.
+            error: the error.
+            op: the op that it was about, where each is noted by itself.
+        """
+        if (part, op) not in self._first:
             try:
                 text = str(error).strip().partition("\n")[0]
             except Exception:  # noqa: BLE001 - an exception of the script's own
                 text = ""
-            self._first[kind] = type(error).__name__ + (f": {text}" if text else "")
+            self._first[part, op] = type(error).__name__ + (f": {text}" if text else "")
 
-    def notes(self) -> list[str]:
-        """One line for each kind."""
-        return [f"{_begin(kind)} and left something out ({text})" for kind, text in list(self._first.items())]
+    def notes(self) -> list[Note]:
+        """One for each part."""
+        return [
+            Note.of(NoteCode.NOT_RECORDED, part.value, text, op)
+            for (part, op), text in list(self._first.items())
+        ]
 
 
 class Guard:
@@ -58,15 +50,15 @@ class Guard:
     Args:
         inside: the context that makes ops samebits' own.
         failures: where errors are noted.
-        kind: what is being recorded, in words.
+        part: what is being recorded.
     """
 
-    __slots__ = ("_failures", "_inside", "_kind")
+    __slots__ = ("_failures", "_inside", "_part")
 
-    def __init__(self, inside: AbstractContextManager[None], failures: Failures, kind: str) -> None:
+    def __init__(self, inside: AbstractContextManager[None], failures: Failures, part: RecordedPart) -> None:
         self._inside = inside
         self._failures = failures
-        self._kind = kind
+        self._part = part
 
     def __enter__(self) -> None:
         self._inside.__enter__()
@@ -75,5 +67,5 @@ class Guard:
         self._inside.__exit__(kind, error, trace)  # type: ignore[arg-type]
         if not isinstance(error, Exception) or isinstance(error, SamebitsError) or is_from_outside(error):
             return False
-        self._failures.add(self._kind, error)
+        self._failures.add(self._part, error)
         return True

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
     from samebits.recording.events import Drawn
+    from samebits.recording.notes import RecordedPart
     from samebits.recording.probes.substitution import Substituter
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.store import RecordWriter
@@ -93,7 +94,7 @@ class Recorder:
         self._main = threading.main_thread().ident
         self.quietly = Quiet()
         self.failures = Failures()
-        self._guards: dict[str, Guard] = {}
+        self._guards: dict[RecordedPart, Guard] = {}
         self._empty = writer.text("")
 
     def start(self) -> None:
@@ -108,11 +109,11 @@ class Recorder:
     def _forked(self) -> None:
         self.active = False
 
-    def recording(self, kind: str) -> Guard:
+    def recording(self, part: RecordedPart) -> Guard:
         """A context in which a probe records: its ops are not, and its errors do not reach the script."""
-        found = self._guards.get(kind)
+        found = self._guards.get(part)
         if found is None:
-            found = self._guards[kind] = Guard(self.quietly, self.failures, kind)
+            found = self._guards[part] = Guard(self.quietly, self.failures, part)
         return found
 
     def thread(self) -> int:

@@ -18,6 +18,7 @@ from samebits.masking import Masker
 from samebits.recording.events import RunInfo
 from samebits.recording.limits import ReferenceLimit, StepLimit
 from samebits.recording.noise import SchedulingNoise
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.earlier_files import EarlierFiles
 from samebits.recording.probes.effects import EffectsProbe
@@ -30,7 +31,7 @@ from samebits.recording.values import ValueLog
 from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from samebits.hooks.frames import Site
@@ -211,25 +212,19 @@ class RecordingSession:
         if self._probes is not None:
             self._probes.watch_numpy(numpy)
 
-    def _notes(self) -> tuple[str, ...]:
-        graphs, notes = compiled_graphs(), []
-        if self.settings.pins:
-            notes.append(pinned_words(self.settings.pins))
+    def _notes(self) -> tuple[Note, ...]:
+        graphs, settings, notes = compiled_graphs(), self.settings, []
+        if settings.pins:
+            notes.append(Note.of(NoteCode.PINNED, *settings.pins))
         if graphs:
-            notes.append(
-                f"torch.compile made {graphs} graph(s): compiled code is recorded by step, not by op"
-            )
-        elif self.recorder.compile_asked and (self.settings.level == "op" or self.settings.replay):
-            what = "record ops" if self.settings.level == "op" else "execute ops again"
-            notes.append(f"torch.compile was switched off to {what}: this run is eager")
+            notes.append(Note.of(NoteCode.COMPILED, str(graphs)))
+        elif self.recorder.compile_asked and (settings.level == "op" or settings.replay):
+            notes.append(Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == "op" else "replay"))
         if self.recorder.unreadable:
-            notes.append(f"{self.recorder.unreadable} tensor(s) could not be read and were left out")
+            notes.append(Note.of(NoteCode.UNREADABLE_TENSORS, str(self.recorder.unreadable)))
         for command, site in self._unrecorded.items():
-            at = "" if site is None else f" (started at {os.path.basename(site.file)}:{site.line})"
-            notes.append(
-                f"the child process `{_shortened(command)}`{at} was not recorded: if it trains, that is not"
-                " compared"
-            )
+            at = "" if site is None else f"{os.path.basename(site.file)}:{site.line}"
+            notes.append(Note.of(NoteCode.CHILD_NOT_RECORDED, _shortened(command), at))
         if self._probes is not None:
             notes += self._probes.notes()
         return (*notes, *self.recorder.failures.notes())
@@ -263,14 +258,6 @@ def _has_fixed_addresses(settings: RecordingSettings) -> bool:
     from samebits.determinism.switches import holds_layout
 
     return "layout" in settings.pins or holds_layout(settings.control)
-
-
-def pinned_words(pins: Sequence[str]) -> str:
-    """A note on the pins that a run had."""
-    from samebits.determinism.pins import pin_named
-
-    words = (f"{pin_named(name).words} (pin {name})" for name in pins)
-    return f"made {', '.join(words)}"
 
 
 @contextlib.contextmanager

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from samebits.recording.events import Event
 
 MOST_BYTES = 256 << 20
-NOT_PLACED = "run 1's value could not be put in place"  # so begins a note
-NO_ROOM = "no more values could be kept"
 Place = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 

@@ -20,6 +20,7 @@ from samebits.hooks.frames import USER, FrameRanks
 from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.recording.loggers import LOGGERS, numbers_of
+from samebits.recording.notes import RecordedPart
 from samebits.recording.recorder import is_tensor
 from samebits.recording.store.appending import emptied
 
@@ -123,7 +124,7 @@ class ValueLog:
         except OSError as error:  # not the script's
             pass_on(error)
             self._broken = True
-            self._recorder.failures.add("values", error)
+            self._recorder.failures.add(RecordedPart.VALUES, error)
 
     def _watch_saves(self, torch: Any) -> None:
         if not hasattr(torch, "save"):

@@ -6,6 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+from samebits.report import evidence
+from samebits.report.notes import sentences
+
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
     from samebits.hooks.frames import Site
@@ -33,7 +36,7 @@ def render(comparison: Comparison, fix: Fix | None = None) -> str:
             "child": comparison.child or None,
             "findings": [_finding(finding) for finding in _findings(comparison)],
             "reported": [_finding(finding) for finding in comparison.reported],
-            "notes": list(comparison.notes),
+            "notes": sentences(comparison.notes),
             "internal_error": _last_line(comparison.failure),
             "final_digest": list(comparison.final_digest),
             "replay": _replay(comparison),
@@ -107,7 +110,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "inputs_equal": finding.inputs_equal,
         "difference": _difference(finding.difference),
         "cause": finding.cause,
-        "evidence": list(finding.evidence),
+        "evidence": evidence.sentences(finding.evidence),
         "confirmed_by": finding.confirmed_by,
         "entered_site": _site(finding.entered_site),
         "sources": [

@@ -7,7 +7,9 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.results import some, words
+from samebits.report import evidence
 from samebits.report import json as json_report
+from samebits.report.notes import sentence
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, printable, row
 
@@ -39,7 +41,7 @@ def render(result: RankComparison, style: Style, folder: str) -> str:
     for text in result.left_out:
         lines += style.wrap(printable(f"not compared: {text}"), hanging=2)
     for note in comparison.notes:
-        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+        lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
 
 
@@ -58,7 +60,7 @@ def render_launches(comparison: Comparison, ranks: tuple[int, ...], style: Style
     told = f"2 launches, {words(ranks)} each, {_counted(comparison.steps, 'step')}"
     lines = headline(comparison, style, told if comparison.verdict == "identical" else comparison.reason)
     for note in comparison.notes if comparison.verdict != "different" else ():
-        lines += style.wrap(printable(f"note: {note}"), hanging=6)
+        lines += style.wrap(printable(f"note: {sentence(note)}"), hanging=6)
     return "\n".join(lines)
 
 
@@ -98,15 +100,15 @@ def render_json(result: RankComparison) -> str:
 
 
 def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> list[str]:
-    lines = [""]
+    lines, lines_of_evidence = [""], evidence.sentences(finding.evidence)
     if number:
-        lines += style.wrap(printable(finding.evidence[0]), hanging=2)
+        lines += style.wrap(printable(lines_of_evidence[0]), hanging=2)
     if finding.site is not None:
         lines.append(f"  {place(finding.site, folder)}")
         text = source_line(finding.site, Sources(folder))
         if text:
             lines.append(f"    > {text}")
-    for text in finding.evidence[1:]:
+    for text in lines_of_evidence[1:]:
         lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
     if len(finding.names) > 1:
         lines += style.wrap(printable(f"  in that step: {some(finding.names, 6)}"), hanging=4)

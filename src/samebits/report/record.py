@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.printable import shortened
 from samebits.recording.events import END
+from samebits.report.notes import sentence, sentences
 from samebits.report.style import Style, number, printable
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def render_json(summary: RecordSummary) -> str:
             "torch": info.torch,
             "environment": info.environment,
             "control": info.control,
-            "notes": list(info.notes),
+            "notes": sentences(info.notes),
             "events": summary.counts,
             "values": summary.n_values,
             "first_steps": [vars(step) for step in summary.first_steps],
@@ -179,7 +180,7 @@ def _header(summary: RecordSummary, style: Style) -> list[str]:
         ("events", counts or "none"),
         ("torch", info.torch or "never imported"),
         *_environment(info.environment),
-        *(("note", note) for note in info.notes),
+        *(("note", sentence(note)) for note in info.notes),
     ]
     lines: list[str] = []
     for name, text in rows:

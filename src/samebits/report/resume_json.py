@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from samebits.report.notes import sentences
+
 if TYPE_CHECKING:
     from samebits.hooks.frames import Site
     from samebits.resuming.results import FirstDifference, Kill, Omission, ResumeCheck
@@ -21,7 +23,7 @@ def render(result: ResumeCheck) -> str:
             "steps": result.steps,
             "reason": result.reason,
             "kills": [_kill(kill) for kill in result.kills],
-            "notes": list(result.notes),
+            "notes": sentences(result.notes),
             "final_digest": list(result.final_digest),
             "interrupted": result.interrupted,
         },

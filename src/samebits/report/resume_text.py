@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from samebits.report.notes import sentences
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable
 
@@ -139,7 +140,7 @@ def _row(label: str, text: str, style: Style) -> list[str]:
 
 
 def _notes(result: ResumeCheck, style: Style, *, verbose: bool) -> list[str]:
-    notes = [*result.notes, *_notes_on_kills(result.kills)]
+    notes = [*sentences(result.notes), *_notes_on_kills(result.kills)]
     lines = [""] if notes else []
     for note in notes if verbose else notes[:_MOST_NOTES]:
         lines += style.wrap(f"note: {printable(note)}", hanging=6)

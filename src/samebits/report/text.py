@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.replayed import KIND as REPLAY
-from samebits.recording.substitution import NOT_PLACED
+from samebits.report import evidence
 from samebits.report.fix import fix_lines
+from samebits.report.notes import gathered, sentences
 from samebits.report.remedy import remedy_lines
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.sentences import why
@@ -224,7 +225,11 @@ def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str,
         cause = ("cause", "not known yet")
     else:
         cause = ("likely cause", f"{finding.cause} (not proven yet)") if likely else ("cause", finding.cause)
-    return [cause, ("why", why(finding)), *(("", f"- {line}") for line in finding.evidence if everything)]
+    return [
+        cause,
+        ("why", why(finding)),
+        *(("", f"- {line}") for line in evidence.sentences(finding.evidence) if everything),
+    ]
 
 
 def _inputs(finding: Finding) -> str:
@@ -356,7 +361,7 @@ def _notes(comparison: Comparison, style: Style, folder: str, *, verbose: bool) 
     if not comparison.notes:
         return []
     lines, most = [""], None if verbose else _MOST_NOTES
-    notes = list(comparison.notes) if verbose else _gathered(comparison.notes)
+    notes = sentences(comparison.notes) if verbose else gathered(comparison.notes)
     for note in notes[:most]:
         text = printable(note.replace(folder + os.sep, ""))
         shown = style.wrap(f"note: {text}", hanging=6)
@@ -375,15 +380,6 @@ def _cut(lines: list[str], style: Style) -> list[str]:
     while len(words) + len(more) > style.width and " " in words.strip():
         words = words.rpartition(" ")[0]
     return [*kept[:-1], words + more]
-
-
-def _gathered(notes: Sequence[str]) -> list[str]:
-    """The notes, with one for all values that could not be put in place, behind the others."""
-    missing = [note for note in notes if note.startswith(NOT_PLACED)]
-    if len(missing) < 2:
-        return list(notes)
-    text = f"{NOT_PLACED} at {len(missing)} operations (--verbose lists them)"
-    return [*(note for note in notes if note not in missing), text]
 
 
 def _runs(result: Verification, style: Style, folder: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
+from samebits.report import evidence
 from samebits.report.source import Sources, place, source_line
 from samebits.report.style import Style, number, printable
 
@@ -47,7 +48,7 @@ def count(value: int, noun: str) -> str:
 def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
     where = place(finding.site, sources.folder) if finding.site is not None else "an unknown line"
     how = _READS.get(finding.op or "", finding.op or "read")
-    said = [how, *finding.evidence]
+    said = [how, *evidence.sentences(finding.evidence)]
     lines = ["  " + style.paint(f"{where} ({printable('; '.join(said))})", "dim")]
     text = source_line(finding.site, sources) if finding.site is not None else ""
     return [*lines, "    > " + style.paint(text[: style.width - 6], "bold")] if text else lines

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.store import RecordReader
 from samebits.resuming.align import WholeRun
 from samebits.resuming.compare import compare_from
@@ -57,11 +58,11 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
     points = kill_points(request, steps)
     whole = WholeRun(maker.record("whole"), maker.log("whole"), read_lines(maker.log("whole")))
     kills: list[Kill] = []
-    notes: list[str] = []
+    notes: list[Note] = []
     interrupted = False
     for number, after in enumerate(points):
         if request.budget is not None and kills and time.monotonic() - started > request.budget:
-            notes.append(f"the time is spent: no kill after {_listed(points[number:])} steps")
+            notes.append(Note.of(NoteCode.NO_TIME_FOR_KILLS, *points[number:]))
             break
         try:
             kills.append(judge_kill(maker, whole, after))
@@ -75,7 +76,7 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
     except KeyboardInterrupt:
         interrupted = True
     if interrupted and any(kill.difference is not None for kill in kills):
-        notes.append("interrupted before it was seen whether the script itself repeats")
+        notes.append(Note.of(NoteCode.REPETITION_NOT_SEEN))
     verdict, reason = conclude(kills)
     if interrupted and not kills:
         reason = "interrupted before a run was resumed"
@@ -201,9 +202,5 @@ def _command(request: ResumeRequest) -> tuple[str, ...]:
     return (*first, *target.arguments)
 
 
-def _run_notes(notes: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(f"whole run: {note}" for note in notes)
-
-
-def _listed(points: tuple[int, ...]) -> str:
-    return ", ".join(map(str, points))
+def _run_notes(notes: tuple[Note, ...]) -> tuple[Note, ...]:
+    return tuple(Note.of(NoteCode.WHOLE_RUN, note) for note in notes)

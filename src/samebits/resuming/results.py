@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from samebits.comparison.results import Verdict
     from samebits.hooks.frames import Site
+    from samebits.recording.notes import Note
     from samebits.verification.results import ScriptRun
 
 
@@ -104,6 +105,6 @@ class ResumeCheck:
     kills: tuple[Kill, ...]
     runs: tuple[ScriptRun, ...]
     seconds: float
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     final_digest: tuple[str, str] = ("", "")
     interrupted: bool = False

@@ -6,8 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison.difference import captured_difference
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
-from samebits.comparison.results import descriptions, place
+from samebits.comparison.results import descriptions
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding
@@ -33,7 +34,7 @@ def with_amount(finding: Finding, ours: dict[int, bytes], theirs: dict[int, byte
         return finding
     if own:
         return replace(finding, difference=difference)
-    line = f"the first draw after it: {event.op} at {place(event.site)}"
+    line = Evidence.of(EvidenceCode.FIRST_DRAW, event.op, event.site)
     outputs = descriptions(event, "out")
     return replace(finding, difference=difference, outputs=outputs, evidence=(*finding.evidence, line))
 

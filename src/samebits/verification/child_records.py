@@ -10,6 +10,7 @@ from samebits.comparison.verdict import only_reported
 from samebits.errors import SamebitsError
 from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from samebits.verification.tools import Tools
 
 _POOL = "pool-"
-_NAMED = 8
 
 
 def children_of(record: str, tools: Tools) -> dict[str, Path]:
@@ -70,17 +70,10 @@ def with_children(
     return _joined(comparison, judged)
 
 
-def _also(apart: dict[str, Comparison], shown: str) -> list[str]:
+def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
     """Which other children differ in their state."""
-    others = [f"{name}{_step(found)}" for name, found in apart.items() if name != shown]
-    if not others:
-        return []
-    more = f" and {len(others) - _NAMED} more" if len(others) > _NAMED else ""
-    return [f"the state differs in other child processes too: {', '.join(others[:_NAMED])}{more}"]
-
-
-def _step(found: Comparison) -> str:
-    return "" if found.first_step is None else f" at step {found.first_step}"
+    others = [(name, found.first_step) for name, found in apart.items() if name != shown]
+    return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
 
 
 def _judged(
@@ -122,9 +115,7 @@ def _doubted(comparison: Comparison, reason: str) -> Comparison:
 def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
     """A verdict with those of children whose state is the same in both runs."""
     steps = comparison.steps + sum(found.steps for found in judged.values())
-    notes = (
-        f"the child process {name} was compared too: {found.steps} steps" for name, found in judged.items()
-    )
+    notes = (Note.of(NoteCode.CHILD_COMPARED, name, found.steps) for name, found in judged.items())
     differing = {name: found for name, found in judged.items() if found.verdict == "different"}
     reported = comparison.reported + tuple(each for found in differing.values() for each in found.reported)
     whole = replace(comparison, steps=steps, notes=(*comparison.notes, *notes), reported=reported)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
 from samebits.determinism.pins import PINS, why_not, without_implied
-from samebits.diagnosis.attribution import Confirmation, attributed, failed_line, unexplained, withdrawn
+from samebits.diagnosis.attribution import Confirmation, attributed, failed_note, unexplained, withdrawn
 from samebits.diagnosis.candidates import every_pin, likely_pins
 from samebits.diagnosis.mechanisms import traces, unable
 from samebits.diagnosis.search import search
+from samebits.recording.notes import Note, NoteCode
 from samebits.verification.chance import pairs_needed
 
 if TYPE_CHECKING:
@@ -25,8 +26,7 @@ if TYPE_CHECKING:
     from samebits.verification.interventions import Interventions
 
 
-_WHICH = "find out which of these matter"
-_BY_CHANCE = "see in more pairs whether that was chance"
+_WHICH, _BY_CHANCE = "which", "chance"  # of the pins matters; were the runs identical by
 
 
 @dataclass(frozen=True)
@@ -107,9 +107,9 @@ class Diagnosis:
         self.out_of_time |= not result.minimal
         if not all_pins:
             return comparison
-        line = failed_line(result)
+        note = failed_note(result)
         findings = withdrawn(comparison.findings, self._in_vain())
-        return replace(comparison, findings=findings, notes=(*([line] if line else []), *comparison.notes))
+        return replace(comparison, findings=findings, notes=(*([note] if note else []), *comparison.notes))
 
     def _able(self, sets: tuple[Pins, ...], found: Mapping[str, Trace] | None) -> list[Pins]:
         """Sets of pins that are possible, without those of which nothing shows that they can have acted."""
@@ -173,7 +173,7 @@ class Diagnosis:
         return Confirmation(pins, done, done, steps), done >= least
 
 
-def _with_doubt(comparison: Comparison, shown: Confirmation, to_do: str) -> Comparison:
+def _with_doubt(comparison: Comparison, shown: Confirmation, open_question: str) -> Comparison:
     """The comparison with a note of pins that made runs identical, where it is not known what that means."""
-    note = f"{shown.line()}; there was no time to {to_do}"
+    note = Note.of(NoteCode.PINS_IN_DOUBT, shown.line(), open_question)
     return replace(comparison, notes=(note, *comparison.notes))

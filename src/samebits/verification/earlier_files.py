@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
-from samebits.comparison.results import Remedy, Source, place
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Remedy, Source
 from samebits.hooks.frames import Site
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,10 +34,6 @@ class EarlierFile:
     path: str
     changed: int
     site: Site
-
-    def words(self) -> str:
-        """The file, and where it was read."""
-        return f"{self.path}, read at {place(self.site)}"
 
 
 def read_notes(path: str) -> tuple[EarlierFile, ...]:
@@ -60,23 +58,16 @@ def _of_line(line: str) -> EarlierFile | None:
     return EarlierFile(str(name), int(changed), Site(str(file), int(number), str(function)))
 
 
-def listed(files: Sequence[EarlierFile]) -> str:
-    """Some files in words."""
-    more = f" and {len(files) - _SHOWN} more" if len(files) > _SHOWN else ""
-    return "; ".join(file.words() for file in files[:_SHOWN]) + more
-
-
-def note_of(files: Sequence[EarlierFile], number: int) -> str:
+def note_of(files: Sequence[EarlierFile], number: int, before: str | None = None) -> Note:
     """What to say where a run read files of the run before it.
 
     Args:
         files: the files.
         number: of the run that read them, from 1.
+        before: how the run before it differs from run 1, where one more run is compared with that one.
     """
-    return (
-        f"run {number} read what run {number - 1} had written ({listed(files)}); with `--fresh` each run has "
-        "its own copy of the folder"
-    )
+    shown = tuple((file.path, file.site) for file in files[:_SHOWN])
+    return Note.of(NoteCode.READ_EARLIER_FILES, number, shown, len(files) - len(shown), before)
 
 
 def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
@@ -93,9 +84,10 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
     site = None if file.site == first.site else first.site
     sources = tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files)
     remedy = Remedy(f"remove {file.path} before each run, or give each run a copy of the folder (`--fresh`)")
-    evidence = (*first.evidence, *(f"written by the run before: {each.words()}" for each in files))
+    left = (Evidence.of(EvidenceCode.LEFT_BY_RUN_BEFORE, each.path, each.site) for each in files)
     found = replace(
-        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources, evidence=evidence,
+        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources,
+        evidence=(*first.evidence, *left),
         remedy=remedy,
     )  # fmt: skip
     return replace(comparison, findings=(found, *others))

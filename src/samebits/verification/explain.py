@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.causes import Cause, OriginKind, specification_of
-from samebits.comparison.results import LATE
 from samebits.diagnosis.attribution import by_source
 from samebits.diagnosis.mechanisms import words_of
 from samebits.errors import SamebitsError
+from samebits.recording.notes import Note, NoteCode
 from samebits.verification.diagnose import Diagnosis, Terms
 from samebits.verification.fix import LITTLE, Aim, Effort
 from samebits.verification.further import Search, all_origins
@@ -31,11 +31,6 @@ if TYPE_CHECKING:
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 
-_NOT_AGAIN = (
-    "the difference was not seen again in further runs with nothing changed, so runs with something pinned "
-    "or patched would show nothing: the cause stays open"
-)
-INTERRUPTED = "interrupted: this is what is known so far"
 _SHORT_S = 20.0  # runs with pins go to the end of a script that takes no longer
 _SPARE_STEPS = 3
 _KEPT_RUNS, _KEPT_S = 6.0, 4.0  # so many first runs and seconds are kept for what the draw log suggests
@@ -126,7 +121,8 @@ class Explainer:
             pair: its runs.
         """
         self._comparison = comparison
-        ended, interrupted = "", False
+        ended: Note | None = None
+        interrupted = False
         try:
             with self._series.limited():
                 self._explain(pair)
@@ -135,12 +131,12 @@ class Explainer:
         except BudgetSpent:
             ended = self._over()
         except (SamebitsError, OSError) as error:
-            ended = f"the search for the cause ended early: {error}"
+            ended = Note.of(NoteCode.SEARCH_FAILED, str(error))
         except KeyboardInterrupt:
-            ended, interrupted = INTERRUPTED, True
+            ended, interrupted = Note.of(NoteCode.INTERRUPTED), True
         except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands, and what is known so far
             self._comparison = with_failure(self._comparison)
-        if ended:
+        if ended is not None:
             if self._diagnosis is not None and self._diagnosis.so_far is not None:
                 self._comparison = self._diagnosis.so_far
             self._comparison = replace(self._comparison, notes=(ended, *self._comparison.notes))
@@ -149,11 +145,8 @@ class Explainer:
         fix = diagnosis.fix if diagnosis is not None else fix
         return Explanation(self._comparison, confirmed, self._excused, self._seen_again, interrupted, fix)
 
-    def _over(self) -> str:
-        return (
-            f"the time for explaining, {self._series.budget_s:.0f} s, was over before the search was: this "
-            "is what is known so far; --budget SECONDS gives it more"
-        )
+    def _over(self) -> Note:
+        return Note.of(NoteCode.OUT_OF_TIME, self._series.budget_s)
 
     def _explain(self, pair: Pair) -> None:
         self._take_draws(pair)
@@ -287,7 +280,7 @@ class Explainer:
         known = replace(search.found, origins=replace(origins, findings=comparison.findings))
         found = all_origins(self._series, self._tools, replace(search, found=known))
         # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
-        notes = (n for n in comparison.notes if not (found.agreed and n.startswith(LATE)))
+        notes = (n for n in comparison.notes if not (found.agreed and n.code is NoteCode.LATE_VALUE))
         self._comparison = replace(comparison, findings=found.findings, notes=(*notes, *found.notes))
 
     def _last_step(self, pair: Pair) -> int | None:
@@ -312,7 +305,7 @@ class Explainer:
         if not again and (request.interventions or request.fix):
             plain, self._seen_again = interventions.differs_again()
             same += plain
-            notes = () if self._seen_again else (_NOT_AGAIN,)
+            notes = () if self._seen_again else (Note.of(NoteCode.DIFFERENCE_NOT_SEEN_AGAIN),)
             self._comparison = replace(self._comparison, notes=(*notes, *self._comparison.notes))
         soon = self._started + _SOON_RUNS * seconds + _SOON_S
         words = words_of(read_program(request.target, self._comparison.findings))

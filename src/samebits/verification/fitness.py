@@ -11,6 +11,7 @@ from samebits.recording.children import children_folder
 from samebits.recording.events import RunInfo
 from samebits.recording.farewell import why_incomplete
 from samebits.recording.naming import target_name
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -77,12 +78,11 @@ def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[str], target: Tar
     return ""
 
 
-def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
+def exit_note(runs: tuple[ScriptRun, ScriptRun], target: Target) -> Note | None:
     """A remark on a script that ended by itself with a status other than 0 in both runs."""
     if runs[0].status == runs[1].status != 0:
-        status = runs[0].status
-        return f"{script_name(target)} ended with exit status {status} in both runs, without an exception"
-    return ""
+        return Note.of(NoteCode.EXIT_STATUS, script_name(target), runs[0].status)
+    return None
 
 
 def before_record(name: str, status: int) -> str:

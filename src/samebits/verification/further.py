@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison.results import place
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
+from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
 from samebits.verification.localise import failed, origins_of
 from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.substitutes import measured, rules_for
@@ -22,10 +23,7 @@ if TYPE_CHECKING:
 
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
-NOT_MEASURED = (
-    f"the values could not be fetched: in {MOST_ATTEMPTS} more pairs of runs the operation gave the same "
-    "bits, or was not reached in the same way"
-)
+_OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_ROOM)
 _WAYS = (
     OriginKind.CONTROL_FLOW,
     OriginKind.ORDER,
@@ -61,7 +59,7 @@ class AllOrigins:
     """
 
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     pairs: tuple[Pair, ...] = ()
     agreed: bool = False
 
@@ -81,7 +79,7 @@ def all_origins(series: Series, tools: Tools, search: Search) -> AllOrigins:
     try:
         rounds.run()
     except BudgetSpent:
-        rounds.notes.append("the time was over before all origins were looked for: there may be further ones")
+        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
     return AllOrigins(tuple(rounds.findings), tuple(rounds.notes), tuple(rounds.pairs), rounds.agreed)
 
 
@@ -96,7 +94,7 @@ class _Rounds:
         self._kept: tuple[Rule, ...] = ()
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
-        self.notes: list[str] = []
+        self.notes: list[Note] = []
         self.pairs: list[Pair] = []
         self.agreed = False
 
@@ -136,11 +134,10 @@ class _Rounds:
 
     def _add(self, pair: Pair, fresh: list[Finding]) -> None:
         """Take in findings, and the rules by which their values are put in place."""
-        line: tuple[str, ...] = ()
+        line: tuple[Evidence, ...] = ()
         if self.findings:
             first = self.findings[0]
-            where = f"{place(first.site)} ({first.op})"
-            line = (f"seen once run 1's value was put in place of run 2's at {where}",)
+            line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.site, first.op),)
         for found in fresh:
             rules = self._rules_for(pair, found)
             self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
@@ -158,7 +155,7 @@ class _Rounds:
             pair, origins = self._round()
             if self.findings[0].difference is not None or origins is not None or not self._own[0]:
                 return pair, origins
-        self.notes.append(NOT_MEASURED)
+        self.notes.append(Note.of(NoteCode.VALUES_NOT_FETCHED, MOST_ATTEMPTS))
         return pair, origins
 
     def _round(self) -> tuple[Pair, Origins | None]:
@@ -234,7 +231,7 @@ class _Rounds:
     def _take_notes(self, pair: Pair) -> None:
         for run in (pair.first, pair.second):
             notes = () if run.info is None else run.info.notes
-            self.notes += [n for n in notes if n.startswith((NOT_PLACED, NO_ROOM)) and n not in self.notes]
+            self.notes += [n for n in notes if n.code in _OF_VALUES and n not in self.notes]
 
 
 def _is_of(found: Finding, known: Finding) -> bool:
@@ -249,4 +246,4 @@ def _is_of(found: Finding, known: Finding) -> bool:
 def _unplaced(pair: Pair) -> bool:
     """Whether a difference remains for want of a value that could be put in its place."""
     info = pair.second.info
-    return info is None or any(note.startswith(NOT_PLACED) for note in info.notes)
+    return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)

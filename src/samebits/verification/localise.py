@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.series import BudgetSpent
 
@@ -142,29 +143,15 @@ def with_origins(comparison: Comparison, found: Localisation) -> Comparison:
         return replace(comparison, notes=(_why_not_found(found), *comparison.notes))
     notes = (*comparison.notes, *(note for note in found.origins.notes if note not in comparison.notes))
     if found.failure:
-        notes = (
-            *notes,
-            f"the script failed when every operation was recorded from its start ({found.failure})",
-        )
+        notes = (*notes, Note.of(NoteCode.OPS_FAILED_FROM_START, found.failure))
     if not found.origins.findings:
-        notes = (*notes, "no operation could be blamed; shown is what the step-level runs saw")
-        return replace(comparison, notes=notes)
+        return replace(comparison, notes=(*notes, Note.of(NoteCode.NO_OP_BLAMED)))
     return replace(comparison, findings=found.origins.findings, notes=notes)
 
 
-def _why_not_found(found: Localisation) -> str:
+def _why_not_found(found: Localisation) -> Note:
     if found.too_long:
-        return (
-            "with every operation recorded the script takes too long for the time for explaining: shown is "
-            "what the step-level runs saw; --budget SECONDS gives it more"
-        )
+        return Note.of(NoteCode.OPS_TAKE_TOO_LONG)
     if found.failure:
-        return (
-            f"the script failed when every operation was recorded ({found.failure}); shown is what the "
-            "step-level runs saw"
-        )
-    return (
-        f"the runs did not differ in {found.pairs} more pairs with every operation recorded: recording "
-        "slows the script and puts its operations in line, which hides some races. Shown is what the "
-        "step-level runs saw; `samebits verify --stress` may bring it out"
-    )
+        return Note.of(NoteCode.OPS_FAILED, found.failure)
+    return Note.of(NoteCode.OPS_AGREED, found.pairs)

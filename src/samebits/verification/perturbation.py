@@ -12,8 +12,9 @@ from samebits.hooks.layout import can_fix_layout
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-# By these a note about differing environments is known to speak of a perturbation.
-STRESS_WORDS = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING", "hash seed of Python")
+    from samebits.environment import FactDifference
+
+_VARIABLES = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING")
 _FILL_BYTES = (0x55, 0xAA, 0x33, 0xCC, 0x0F, 0xF0)
 
 
@@ -55,3 +56,10 @@ def stress(run: int, environment: Mapping[str, str] = os.environ) -> Perturbatio
     fixed = run % 2 == 0 and can_fix_layout()
     words.append("fixed addresses" if fixed else "default addresses")
     return Perturbation(changes, fixed, run + 1, tuple(words))
+
+
+def is_of_stress(fact: FactDifference) -> bool:
+    """Whether a difference between the environments of two runs is one that `stress` makes."""
+    if fact.path == ("variables",):
+        return fact.entry in _VARIABLES
+    return fact.path == ("python", "hash_seed")

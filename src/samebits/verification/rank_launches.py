@@ -11,6 +11,7 @@ from samebits.causes import OriginKind
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.naming import FOLDER_SUFFIX
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.fitness import ended_words
 from samebits.verification.place import check_place, check_target
@@ -101,12 +102,12 @@ def _localised(
     try:
         found = verify_launches(*places)
     except SamebitsError as error:  # the verdict stands
-        return _noted(result, f"the operation was not found: {error}")
+        return _noted(result, Note.of(NoteCode.LAUNCH_UNEXPLAINED, str(error)))
     if found.comparison.verdict != "different":
-        return _noted(result, "two more launches with every operation recorded did not differ")
+        return _noted(result, Note.of(NoteCode.LAUNCHES_AGREED))
     rank = result.first if result.first in found.ranks else found.first
     if rank is None or not (known := _believable(found.ranks[rank].comparison)).findings:
-        return _noted(result, "the operation was not found: what collectives write cannot be followed")
+        return _noted(result, Note.of(NoteCode.COLLECTIVES_NOT_FOLLOWED))
     ranks = {**found.ranks, rank: replace(found.ranks[rank], comparison=known)}
     comparison = replace(known, reason=result.comparison.reason, steps=result.comparison.steps)
     return LaunchComparison(ranks, comparison, rank)
@@ -121,7 +122,7 @@ def _believable(comparison: Comparison) -> Comparison:
     return replace(comparison, findings=kept)
 
 
-def _noted(result: LaunchComparison, note: str) -> LaunchComparison:
+def _noted(result: LaunchComparison, note: Note) -> LaunchComparison:
     comparison = result.comparison
     return replace(result, comparison=replace(comparison, notes=(note, *comparison.notes)))
 

@@ -14,6 +14,7 @@ from samebits.comparison.results import Comparison
 from samebits.environment.ranks import KEY, RankFacts
 from samebits.errors import SamebitsError
 from samebits.recording.naming import SUFFIX
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.store import RecordReader
 from samebits.verification.rank_places import read_label
 from samebits.verification.results import ScriptRun, Verification
@@ -152,8 +153,8 @@ def _moment(comparison: Comparison) -> tuple[bool, int, int]:
     return comparison.first_step is None, comparison.first_step or 0, order
 
 
-def _told(notes: tuple[str, ...], unfit: str | None) -> tuple[str, ...]:
-    return (unfit, *notes) if unfit else notes
+def _told(notes: tuple[Note, ...], unfit: str | None) -> tuple[Note, ...]:
+    return (Note.of(NoteCode.UNFIT, unfit), *notes) if unfit else notes
 
 
 def _unfit(a: RankRecords, b: RankRecords) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.comparison.replayed import replayed, with_evidence
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.replay import ReplaySummary
 from samebits.recording.settings import RecordingSettings
 from samebits.verification.series import Plan
@@ -36,7 +37,7 @@ def with_replay(
     summary = ReplaySummary.from_dict(run.info.replay) if run.info is not None else None
     notes = [*comparison.notes, *_ending(run)]
     if run.info is None or summary is None:
-        return replace(comparison, notes=(*notes, "no operation could be executed again: no record of that"))
+        return replace(comparison, notes=(*notes, Note.of(NoteCode.NOT_REPLAYED)))
     found = replayed(summary)
     notes += [note for note in run.info.notes if note not in notes]
     if comparison.verdict == "identical" and not _ending(run):
@@ -44,25 +45,17 @@ def with_replay(
     return with_evidence(replace(comparison, notes=tuple(notes)), found)
 
 
-def _ending(run: ScriptRun) -> list[str]:
+def _ending(run: ScriptRun) -> list[Note]:
     info = run.info
     if info is None or info.status in ("finished", "stopped"):
         return []
-    why = info.failure or info.status
-    return [f"the script did not come to its end while operations were executed again: {why}"]
+    return [Note.of(NoteCode.REPLAY_ENDED, info.failure or info.status)]
 
 
-def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[str]:  # noqa: FBT001
+def _against(tools: Tools, first: ScriptRun, run: ScriptRun, unrepeated: bool) -> list[Note]:  # noqa: FBT001
     """Whether this run gave the bits of the others."""
     with tools.open_record(first.record) as a, tools.open_record(run.record) as b:
         comparison = tools.judge(a, b)
     if comparison.verdict != "different":
         return []
-    why = (
-        "as operations that do not repeat can"
-        if unrepeated
-        else "although every operation repeated: one of them races and did not show it (`--replay 5` looks "
-        "more often), a thread raced, something beside them depends on time, or torch chose other "
-        "operations because it was watched (docs/recording.md)"
-    )
-    return [f"the run with operations executed again gave other bits than run 1, {why}: {comparison.reason}"]
+    return [Note.of(NoteCode.REPLAY_DIFFERED, unrepeated, comparison.reason)]

@@ -13,13 +13,14 @@ from samebits.diagnosis.attribution import remedied
 from samebits.diagnosis.remedies import with_remedies, with_whole_set
 from samebits.diagnosis.source_lines import at_source_line
 from samebits.errors import SamebitsError
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
 from samebits.verification.earlier_files import blamed, note_of
-from samebits.verification.explain import INTERRUPTED, Explainer, Explanation, with_failure
+from samebits.verification.explain import Explainer, Explanation, with_failure
 from samebits.verification.fix import LITTLE, Aim, Effort, find_fix
 from samebits.verification.judging import judged
-from samebits.verification.perturbation import STRESS_WORDS
+from samebits.verification.perturbation import is_of_stress
 from samebits.verification.place import check_target
 from samebits.verification.pruning import pruned
 from samebits.verification.replay import with_replay
@@ -146,7 +147,7 @@ class _Verifier:
             pair = Pair(pair.second, self._run(latest, reference=pair.second.record))
             known, comparison = comparison, self._judged(pair)
             if comparison.verdict == "identical":
-                note = f"{note}. Run {latest + 1} is compared with run {latest}; of run 1 {known.reason}"
+                note = note_of(files, latest, str(known.reason))
             again = self.series.earlier_files(latest - 1)
             if comparison.verdict == "different" and again:
                 note, explains = note_of(again, latest + 1), False
@@ -170,7 +171,7 @@ class _Verifier:
                 comparison = with_replay(self.series, self.tools, comparison, first, self.request.replay)
         except KeyboardInterrupt:
             interrupted = True
-            comparison = replace(comparison, notes=(INTERRUPTED, *comparison.notes))
+            comparison = replace(comparison, notes=(Note.of(NoteCode.INTERRUPTED), *comparison.notes))
         except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands, and what is known so far
             comparison = with_failure(comparison)
         return self._result(comparison, fix, interrupted=interrupted)
@@ -226,7 +227,7 @@ class _Verifier:
             try:
                 fix = find_fix(self.series, self.tools, Aim(comparison, pins, explanation.excused), effort)
             except (SamebitsError, OSError) as error:  # the verdict stands
-                note = f"the search for a patch ended early: {error}"
+                note = Note.of(NoteCode.PATCH_SEARCH_FAILED, str(error))
                 return replace(comparison, notes=(note, *comparison.notes)), None
         if fix is None:
             return comparison, None
@@ -274,7 +275,7 @@ class _Verifier:
         )
         if reason:
             return _with_failure(comparison, reason)
-        note = fitness.exit_note(runs, target) if comparison.verdict != "not_judged" else ""
+        note = fitness.exit_note(runs, target) if comparison.verdict != "not_judged" else None
         return replace(comparison, notes=(*comparison.notes, note)) if note else comparison
 
     def _without(self, origins: Origins, pair: Pair, role: int) -> tuple[Comparison, Pair]:
@@ -306,15 +307,17 @@ class _Verifier:
             quick=self.request.quick,
         )
 
-    def _notes(self, comparison: Comparison) -> tuple[str, ...]:
+    def _notes(self, comparison: Comparison) -> tuple[Note, ...]:
         """The notes, with what `--stress` changed instead of the differences in environment that it makes."""
         if not self.request.stress:
             return comparison.notes
         compared = (run for run in self.series.runs if run.purpose == "compare")
-        kept = (note for note in comparison.notes if not any(word in note for word in STRESS_WORDS))
-        stress = (
-            f"stress in run {n}: {', '.join(run.perturbation)}" for n, run in enumerate(compared, start=1)
+        kept = (
+            note
+            for note in comparison.notes
+            if note.code is not NoteCode.ENVIRONMENT or not is_of_stress(note.arguments[0])
         )
+        stress = (Note.of(NoteCode.STRESS, n, *run.perturbation) for n, run in enumerate(compared, start=1))
         return (*kept, *stress)
 
 
@@ -333,7 +336,7 @@ def _steps(run: ScriptRun) -> int:
 def _cut_short(comparison: Comparison, runs: int, asked: int) -> Comparison:
     """What is known of some of the runs when the user ended it."""
     if comparison.verdict != "identical":
-        return replace(comparison, notes=(INTERRUPTED, *comparison.notes))
+        return replace(comparison, notes=(Note.of(NoteCode.INTERRUPTED), *comparison.notes))
     reason = f"interrupted after {runs} of {asked} runs, which gave the same bits"
     return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
 
@@ -342,5 +345,5 @@ def _with_failure(comparison: Comparison, reason: str) -> Comparison:
     """A difference before the failure is a verdict, and often its cause; without one there is none."""
     if comparison.verdict == "different":
         state: Verdict = "different" if comparison.state == "different" else "not_judged"
-        return replace(comparison, notes=(*comparison.notes, reason), state=state)
+        return replace(comparison, notes=(*comparison.notes, Note.of(NoteCode.UNFIT, reason)), state=state)
     return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)

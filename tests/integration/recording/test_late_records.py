@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from sentence_support import evidence_of
 
 from samebits.comparison import compare_records
 
@@ -37,7 +38,7 @@ def difference(folder, before: str, draw: str):
     comparison = compare_records(folder / "1.sbr", folder / "2.sbr")
     assert comparison.verdict == "different"
     (first, *_) = comparison.findings
-    return first.cause, " | ".join(first.evidence)
+    return first.cause, " | ".join(evidence_of(first))
 
 
 def test_a_seed_before_is_known(tmp_path):

@@ -6,6 +6,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sentence_support import notes_of  # noqa: E402
+
 from samebits.recording.probes import ops  # noqa: E402
 from samebits.recording.session import record  # noqa: E402
 from samebits.recording.store import RecordReader  # noqa: E402
@@ -22,7 +24,7 @@ class Unprintable(int):
 
 def notes_and_kinds(path):
     with RecordReader(path) as reader:
-        return reader.info.notes, [event.kind for event in reader.events()]
+        return notes_of(reader.info), [event.kind for event in reader.events()]
 
 
 def train(steps=2, numbers=None):

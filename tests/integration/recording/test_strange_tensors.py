@@ -8,6 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from sentence_support import notes_of  # noqa: E402
 from torch.utils._pytree import tree_map  # noqa: E402
 
 from samebits.recording.session import record  # noqa: E402
@@ -42,7 +43,7 @@ class Wrapped(torch.Tensor):
 
 def ops_of(path):
     with RecordReader(path) as reader:
-        return [event.op for event in reader.events(("op",))], reader.info.notes
+        return [event.op for event in reader.events(("op",))], notes_of(reader.info)
 
 
 @pytest.mark.parametrize("act", [

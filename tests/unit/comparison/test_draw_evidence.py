@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape
+from sentence_support import evidence_of
 
 from samebits.comparison import find_origins, judge
 from samebits.recording.events import DRAWN, UNUSED, Link
@@ -62,15 +63,15 @@ def test_a_draw_right_before_the_origin_is_its_cause(source):
     """The finding has the cause and the line of the draw, and says where the value entered."""
     found = origin(*(make(value, draws=[(source, value, 8)]) for value in (1, 2)))
     assert (found.cause, found.site.line) == (CAUSES[source], 8)
-    assert any("train.py:8" in line for line in found.evidence)
-    assert any("entered at" in line and "train.py:10" in line for line in found.evidence)
+    assert any("train.py:8" in line for line in evidence_of(found))
+    assert any("entered at" in line and "train.py:10" in line for line in evidence_of(found))
 
 
 def test_values_are_shown():
     """The line of evidence shows both values."""
     found = origin(*(make(value, draws=[("time.time", value, 8)]) for value in (1, 2)))
     assert any(
-        line.endswith("gave other values in the two runs: text 1 and text 2") for line in found.evidence
+        line.endswith("gave other values in the two runs: text 1 and text 2") for line in evidence_of(found)
     )
 
 
@@ -78,14 +79,14 @@ def test_equal_draws_say_nothing():
     """A draw with the same value is no evidence."""
     found = origin(*(make(value, draws=[("time.time", 0, 8)]) for value in (1, 2)))
     assert (found.cause, found.site.line) == ("unknown", 10)
-    assert not any("time.time" in line for line in found.evidence)
+    assert not any("time.time" in line for line in evidence_of(found))
 
 
 def test_a_clock_with_an_operation_in_between_is_evidence_only():
     """Most clocks are read for logs: far from the origin they are shown, not blamed."""
     found = origin(*(make(value, draws=[("time.time", value, 8)], between=True) for value in (1, 2)))
     assert (found.cause, found.site.line) == ("unknown", 10)
-    assert any("time.time" in line for line in found.evidence)
+    assert any("time.time" in line for line in evidence_of(found))
 
 
 def test_a_clock_on_the_line_of_the_origin_is_its_cause():
@@ -110,7 +111,7 @@ def test_what_differed_in_equal_steps_is_harmless():
     ]
     found = origin(*pair)
     assert found.cause == "unknown"
-    assert not any("time.time" in line for line in found.evidence)
+    assert not any("time.time" in line for line in evidence_of(found))
 
 
 def test_two_causes_are_left_open():
@@ -118,7 +119,7 @@ def test_two_causes_are_left_open():
     draws = ("time.time", 7), ("os.getpid", 8)
     found = origin(*(make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2)))
     assert (found.cause, found.site.line) == ("unknown", 10)
-    assert sum("gave other values" in line for line in found.evidence) == 2
+    assert sum("gave other values" in line for line in evidence_of(found)) == 2
 
 
 def test_what_seeds_a_generator_outranks_what_else_was_drawn_there():
@@ -135,7 +136,7 @@ def test_unwritten_memory_is_named_and_blamed_by_no_draw_alone():
     found = origin(a, b)
     assert found.cause == "wall-clock"
     assert [source.cause for source in found.sources] == ["wall-clock", "uninitialized"]
-    assert "memory that nothing had written" in found.evidence[-1]
+    assert "memory that nothing had written" in evidence_of(found)[-1]
     a, b = (make(v, draws=[("numpy.empty", v, 10)]) for v in (1, 2))
     assert origin(a, b).cause == "unknown"
 
@@ -162,7 +163,7 @@ def test_a_seed_from_a_clock_is_the_clocks_doing():
     found = origin(run(1), run(2))
     assert (found.cause, found.site.line) == ("wall-clock", 5)
     assert any(
-        "seeded differently: numpy.random.seed(1) and numpy.random.seed(2)" in x for x in found.evidence
+        "seeded differently: numpy.random.seed(1) and numpy.random.seed(2)" in x for x in evidence_of(found)
     )
 
 
@@ -242,7 +243,7 @@ def test_entropy_that_was_not_used_is_no_evidence():
 
     found = origin(run(1), run(2))
     assert (found.cause, found.site.line) == ("unknown", 10)
-    assert not any("SeedSequence" in line or "seeded at" in line for line in found.evidence)
+    assert not any("SeedSequence" in line or "seeded at" in line for line in evidence_of(found))
 
 
 def kernel(value, *, threads=None, environment=None):
@@ -259,7 +260,7 @@ def test_another_number_of_threads_explains_a_kernel():
     """The line is the one that set it."""
     found = origin(kernel(1, threads=2), kernel(2, threads=3))
     assert (found.cause, found.site.line, found.entered_site.line) == ("thread-count", 3, 10)
-    assert any("was given other values in the two runs: 2 and 3" in line for line in found.evidence)
+    assert any("was given other values in the two runs: 2 and 3" in line for line in evidence_of(found))
 
 
 def test_threads_at_the_end_of_two_runs_explain_a_kernel():
@@ -267,7 +268,7 @@ def test_threads_at_the_end_of_two_runs_explain_a_kernel():
     facts = [{"torch": {"threads": {"intra-op": count}}} for count in (1, 4)]
     found = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[1]))
     assert (found.cause, found.site.line) == ("thread-count", 10)
-    assert "the first run ended with 1 threads for an op, the second with 4" in found.evidence
+    assert "the first run ended with 1 threads for an op, the second with 4" in evidence_of(found)
     same = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[0]))
     assert same.cause == "nondeterministic-kernel"
 
@@ -291,4 +292,4 @@ def test_sources_of_all_that_one_line_did_are_told():
     found = origin(sampled(1), sampled(2))
     assert (found.op, found.cause) == ("aten::select", "unknown")
     assert [source.op for source in found.sources] == ["time.time", "random.random"]
-    assert any(line.startswith("random.random at ") for line in found.evidence)
+    assert any(line.startswith("random.random at ") for line in evidence_of(found))

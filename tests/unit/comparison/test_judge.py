@@ -6,10 +6,13 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.verdict import judge
 from samebits.recording.events import DRAWN, Link
 from samebits.recording.guard import Failures
+from samebits.recording.notes import NoteCode, RecordedPart
+from samebits.report.notes import sentence
 
 
 def train(steps=3, *, level="step", weight="w", before=None, after=None):
@@ -37,7 +40,7 @@ def test_equal_runs_are_identical():
     result = judge(train().record(), train().record())
     assert (result.verdict, result.reason, result.steps, result.findings) == ("identical", None, 3, ())
     assert result.final_digest[0] == result.final_digest[1] != ""
-    assert result.notes == ()
+    assert notes_of(result) == ()
 
 
 def test_different_state_is_different():
@@ -94,14 +97,35 @@ def test_a_loss_alone_is_a_note():
     other.log[at] = replace(other.log[at], digests=(b"x" * 16,))
     result = judge(tape.record(), other.record())
     assert result.verdict == "identical"
-    assert result.notes == ("the loss differed at step 0, but not the state or an output",)
+    assert notes_of(result) == ("the loss differed at step 0, but not the state or an output",)
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (({}, {}), [("torch", "version")]),
+        (({"torch": {"version": "2.1"}}, {"torch": {"version": "2.2"}}), [("torch", "version")]),
+        (({"torch": {"git": "a"}}, {"torch": {"git": "b"}}), [("torch", "git")]),
+        (({"torch": {"mkl": "1"}}, {"torch": {"mkl": "2"}}), [("torch", "version"), ("torch", "mkl")]),
+    ],
+)
+def test_two_versions_of_torch_are_told_once(facts, expected):
+    """From the environment, or from the run where that lacks it or has other libraries only."""
+    records = train().record(), train().record()
+    for record, environment, version in zip(records, facts, ("2.1", "2.2"), strict=True):
+        record.info = replace(record.info, environment=environment, torch=version)
+    notes = judge(*records).notes
+
+    assert [note.code for note in notes] == [NoteCode.ENVIRONMENT] * len(expected)
+    assert [note.arguments[0].path for note in notes] == expected
+    assert "torch version: 2.1 and 2.2" in notes_of(judge(*records))[0] or expected == [("torch", "git")]
 
 
 def test_a_batch_alone_is_a_note():
     tape, other = train(), train()
     other.log[1] = replace(other.log[1], digests=(b"x" * 16,))
     result = judge(tape.record(), other.record())
-    assert (result.verdict, result.notes) == (
+    assert (result.verdict, notes_of(result)) == (
         "identical",
         ("the batch differed at step 0, but not the state or an output",),
     )
@@ -120,7 +144,7 @@ def test_a_generator_alone_is_a_note():
         "the state of Python's generator differed at step 0; it was used at step 1; it was never seeded;"
         " nothing that was compared differs"
     )
-    assert result.notes == (line,)
+    assert notes_of(result) == (line,)
 
 
 def test_a_generator_that_nothing_used_is_not_mentioned():
@@ -128,7 +152,7 @@ def test_a_generator_that_nothing_used_is_not_mentioned():
     tape, other = Tape(level="step"), Tape(level="step", generators={"python": 1, "numpy": 0})
     for t in (tape, other):
         t.boundary({"w": t.outside("w")})
-    assert judge(tape.record(), other.record()).notes == ()
+    assert notes_of(judge(tape.record(), other.record())) == ()
 
 
 def test_a_generator_used_before_the_first_boundary():
@@ -140,7 +164,7 @@ def test_a_generator_used_before_the_first_boundary():
             t._state({}, {}, None, "end")
             t.log.pop()
         t.boundary({"w": t.outside(state)})
-    assert "it was used at step 0" in judge(tape.record(), other.record()).findings[0].evidence[0]
+    assert "it was used at step 0" in evidence_of(judge(tape.record(), other.record()).findings[0])[0]
 
 
 def test_generators_are_evidence_of_a_difference():
@@ -149,7 +173,7 @@ def test_generators_are_evidence_of_a_difference():
         t.seed(value, line=2, call="numpy.random.seed")
         t.boundary({"w": t.outside(value)})
     result = judge(tape.record(), other.record())
-    assert result.findings[0].evidence == (
+    assert evidence_of(result.findings[0]) == (
         (
             "the state of NumPy's generator differed at step 0; it was seeded differently:"
             " numpy.random.seed(3) and numpy.random.seed(4) at /home/u/train.py:2"
@@ -171,7 +195,7 @@ def test_a_generator_that_is_put_back_was_seeded_alike_only_until_then():
         " numpy.random.seed(0) at /home/u/train.py:2; after that, other amounts were drawn from it or another"
         " state was put in its place; nothing that was compared differs"
     )
-    assert judge(tape.record(), other.record()).notes == (line,)
+    assert notes_of(judge(tape.record(), other.record())) == (line,)
 
 
 def test_a_state_before_a_seed_says_nothing_of_after_it():
@@ -219,7 +243,7 @@ def test_a_generator_that_was_never_used_is_no_evidence():
 
 
 def result_lines(a, b):
-    return judge(a.record(), b.record()).findings[0].evidence
+    return evidence_of(judge(a.record(), b.record()).findings[0])
 
 
 def test_excused_names_are_left_out_and_noted():
@@ -229,7 +253,7 @@ def test_excused_names_are_left_out_and_noted():
     assert judge(tape.record(), other.record()).verdict == "different"
     result = judge(tape.record(), other.record(), excused=("pad",))
     assert result.verdict == "identical"
-    assert result.notes == ("left out of the comparison: pad",)
+    assert notes_of(result) == ("left out of the comparison: pad",)
     assert result.final_digest[0] == result.final_digest[1]
 
 
@@ -239,7 +263,7 @@ def test_a_name_in_one_run_only_is_different():
     other.boundary({"w": other.outside(1)}, {"extra": other.outside(2)})
     result = judge(tape.record(), other.record())
     assert result.verdict == "different"
-    assert result.findings[0].evidence == ("only the second run has buffer extra (f32[4])",)
+    assert evidence_of(result.findings[0]) == ("only the second run has buffer extra (f32[4])",)
 
 
 def test_a_name_in_one_run_only_at_the_end_does_not_count():
@@ -280,7 +304,7 @@ def test_an_extra_read_is_a_note():
     """A log line taken by time."""
     result = judge(train().record(), train(before=reads({1: ["norm"]})).record())
     assert result.verdict == "identical"
-    assert result.notes == (
+    assert notes_of(result) == (
         "the read `item` at train.py:8 gave values that only one run has: 0 in the first, 1 in the second",
     )
 
@@ -309,7 +333,7 @@ def test_reads_of_other_shapes_are_different():
     a, b = train(before=read((3,))), train(before=read((4,)))
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
-    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in result.findings[0].evidence
+    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in evidence_of(result.findings[0])
 
 
 def test_reads_of_several_threads_are_compared_without_order():
@@ -347,7 +371,7 @@ def test_an_extra_save_is_a_note():
     b = train(before=lambda tape, step, x: step == 2 and tape.save({"0": tape.outside(1)}))
     result = judge(train().record(), b.record())
     assert result.verdict == "identical"
-    assert "torch.save" in result.notes[0]
+    assert "torch.save" in notes_of(result)[0]
 
 
 def test_different_numbers_of_steps():
@@ -373,7 +397,7 @@ def test_events_after_the_stop_are_not_compared():
     tape.batch(["half a step"])
     more = train(5, before=reads({3: ["x"]}))
     result = judge(more.record(), tape.record(status="stopped"))
-    assert (result.verdict, result.steps, result.notes) == ("identical", 3, ())
+    assert (result.verdict, result.steps, notes_of(result)) == ("identical", 3, ())
 
 
 def test_a_stopped_run_with_an_extra_read_before_training():
@@ -409,25 +433,25 @@ def test_a_run_that_did_not_end_is_not_judged(status):
     assert result.reason == f"the second run {how} (ValueError: no); 2 steps of both could be compared"
 
 
-@pytest.mark.parametrize("kind", ["a step", "a backward pass", "the last state"])
-def test_state_that_could_not_be_recorded_is_not_judged(kind):
+@pytest.mark.parametrize("part", [RecordedPart.STEP, RecordedPart.BACKWARD, RecordedPart.LAST_STATE])
+def test_state_that_could_not_be_recorded_is_not_judged(part):
     """Equal digests of the rest prove nothing of it."""
     failures = Failures()
-    failures.add(kind, ZeroDivisionError("no text"))
+    failures.add(part, ZeroDivisionError("no text"))
     note = failures.notes()[0]
     whole, partial = train().record(), train().record()
     partial.info = replace(partial.info, notes=(note,))
     result = judge(whole, partial)
 
     assert result.verdict == "not_judged"
-    assert result.reason == f"the state could not be recorded in the second run: {note}"
+    assert result.reason == f"the state could not be recorded in the second run: {sentence(note)}"
     assert "could not be recorded in both runs" in str(judge(partial, partial).reason)
 
 
 def test_a_batch_that_could_not_be_recorded_is_a_note():
     """The state is all there."""
     failures = Failures()
-    failures.add("a batch", ZeroDivisionError())
+    failures.add(RecordedPart.BATCH, ZeroDivisionError())
     record = train().record()
     record.info = replace(record.info, notes=tuple(failures.notes()))
     result = judge(record, record)
@@ -452,7 +476,7 @@ def test_a_difference_before_the_failure_is_a_difference():
     broken = train(2, weight="v").record(status="failed", failure="E: x", exit_status=1)
     result = judge(train(3).record(), broken)
     assert result.verdict == "different"
-    assert any("the second run failed" in note for note in result.notes)
+    assert any("the second run failed" in note for note in notes_of(result))
 
 
 def test_another_script_is_not_judged():
@@ -506,7 +530,7 @@ def test_an_extra_read_in_a_script_that_only_reads_is_a_note():
         b.read(b.outside(value), 8)
     result = judge(a.record(), b.record())
     assert result.verdict == "identical"
-    assert len(result.notes) == 1
+    assert len(notes_of(result)) == 1
 
 
 def test_an_extra_read_before_training_does_not_shift_the_steps():
@@ -547,7 +571,7 @@ def test_gan_with_two_optimizers():
 
 def test_torch_versions_are_a_note():
     result = judge(train().record(torch="2.6.0"), train().record(torch="2.13.0"))
-    assert (result.verdict, result.notes) == (
+    assert (result.verdict, notes_of(result)) == (
         "identical",
         ("the environments differ: torch version: 2.6.0 and 2.13.0",),
     )
@@ -615,7 +639,7 @@ def test_values_that_are_only_read_out_leave_the_state_identical():
     assert (result.verdict, result.state) == ("different", "identical")
     assert result.reason == "the training is identical at every step; 2 reported values differ"
     assert [(found.site.line, found.step) for found in result.reported] == [(8, 1), (10, 1)]
-    assert result.reported[0].evidence == ("it differs in 2 steps",)
+    assert evidence_of(result.reported[0]) == ("it differs in 2 steps",)
     assert result.first_step == 1
 
 
@@ -674,7 +698,7 @@ def reading_ahead(of_steps, *, thread="Thread-1", status="finished"):
 @pytest.mark.parametrize("other", [(1, 2, 4), (4, 2, 1), (1, 3, 3)])
 def test_in_which_step_another_thread_reads_a_value_out_is_chance(other):
     result = judge(reading_ahead((2, 2, 3)), reading_ahead(other))
-    assert (result.verdict, result.reported, result.notes) == ("identical", (), ())
+    assert (result.verdict, result.reported, notes_of(result)) == ("identical", (), ())
 
 
 def test_in_which_step_the_training_thread_reads_a_value_out_counts():
@@ -684,7 +708,7 @@ def test_in_which_step_the_training_thread_reads_a_value_out_counts():
 
 def test_another_thread_may_have_come_further_where_runs_were_ended():
     ahead = reading_ahead((2, 2, 5), status="stopped")
-    assert judge(reading_ahead((1, 2, 2), status="stopped"), ahead).notes == ()
+    assert notes_of(judge(reading_ahead((1, 2, 2), status="stopped"), ahead)) == ()
 
 
 def test_values_of_another_thread_that_differ_as_a_whole_count():

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from event_tape import Tape, chained, digest, drawn_with
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison import content, nearby, origin
 from samebits.comparison.compare import compare
@@ -28,7 +29,7 @@ def origins(make, first, second, excused=()):
 def only(make, first, second):
     """The only origin of two runs."""
     found = origins(make, first, second)
-    assert len(found.findings) == 1, [(f.op, f.site, f.evidence) for f in found.findings]
+    assert len(found.findings) == 1, [(f.op, f.site, evidence_of(f)) for f in found.findings]
     assert found.complete
     return found.findings[0]
 
@@ -73,7 +74,7 @@ def test_independent_origins_come_in_order_and_once():
 
     found = origins(run, 1, 2)
     assert [f.site.line for f in found.findings] == [5, 2]
-    assert "3 such events are origins" in found.findings[0].evidence
+    assert "3 such events are origins" in evidence_of(found.findings[0])
 
 
 def test_uninitialized_memory_is_blamed_where_it_enters():
@@ -84,7 +85,7 @@ def test_uninitialized_memory_is_blamed_where_it_enters():
 
     finding = only(run, 1, 2)
     assert (finding.cause, finding.op, finding.site.line) == ("uninitialized", "aten::empty.memory_format", 3)
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         (
             "aten::empty.memory_format gives memory that holds whatever was in it before; it was read by"
             " aten::mul.Tensor at /home/u/train.py:8"
@@ -151,7 +152,7 @@ def test_unread_memory_in_the_state_is_no_origin():
 
     found = origins(run, 1, 2)
     assert (found.findings, found.unread) == ((), ("pad",))
-    assert found.notes == ("pad holds memory that was never written; nothing that was compared read it",)
+    assert notes_of(found) == ("pad holds memory that was never written; nothing that was compared read it",)
     assert origins(run, 1, 2, ("pad",)).unread == ()
 
 
@@ -269,7 +270,7 @@ def test_state_from_outside():
 
     finding = only(run, 1, 2)
     assert (finding.kind, finding.names) == ("step", ("w",))
-    assert "w (f32[4]) differs and no recorded operation wrote it" in finding.evidence[0]
+    assert "w (f32[4]) differs and no recorded operation wrote it" in evidence_of(finding)[0]
 
 
 def test_memory_changed_from_outside_after_an_op():
@@ -303,7 +304,7 @@ def test_a_python_value_enters_as_an_argument():
 
     finding = only(run, 0.1, 0.2)
     assert (finding.entry, finding.cause, finding.inputs_equal) == ("argument", "unknown", True)
-    assert finding.evidence == ("its arguments were (0.1) in the first run and (0.2) in the second",)
+    assert evidence_of(finding) == ("its arguments were (0.1) in the first run and (0.2) in the second",)
 
 
 def test_a_python_value_that_came_from_a_read_is_followed():
@@ -317,7 +318,7 @@ def test_a_python_value_that_came_from_a_read_is_followed():
 
     found = origins(run, 1, 2)
     assert [f.site.line for f in found.findings] == [2]
-    assert found.notes == (
+    assert notes_of(found) == (
         "a value that differs entered at /home/u/train.py:7, after a read or draw that differs",
     )
 
@@ -352,7 +353,7 @@ def test_argument_of_another_thread_says_which():
 
     finding = only(run, 1, 2)
     assert finding.entry == "argument"
-    assert finding.evidence[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
+    assert evidence_of(finding)[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
 
 
 def from_worker(tape, value, line=5):
@@ -473,7 +474,7 @@ def test_generators_that_were_used_are_evidence_for_values_from_outside():
             tape.generators["python"] = (value, step)
             tape.boundary({"w": tape.op("lift_fresh.default", tape.outside((value * step, step)), line=6)})
 
-    assert only(run, 1, 2).evidence[1] == (
+    assert evidence_of(only(run, 1, 2))[1] == (
         "the state of Python's generator differed at step 0; it was used at step 1; it was never seeded"
     )
 
@@ -486,7 +487,7 @@ def test_unseeded_generator():
     finding = only(run, 1, 2)
     assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
     assert finding.inputs == ("torch's generator",)
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
     )
 
@@ -503,7 +504,7 @@ def test_generator_seeded_from_something_that_changes():
         "seed",
         2,
     )
-    assert "torch.manual_seed(1) and torch.manual_seed(2)" in finding.evidence[0]
+    assert "torch.manual_seed(1) and torch.manual_seed(2)" in evidence_of(finding)[0]
 
 
 def test_seed_of_another_library_is_no_evidence():
@@ -512,7 +513,7 @@ def test_seed_of_another_library_is_no_evidence():
         tape.generator = state
         tape.boundary({"w": tape.randn(line=4)})
 
-    assert "it was never seeded" in only(run, 1, 2).evidence[0]
+    assert "it was never seeded" in evidence_of(only(run, 1, 2))[0]
 
 
 def test_an_extra_draw_in_one_run():
@@ -536,7 +537,7 @@ def test_a_draw_of_another_size():
 
     finding = only(run, 2, 3)
     assert (finding.site.line, finding.cause) == (3, "unknown")
-    assert "drew another amount" in finding.evidence[1]
+    assert "drew another amount" in evidence_of(finding)[1]
 
 
 def test_a_draw_that_is_not_recorded():
@@ -548,7 +549,7 @@ def test_a_draw_that_is_not_recorded():
 
     finding = only(run, 1, 2)
     assert (finding.site.line, finding.cause) == (6, "unknown")
-    assert "something that is not recorded moved it after aten::randn.default" in finding.evidence[1]
+    assert "something that is not recorded moved it after aten::randn.default" in evidence_of(finding)[1]
 
 
 def test_a_generator_of_its_own():
@@ -561,7 +562,7 @@ def test_a_generator_of_its_own():
 
     finding = only(run, 1, 2)
     assert finding.cause == "unknown"
-    assert "another generator" in finding.evidence[0]
+    assert "another generator" in evidence_of(finding)[0]
 
 
 def test_a_generator_that_was_given():
@@ -607,7 +608,7 @@ def accumulate(tape, order, *, threads=True):
 def test_race_of_threads_that_accumulate():
     finding = only(accumulate, "xyz", "yzx")
     assert (finding.cause, finding.site.line, finding.entry) == ("race", 9, "order")
-    assert any("Tx" in line or "Ty" in line or "Tz" in line for line in finding.evidence)
+    assert any("Tx" in line or "Ty" in line or "Tz" in line for line in evidence_of(finding))
 
 
 def test_race_of_pool_threads_that_took_other_jobs():
@@ -669,7 +670,7 @@ def test_order_in_one_thread_is_no_race():
 
     finding = only(run, "xyz", "zxy")
     assert finding.cause == "unknown"
-    assert any("another order" in line for line in finding.evidence)
+    assert any("another order" in line for line in evidence_of(finding))
     assert finding.site.line == 9
 
 
@@ -700,7 +701,7 @@ def test_a_parameter_that_only_one_run_uses_is_not_in_another_order(uses):
 
     found = origins(run, *uses)
     assert [(f.site.line, f.entry) for f in found.findings] == [(7, "control-flow")]
-    assert not any("another order" in line for f in found.findings for line in f.evidence)
+    assert not any("another order" in line for f in found.findings for line in evidence_of(f))
 
 
 def test_race_that_is_not_in_place():
@@ -733,7 +734,7 @@ def test_race_of_read_and_write():
     finding = only(run, True, False)
     assert (finding.cause, finding.entry) == ("race", "order")
     assert finding.site.line == 5
-    assert any("reader" in line and "writer" in line for line in finding.evidence)
+    assert any("reader" in line and "writer" in line for line in evidence_of(finding))
 
 
 def test_lost_update():
@@ -748,7 +749,7 @@ def test_lost_update():
 
     finding = only(run, 1, 2)
     assert finding.cause == "race"
-    assert any("T0" in line for line in finding.evidence)
+    assert any("T0" in line for line in evidence_of(finding))
 
 
 def test_the_same_work_in_threads_without_difference_between_them():
@@ -846,8 +847,8 @@ def test_another_tensor_was_chosen():
         "unknown",
         False,
     )
-    assert "train.py:1" in finding.evidence[0]
-    assert "train.py:3" in finding.evidence[0]
+    assert "train.py:1" in evidence_of(finding)[0]
+    assert "train.py:3" in evidence_of(finding)[0]
 
 
 def unbound(tape, line):
@@ -867,7 +868,7 @@ def test_another_output_of_one_op_was_chosen():
 
     finding = only(run, 0, 1)
     assert (finding.site.line, finding.entry, finding.cause) == (9, "order", "unknown")
-    assert finding.evidence == (
+    assert evidence_of(finding) == (
         "it took another output of aten::unbind.int at /home/u/train.py:2 in each run",
     )
 
@@ -1018,7 +1019,7 @@ def test_a_name_in_one_run_only():
         tape.boundary({"w": x, **({"v": x} if extra else {})})
 
     finding = only(run, False, True)
-    assert finding.evidence == ("only the second run has parameter v (f32[4])",)
+    assert evidence_of(finding) == ("only the second run has parameter v (f32[4])",)
 
 
 def test_step_level_records_have_no_origin():
@@ -1026,7 +1027,7 @@ def test_step_level_records_have_no_origin():
     for value, tape in enumerate(tapes):
         tape.boundary({"w": tape.outside(value)})
     (finding,) = find_origins(tapes[0].record(), tapes[1].record()).findings
-    assert finding.evidence == ("where its contents came from is not recorded",)
+    assert evidence_of(finding) == ("where its contents came from is not recorded",)
 
 
 def test_ops_recorded_from_a_later_step():
@@ -1035,7 +1036,7 @@ def test_ops_recorded_from_a_later_step():
         tape.boundary({"w": tape.op("mul.Tensor", tape.outside(value), line=5)})
 
     finding = only(run, 1, 2)
-    assert finding.evidence[1] == "operations before step 1 were not recorded"
+    assert evidence_of(finding)[1] == "operations before step 1 were not recorded"
 
 
 def test_an_event_that_is_missing():
@@ -1066,7 +1067,7 @@ def test_the_bound_is_reported(monkeypatch):
 
     found = origins(run, 1, 2)
     assert not found.complete
-    assert "the search ended after 10 pairs" in found.notes[0]
+    assert "the search ended after 10 pairs" in notes_of(found)[0]
 
 
 def test_a_search_whose_time_is_over_gives_what_it_has():
@@ -1082,7 +1083,7 @@ def test_a_search_whose_time_is_over_gives_what_it_has():
     assert find_origins(*records, until=time.monotonic() + 60).complete
     found = find_origins(*records, until=time.monotonic())
     assert not found.complete
-    assert found.notes[0].startswith("the time for explaining was over before the records were searched")
+    assert notes_of(found)[0].startswith("the time for explaining was over before the records were searched")
 
 
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):
@@ -1168,8 +1169,8 @@ def test_compare_excuses_unread_memory_and_judges_again():
         tape.boundary({"w": tape.op("ones.default", line=1, result=1)}, {"pad": tape.empty(value, line=3)})
     result = compare(tapes[0].record(), tapes[1].record())
     assert result.verdict == "identical"
-    assert "left out of the comparison: pad" in result.notes
-    assert "pad holds memory that was never written; nothing that was compared read it" in result.notes
+    assert "left out of the comparison: pad" in notes_of(result)
+    assert "pad holds memory that was never written; nothing that was compared read it" in notes_of(result)
 
 
 def test_compare_puts_the_origins_first():

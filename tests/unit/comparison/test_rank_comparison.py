@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 from rank_tapes import RankTape
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.ranks import compare_ranks
 from samebits.comparison.ranks.results import some, words
+from samebits.recording.notes import NoteCode
 
 DISTRIBUTED = {"sampler_num_replicas": 2, "sampler_shuffle": True, "sampler_seed": 0, "sampler_epoch": 0}
 
@@ -46,7 +48,7 @@ def test_replicas_that_part(ddp):
     assert comparison.reason == "w, w.momentum: ranks 0 and 1 part at step 1"
     finding = comparison.findings[0]
     assert (finding.step, finding.names, finding.site.line) == (1, ("w", "w.momentum"), 12)
-    assert "were not averaged" in finding.evidence[1]
+    assert "were not averaged" in evidence_of(finding)[1]
 
 
 def test_the_odd_one_of_three_ranks_is_named():
@@ -63,7 +65,7 @@ def test_equal_gradients_point_to_the_optimizer():
     """What was averaged and used differently is another mistake than what was not averaged."""
     comparison = compared(trained([1, 2], gradients=[5, 6]), trained([1, 3], gradients=[5, 6])).comparison
 
-    assert "what the optimizer did with them" in comparison.findings[0].evidence[1]
+    assert "what the optimizer did with them" in evidence_of(comparison.findings[0])[1]
 
 
 def test_replicas_that_differ_before_the_first_step():
@@ -109,7 +111,7 @@ def test_what_is_averaged_from_time_to_time_is_no_difference():
     comparison = compared(*tapes).comparison
 
     assert comparison.verdict == "identical"
-    assert any("averaged from time to time" in note for note in comparison.notes)
+    assert any("averaged from time to time" in note for note in notes_of(comparison))
 
 
 def test_a_missing_and_a_failed_rank():
@@ -124,7 +126,7 @@ def test_a_missing_and_a_failed_rank():
     comparison = compare_ranks(records, 2).comparison
     assert comparison.verdict == "not_judged"
     assert comparison.reason.startswith("rank 1 failed after 2 steps (planted); rank 0 failed after 3 steps")
-    assert "the ranks made different numbers of steps: 2 on rank 1, 3 on rank 0" in comparison.notes
+    assert "the ranks made different numbers of steps: 2 on rank 1, 3 on rank 0" in notes_of(comparison)
 
 
 def test_one_record_alone():
@@ -160,7 +162,7 @@ def test_a_partition():
     """No sample twice, none missing: nothing to say."""
     comparison = sharing([[[0, 2], [4, 6]]], [[[1, 3], [5, 7]]])
 
-    assert (comparison.verdict, comparison.notes) == ("identical", ())
+    assert (comparison.verdict, notes_of(comparison)) == ("identical", ())
 
 
 def test_samplers_that_do_not_agree():
@@ -174,7 +176,7 @@ def test_samplers_that_do_not_agree():
     assert (
         "1 sample came more than once: its samplers have seed 0 on rank 0, 1 on rank 1" in comparison.reason
     )
-    assert "1 of 8 samples is on no rank" in comparison.findings[1].evidence[0]
+    assert "1 of 8 samples is on no rank" in evidence_of(comparison.findings[1])[0]
 
 
 def test_padding_is_said():
@@ -182,16 +184,16 @@ def test_padding_is_said():
     comparison = sharing([[[0, 2, 4, 6]]], [[[1, 3, 5, 0]]], size=7)
 
     assert comparison.verdict == "identical"
-    assert any("of 7 samples 1 comes twice" in note for note in comparison.notes)
+    assert any("of 7 samples 1 comes twice" in note for note in notes_of(comparison))
 
 
 def test_a_forgotten_set_epoch():
     """Epoch 1 repeats the order of epoch 0."""
     comparison = sharing([[[0, 2], [4, 6]]] * 2, [[[1, 3], [5, 7]]] * 2)
 
-    assert any("set_epoch(epoch)` was not called" in note for note in comparison.notes)
+    assert any("set_epoch(epoch)` was not called" in note for note in notes_of(comparison))
     other = sharing([[[0, 2], [4, 6]], [[0, 2], [6, 4]]], [[[1, 3], [5, 7]]] * 2)
-    assert other.notes == ()
+    assert notes_of(other) == ()
 
 
 def test_no_sampler_at_all():
@@ -205,30 +207,47 @@ def test_no_sampler_at_all():
     comparison = compared(*tapes).comparison
 
     assert comparison.verdict == "identical"
-    assert any("every rank takes the same 4 samples" in note for note in comparison.notes)
+    assert any("every rank takes the same 4 samples" in note for note in notes_of(comparison))
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_the_same_batches_are_told_once(told):
+    """Where it is known that every rank takes the same samples, that they came alike says nothing more."""
+    tapes = []
+    for _ in range(2):
+        tape = RankTape()
+        tape.replicas({"w": 1}, ("w",))
+        if told:
+            tape.epoch(0, 0, [[0, 1]], size=2, sampler="RandomSampler")
+        tape.add("batch", "DataLoader", [("value", "x", 7)])
+        tape.train({"w": 1})
+        tapes.append(tape)
+    codes = [note.code for note in compared(*tapes).comparison.notes]
+
+    assert codes == [NoteCode.SAME_SAMPLES if told else NoteCode.SAME_BATCHES]
 
 
 def test_an_epoch_that_was_left_early_misses_nothing():
     """What was not asked for is not missing; what is dropped on purpose is said."""
-    assert sharing([[[0, 2]]], [[[1, 3]]], whole=False).notes == ()
+    assert notes_of(sharing([[[0, 2]]], [[[1, 3]]], whole=False)) == ()
     dropped = sharing([[[0, 2, 4]]], [[[1, 3, 5]]], sampler_drop_last=True, size=7)
     assert dropped.verdict == "identical"
-    assert any("1 of 7 samples are left out (drop_last)" in note for note in dropped.notes)
+    assert any("1 of 7 samples are left out (drop_last)" in note for note in notes_of(dropped))
 
 
 def test_workers_with_the_same_seeds():
     """Rank is not in torch's worker seeds; a `worker_init_fn` may see to it."""
     seeds = {"workers": 2, "worker_seed": 77}
-    assert any("same seeds" in n for n in sharing([[[0, 1]]], [[[2, 3]]], whole=False, **seeds).notes)
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, init=True, **seeds).notes == ()
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, keyed=True, **seeds).notes == ()
+    assert any("same seeds" in n for n in notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, **seeds)))
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, init=True, **seeds)) == ()
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, keyed=True, **seeds)) == ()
     other = ({"worker_seed": 77}, {"worker_seed": 78})
-    assert sharing([[[0, 1]]], [[[2, 3]]], whole=False, workers=2, facts=other).notes == ()
+    assert notes_of(sharing([[[0, 1]]], [[[2, 3]]], whole=False, workers=2, facts=other)) == ()
 
 
 def test_unknown_indices_are_left_alone():
     """Where the record holds no more of them, nothing is said of that epoch."""
-    assert sharing([[[0, 2], None]], [[[0, 2], None]]).notes == ()
+    assert notes_of(sharing([[[0, 2], None]], [[[0, 2], None]])) == ()
 
 
 def test_words():

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from samebits.comparison.results import Finding, Remedy, RemedyTrial, Source
-from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_line, remedied
+from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_note, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
 from samebits.hooks.frames import Site
+from samebits.report.notes import sentence
 from samebits.report.sentences import why
 
 SITE = Site("/w/data.py", 41, "load")
@@ -77,9 +78,11 @@ def test_a_pin_does_not_confirm_the_remedy_that_does_the_same():
 
 def test_what_was_tried_in_vain_is_listed():
     trials = (Trial(("clock",), "different"), Trial(("clock", "layout"), "different"))
-    line = failed_line(SearchResult(None, trials))
-    assert "clock, layout" in line
-    assert failed_line(SearchResult(None, (Trial(("clock",), "failed"),))) == ""
+    note = failed_note(SearchResult(None, trials))
+    assert note is not None
+    assert note.arguments == ("clock", "layout")
+    assert "clock, layout" in sentence(note)
+    assert failed_note(SearchResult(None, (Trial(("clock",), "failed"),))) is None
 
 
 def test_the_sentence_names_line_reason_and_proof():

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from patch_support import finding, project, site_of
+from sentence_support import text_evidence
 
 from samebits.comparison.results import Comparison, Remedy, Source
 from samebits.diagnosis.remedies import op_advice, remedy_for, with_remedies
@@ -67,7 +68,10 @@ def test_the_source_refines_the_remedy(cause, op, word):
 def test_only_a_draw_in_a_worker_gets_the_advice_for_workers():
     """And not one of a script in a folder that is called so."""
     plain = finding("unseeded-numpy", None, "numpy.random.SeedSequence", kind="batch")
-    plain = replace(plain, evidence=("the loader at /w/workers/train.py:3 gave other contents in each run",))
+    plain = replace(
+        plain,
+        evidence=(text_evidence("the loader at /w/workers/train.py:3 gave other contents in each run"),),
+    )
     (source,) = plain.sources
     in_worker = replace(plain, sources=(replace(source, in_worker=True),))
     texts = [remedy.text for each in (plain, in_worker) if (remedy := remedy_for(each)) is not None]

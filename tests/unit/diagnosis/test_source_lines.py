@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 from patch_support import finding, project, site_of
+from sentence_support import evidence_of
 
 from samebits.comparison.results import Finding, Source
 from samebits.diagnosis.attribution import Confirmation, attributed
@@ -55,7 +56,7 @@ def test_the_order_of_a_set_is_where_it_is_taken():
     before, after = shown("hash-order", files)
     assert after.site == site_of(files, "planted", "total")
     assert after.entered_site == before.site
-    assert after.evidence == (f"it entered at /code/main.py:{before.site.line} (aten::mm)",)
+    assert evidence_of(after) == (f"it entered at /code/main.py:{before.site.line} (aten::mm)",)
 
 
 def test_memory_is_left_unwritten_in_another_file():

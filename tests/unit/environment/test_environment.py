@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from samebits.environment import Environment, bit_relevant_differences, collect, collect_at_start
+from samebits.environment import (
+    Environment,
+    FactDifference,
+    bit_relevant_differences,
+    collect,
+    collect_at_start,
+)
 from samebits.environment.software import SourceFacts, collect_packages, collect_source
 from samebits.environment.torch_facts import GpuFacts, collect_torch
+from samebits.report.notes import fact_difference
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +90,7 @@ def test_a_killed_run_has_no_differences_that_only_its_end_would_tell(facts: dic
     start = {"taken": "at the start of the run", **collect_at_start().to_dict(), "variables": {}}
     start["machine"] = {**facts["machine"], "processor": "other"}
 
-    assert bit_relevant_differences(start, facts) == ["processor: other and AMD EPYC"]
+    assert told(bit_relevant_differences(start, facts)) == ["processor: other and AMD EPYC"]
 
 
 def test_facts_are_json() -> None:
@@ -254,6 +261,11 @@ def test_the_same_environment_has_no_differences(facts: dict[str, Any]) -> None:
     assert bit_relevant_differences(facts, json.loads(json.dumps(facts))) == []
 
 
+def told(differences: list[FactDifference]) -> list[str]:
+    """The differences as a user reads them."""
+    return [fact_difference(each) for each in differences]
+
+
 def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
     """One line each, in order of importance; facts that change no bits are left out."""
     other = copy.deepcopy(facts)
@@ -265,7 +277,7 @@ def test_differences_are_named_in_plain_words(facts: dict[str, Any]) -> None:
     other["variables"] = {"OMP_NUM_THREADS": "1"}
     other["packages"] = {**facts["packages"], "pytest": "1.0", "scipy\n": "2" * 500}
 
-    assert bit_relevant_differences(facts, other) == [
+    assert told(bit_relevant_differences(facts, other)) == [
         "uncommitted changes in the script's repository: no and yes",
         "cuDNN version: none and 90100",
         "CPU instruction set that torch uses: AVX512 and AVX2",
@@ -287,7 +299,7 @@ def test_a_run_that_was_stopped_says_nothing_of_what_is_imported_later(facts: di
     whole["libraries"] = [*facts["libraries"], "libopenblas.so"]
     whole["variables"] = {"MKL_CBWR": "AVX2", "TORCHINDUCTOR_CACHE_DIR": "cache"}
 
-    assert bit_relevant_differences(facts, whole, one_was_stopped=True) == [
+    assert told(bit_relevant_differences(facts, whole, one_was_stopped=True)) == [
         "environment variable MKL_CBWR: COMPATIBLE and AVX2",
         f"package pytest: {pytest.__version__} and 1.0",
     ]
@@ -308,17 +320,17 @@ def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
         {"threads": {"x\ny": [[]]}},
     ):
         for place in facts:
-            for line in bit_relevant_differences({**facts, place: value}, facts):
+            for line in told(bit_relevant_differences({**facts, place: value}, facts)):
                 assert "\n" not in line
 
 
 def test_every_name_is_a_fact() -> None:
     """A fact that is renamed must not fall out of the comparison unnoticed."""
-    from samebits.environment.differences import _NAMES, _TABLES
+    from samebits.environment.differences import _FACTS, _TABLES
 
     found = collect().to_dict() | {"torch": asdict(collect_torch(fake_torch()))}
     found["source"] = {"commit": "", "changed": False}
-    for path in [*_NAMES, *_TABLES]:
+    for path in [*_FACTS, *_TABLES]:
         value: Any = found
         for name in path:
             assert name in value, path

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import torch
+from sentence_support import notes_of
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -126,7 +127,7 @@ def replayed(act, path: Path, times: int = 1):
     with RecordReader(path) as reader:
         summary = ReplaySummary.from_dict(reader.info.replay)
         assert summary is not None
-        return result, summary, reader.info.notes
+        return result, summary, notes_of(reader.info)
 
 
 def bits(value) -> bytes:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from record_support import INFO, digest, infos, listing, row, write
+from sentence_support import notes_of, text_note
 
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import Site
@@ -147,14 +148,20 @@ def test_threads_may_write_at_the_same_time(tmp_path: Path) -> None:
 def test_the_run_is_described(tmp_path: Path) -> None:
     """update() replaces fields at once, and a text that UTF-8 cannot hold does no harm."""
     writer = RecordWriter(tmp_path / "a.sbr", INFO)
-    writer.update(status="failed", exit_status=-9, failure="caf\udce9", notes=("one", "two\udce9"), steps=12)
+    writer.update(
+        status="failed",
+        exit_status=-9,
+        failure="caf\udce9",
+        notes=(text_note("one"), text_note("two\udce9")),
+        steps=12,
+    )
 
     with RecordReader(tmp_path / "a.sbr") as reader:
         found = reader.info
     writer.close()
 
     assert (found.status, found.exit_status, found.steps) == ("failed", -9, 12)
-    assert (found.failure, found.notes) == ("caf\\udce9", ("one", "two\udce9"))
+    assert (found.failure, notes_of(found)) == ("caf\\udce9", ("one", "two\udce9"))
     assert (found.command, found.environment) == (INFO.command, INFO.environment)
 
 

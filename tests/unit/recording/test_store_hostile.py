@@ -89,7 +89,7 @@ def test_a_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
     assert refusal(tmp_path / "a.sbr").slug == "record-unreadable"
 
 
-@pytest.mark.parametrize(("version", "age"), [(4, "a newer"), (1, "an older"), (2**31 - 1, "a newer")])
+@pytest.mark.parametrize(("version", "age"), [(5, "a newer"), (1, "an older"), (2**31 - 1, "a newer")])
 def test_another_version_is_refused(tmp_path: Path, version: int, age: str) -> None:
     """The message says what was found, what is read, and what to do."""
     path = tmp_path / "a.sbr"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from record_support import INFO, row, write
+from sentence_support import notes_of, text_note
 
 from samebits.errors import SamebitsError
 from samebits.recording.events import Ownership
@@ -95,13 +96,15 @@ def test_what_is_written_is_cut_too(tmp_path: Path) -> None:
     writer = RecordWriter(tmp_path / "a.sbr", INFO)
     writer.add(row(writer, 0))
     writer.update(
-        failure="ValueError: " + "7" * 1_000_000, notes=("n" * 1_000_000,), environment={"a": "e" * 500_000}
+        failure="ValueError: " + "7" * 1_000_000,
+        notes=(text_note("n" * 1_000_000),),
+        environment={"a": "e" * 500_000},
     )
     writer.close()
     assert (tmp_path / "a.sbr").stat().st_size < 600_000
     with RecordReader(tmp_path / "a.sbr") as reader:
         assert reader.info.failure.startswith("ValueError: 777")
-        assert len(reader.info.notes[0]) == schema.LONGEST_TEXT
+        assert len(notes_of(reader.info)[0]) == schema.LONGEST_TEXT
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**70), "\ud800", [1], {"a": 1}, float("inf")])

@@ -7,12 +7,15 @@ from dataclasses import asdict, dataclass, field, replace
 
 import pytest
 import torch
+from sentence_support import notes_of
 
+from samebits.recording.notes import NoteCode
 from samebits.recording.probes.tensor_files import fits, from_file, put, to_file
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordReader
-from samebits.recording.substitution import NO_ROOM, NOT_PLACED, KeptEvents, Rule, Substitution, spot
+from samebits.recording.substitution import KeptEvents, Rule, Substitution, spot
+from samebits.report.notes import sentence
 
 
 @dataclass
@@ -77,7 +80,8 @@ def differing_ops(first: str, second: str) -> list[str]:
 def notes(path: str) -> list[str]:
     """What the record says of the substitution."""
     with RecordReader(path) as record:
-        return [note for note in record.info.notes if note.startswith((NOT_PLACED, NO_ROOM))]
+        codes = NoteCode.NOT_PLACED, NoteCode.NO_ROOM
+        return [sentence(n) for n in record.info.notes if n.code in codes]
 
 
 def test_outputs_of_an_op_are_those_of_the_other_run(tmp_path):
@@ -189,7 +193,7 @@ def test_a_backward_pass_goes_on_with_what_was_put_in_place(tmp_path, op, origin
     assert torch.equal(a.seen["grad"], b.seen["grad"])
     assert differing_ops(first, second) == []
     with RecordReader(second) as record:
-        assert not [note for note in record.info.notes if "failed" in note]
+        assert not [note for note in notes_of(record.info) if "failed" in note]
 
 
 def test_a_slice_taken_elsewhere_leaves_what_it_was_taken_from(tmp_path):

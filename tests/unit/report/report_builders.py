@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sentence_support import text_evidence
+
 from samebits.comparison.results import Comparison, Finding, Remedy
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
@@ -38,7 +40,9 @@ def finding(file: str = "/code/train.py", **fields) -> Finding:
         ),
         "cause": "unseeded-torch",
         "evidence": (
-            "the generator was seeded by torch.seed() at train.py:2, with another value in each run",
+            text_evidence(
+                "the generator was seeded by torch.seed() at train.py:2, with another value in each run"
+            ),
         ),
         "remedy": Remedy("call torch.manual_seed(...) instead"),
         "inputs": ("f32[6, 4]",),

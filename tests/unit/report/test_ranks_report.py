@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+from sentence_support import text_evidence, text_note
+
 from samebits.comparison.ranks import RankComparison
 from samebits.comparison.results import Comparison, Finding
 from samebits.hooks.frames import Site
@@ -20,11 +22,28 @@ PARTED = RankComparison(
         4,
         (
             Finding(
-                "step", 2, "SGD.step", None, SITE, None, None, evidence=("w", "why\x1b[2J"), names=("w", "b")
+                "step",
+                2,
+                "SGD.step",
+                None,
+                SITE,
+                None,
+                None,
+                evidence=(text_evidence("w"), text_evidence("why\x1b[2J")),
+                names=("w", "b"),
             ),
-            Finding("batch", 0, "DataLoader", None, SITE, None, None, evidence=("4 samples came twice",)),
+            Finding(
+                "batch",
+                0,
+                "DataLoader",
+                None,
+                SITE,
+                None,
+                None,
+                evidence=(text_evidence("4 samples came twice"),),
+            ),
         ),
-        ("a note",),
+        (text_note("a note"),),
     ),
     (0, 1),
     ("w", "b"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from report_builders import event
+from sentence_support import text_note
 
 from samebits.recording.events import RunInfo
 from samebits.report import record as record_report
@@ -18,7 +19,7 @@ INFO = RunInfo(
     steps=40,
     torch="2.13.0",
     environment={"machine": "x86_64", "packages": {"numpy": "2.0"}, "torch": {"version": "2.13.0"}},
-    notes=("a note",),
+    notes=(text_note("a note"),),
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from report_builders import different, finding, identical, run
+from sentence_support import text_evidence, text_note
 
 from samebits.comparison.replayed import replayed
 from samebits.comparison.results import Comparison, LineChange, Remedy, RemedyTrial
@@ -14,8 +15,8 @@ from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
+from samebits.recording.notes import Note, NoteCode
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
-from samebits.recording.substitution import NOT_PLACED
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.fix_results import Fix
@@ -184,9 +185,9 @@ def test_colour_changes_nothing_but_colour(script, tmp_path):
 
 def test_a_hostile_record_cannot_move_the_cursor():
     """Escape sequences in names are shown, not obeyed."""
-    hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=("\x07bell",))  # noqa: S108
+    hostile = finding("/tmp/\x1b[2J.py", op="aten::\x1b[31mmm", evidence=(text_evidence("\x07bell"),))  # noqa: S108
 
-    shown = text.render(different(hostile, notes=("\x1b]0;title\x07",)), PLAIN, "/code")
+    shown = text.render(different(hostile, notes=(text_note("\x1b]0;title\x07"),)), PLAIN, "/code")
 
     assert "\x1b" not in shown
     assert "\x07" not in shown
@@ -310,10 +311,17 @@ def test_a_fix_is_shown_as_a_diff(script, tmp_path):
     assert "and 2 more" in shown
 
 
+NOT_PLACED = "run 1's value could not be put in place"
+
+
 def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
     """One for each operation would push away what matters more."""
-    notes = [f"{NOT_PLACED} at 1 of 1 events of aten::op{n} at train.py:{n}" for n in range(9)]
-    comparison = replace(different(finding(script)).comparison, notes=(*notes, "the machine was busy"))
+    notes = [
+        Note.of(NoteCode.NOT_PLACED, "1", "1", f"aten::op{n}", f"train.py:{n}", "missing") for n in range(9)
+    ]
+    comparison = replace(
+        different(finding(script)).comparison, notes=(*notes, text_note("the machine was busy"))
+    )
     result = replace(different(finding(script)), comparison=comparison)
 
     shown = text.render(result, PLAIN, str(tmp_path))
@@ -326,7 +334,12 @@ def test_values_that_could_not_be_put_in_place_are_one_note(script, tmp_path):
 def _reported(**fields):
     reason = "the training is identical at every step; 1 reported value differs"
     read = finding(
-        "train.py", kind="read", op="item", entry="", cause="unknown", evidence=("it differs in 2 steps",)
+        "train.py",
+        kind="read",
+        op="item",
+        entry="",
+        cause="unknown",
+        evidence=(text_evidence("it differs in 2 steps"),),
     )
     listed = {"state": "identical", "reason": reason, "reported": (read,), **fields}
     return different(*listed.pop("findings", (read,)), **listed)
@@ -356,8 +369,8 @@ def test_findings_of_one_cause_are_not_called_different_on_their_own(tmp_path):
 
 def test_a_long_note_is_cut(tmp_path):
     note = "made with " + ", ".join(f"thing number {number} pinned" for number in range(22))
-    shown = text.render(different(finding(), notes=(note,)), PLAIN, str(tmp_path))
+    shown = text.render(different(finding(), notes=(text_note(note),)), PLAIN, str(tmp_path))
     assert shown.count("thing number") < 10
     assert "... (--verbose)" in shown
-    whole = text.render(different(finding(), notes=(note,)), PLAIN, str(tmp_path), verbose=True)
+    whole = text.render(different(finding(), notes=(text_note(note),)), PLAIN, str(tmp_path), verbose=True)
     assert " ".join(whole.split()).count("thing number") == 22

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from sentence_support import notes_of
 
 from samebits.comparison.results import Comparison, Finding
 from samebits.verification.child_records import with_children
@@ -93,7 +94,7 @@ def test_other_children_that_differ_are_named(folder: Folder) -> None:
     folder.child("train-3", SAME)
     found = folder.verdict(SAME)
     assert found.child == "train-1"
-    assert found.notes[-1] == "the state differs in other child processes too: train-2 at step 4"
+    assert notes_of(found)[-1] == "the state differs in other child processes too: train-2 at step 4"
 
 
 def test_a_child_that_trained_in_one_run_only_leaves_the_state_open(folder: Folder) -> None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 from fake_runs import IDENTICAL, World, different, finding, request
+from sentence_support import notes_of
 
 from samebits.comparison.results import Origins, Source
 from samebits.errors import SamebitsError
@@ -44,7 +45,7 @@ def pins(made):
 def explained(tmp_path, made, **fields):
     """The first finding, and all notes."""
     result = verify(request(tmp_path, **fields), tools=made.tools())
-    return result.comparison.findings[0], result.comparison.notes
+    return result.comparison.findings[0], notes_of(result.comparison)
 
 
 def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
@@ -192,7 +193,7 @@ def test_what_is_known_is_told_when_ctrl_c_ends_the_search(tmp_path):
     made = world(UNDRAWN, {"clock"}, on_run=interrupt_at("pinned-01"))
     result = verify(request(tmp_path, fix=True, replay=1), tools=made.tools())
     assert result.interrupted
-    assert result.comparison.notes[0] == "interrupted: this is what is known so far"
+    assert notes_of(result.comparison)[0] == "interrupted: this is what is known so far"
     (found,) = result.comparison.findings
     assert (found.cause, found.remedy.controls) == ("wall-clock", ("clock",))
     assert made.names[-1] == "pinned-01"

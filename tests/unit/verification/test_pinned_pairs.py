@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import Comparison, Origins, Source
 from samebits.verification import verify
@@ -37,7 +38,7 @@ def explained(tmp_path, made, **fields):
 def says_nothing(comparison):
     """Whether no cause was shown, and no pin is said to have failed."""
     shown = comparison.findings[0].confirmed_by or comparison.findings[0].remedy.confirmed
-    return not shown and not any("still differed" in note for note in comparison.notes)
+    return not shown and not any("still differed" in note for note in notes_of(comparison))
 
 
 def every_pair(made, comparison):
@@ -102,9 +103,9 @@ def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_pat
     made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
     comparison = explained(tmp_path, made, budget=100.0)
     assert comparison.findings[0].confirmed_by == ""
-    assert any(", 1 pair of runs was identical" in note and "chance" in note for note in comparison.notes), (
-        comparison.notes
-    )
+    assert any(
+        ", 1 pair of runs was identical" in note and "chance" in note for note in notes_of(comparison)
+    ), notes_of(comparison)
 
 
 SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n"
@@ -124,7 +125,7 @@ def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
     made.helps = ({"layout"},)
     (found,) = explained(tmp_path, made).findings
     assert (found.cause, found.confirmed_by) == ("unknown", "")
-    assert any("with addresses fixed" in line and "nothing" in line for line in found.evidence)
+    assert any("with addresses fixed" in line and "nothing" in line for line in evidence_of(found))
 
 
 def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
@@ -143,7 +144,7 @@ def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
     every_pair(made, different())
     (found,) = explained(tmp_path, made).findings
     assert found.cause == "unknown"
-    assert any("with the clock frozen the runs still differed" in line for line in found.evidence)
+    assert any("with the clock frozen the runs still differed" in line for line in evidence_of(found))
 
 
 def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
+from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import Origins
 from samebits.recording.distance import Difference
@@ -48,7 +49,7 @@ def test_an_operation_that_does_not_repeat_leaves_the_verdict_alone(tmp_path):
     assert result.comparison.findings == ()
     (found,) = result.comparison.replayed.findings
     assert (found.kind, found.cause, found.op) == ("replay", "nondeterministic-kernel", ADD.op)
-    assert "3 of 12 repetitions" in found.evidence[0]
+    assert "3 of 12 repetitions" in evidence_of(found)[0]
     assert "use_deterministic_algorithms" in found.remedy.text
     assert result.n_values >= 0
     assert len(result.compared) == 2
@@ -60,7 +61,7 @@ def test_a_run_that_gave_other_bits_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.verdict == "identical"
-    assert any("gave other bits than run 1" in note for note in result.comparison.notes)
+    assert any("gave other bits than run 1" in note for note in notes_of(result.comparison))
 
 
 def test_a_script_that_fails_while_it_is_executed_again_is_noted(tmp_path):
@@ -70,7 +71,7 @@ def test_a_script_that_fails_while_it_is_executed_again_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.verdict == "identical"
-    assert any("MemoryError" in note for note in result.comparison.notes)
+    assert any("MemoryError" in note for note in notes_of(result.comparison))
     assert result.comparison.replayed.summary == SUMMARY
 
 
@@ -80,7 +81,7 @@ def test_a_run_without_a_record_is_noted(tmp_path):
     result = verify(request(tmp_path, replay=1), tools=scripted.tools())
 
     assert result.comparison.replayed is None
-    assert any("no record" in note for note in result.comparison.notes)
+    assert any("no record" in note for note in notes_of(result.comparison))
 
 
 def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):
@@ -92,5 +93,5 @@ def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):
     result = verify(request(tmp_path, replay=3), tools=scripted.tools())
 
     assert result.comparison.verdict == "different"
-    assert any("3 of 12 repetitions" in line for line in result.comparison.findings[0].evidence)
+    assert any("3 of 12 repetitions" in line for line in evidence_of(result.comparison.findings[0]))
     assert IDENTICAL.replayed is None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from fake_runs import World, different, finding, request
+from sentence_support import notes_of
 
 from samebits.comparison.results import Origins, Source
 from samebits.hooks.frames import Site
@@ -87,7 +88,7 @@ def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_
     assert (found.cause, found.site.line, found.entered_site.line) == ("unseeded-numpy", 5, 9)
     assert "np.random.seed(0)" in lines_run(made)
     assert (found.remedy.confirmed, found.remedy.trial.of) == (True, "change")
-    assert any("takes too long" in note for note in comparison.notes)
+    assert any("takes too long" in note for note in notes_of(comparison))
     assert made.limits["op-1a"] < 175  # of 180 seconds
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
+from sentence_support import notes_of, text_note
 
 from samebits.comparison.results import Comparison, Origins
+from samebits.environment import FactDifference
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import can_fix_layout
+from samebits.recording.notes import Note, NoteCode
 from samebits.verification import verify
 
 
@@ -181,7 +185,7 @@ def test_other_ways_have_no_values_to_fetch(tmp_path):
     result = run(world, tmp_path)
 
     assert world.names[-1] == "op-1b"
-    assert result.comparison.notes == ()
+    assert notes_of(result.comparison) == ()
 
 
 def test_a_race_that_never_shows_is_said_honestly(tmp_path):
@@ -193,7 +197,7 @@ def test_a_race_that_never_shows_is_said_honestly(tmp_path):
 
     assert world.names[-1] == "op-3b"
     assert result.comparison.findings == (step_finding,)
-    assert "did not differ in 3 more pairs" in result.comparison.notes[-1]
+    assert "did not differ in 3 more pairs" in notes_of(result.comparison)[-1]
 
 
 def test_a_value_that_came_before_is_followed_from_the_start(tmp_path):
@@ -217,7 +221,7 @@ def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
     result = run(world, tmp_path)
 
     assert world.names[-1] == "op-1b"
-    assert "failed when every operation was recorded (RuntimeError: no)" in result.comparison.notes[-1]
+    assert "failed when every operation was recorded (RuntimeError: no)" in notes_of(result.comparison)[-1]
 
 
 def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_from_the_start(tmp_path):
@@ -232,7 +236,7 @@ def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_f
     result = run(world, tmp_path)
 
     assert result.comparison.findings == late.findings
-    notes = " ".join(result.comparison.notes)
+    notes = " ".join(notes_of(result.comparison))
     assert "failed when every operation was recorded from its start (RuntimeError: no)" in notes
 
 
@@ -240,13 +244,15 @@ def test_unread_memory_is_excused(tmp_path):
     """State that differs only where nothing wrote and nothing read: judged again without it."""
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1), "run-2-excused": IDENTICAL},
-        origins={"op-1b": Origins((), unread=("buffer.scratch",), notes=("scratch is never read",))},
+        origins={
+            "op-1b": Origins((), unread=("buffer.scratch",), notes=(text_note("scratch is never read"),))
+        },
     )
 
     result = run(world, tmp_path)
 
     assert result.comparison.verdict == "identical"
-    assert "scratch is never read" in result.comparison.notes
+    assert "scratch is never read" in notes_of(result.comparison)
     assert world.settings("run-2-excused").excused == ("buffer.scratch",)
     assert world.judged_excused[-1] == ("buffer.scratch",)
 
@@ -263,7 +269,25 @@ def test_values_that_cannot_be_fetched_leave_a_note(tmp_path):
 
     assert world.names[-1] == "values-3b"
     assert result.comparison.findings[0].difference is None
-    assert "could not be fetched" in result.comparison.notes[-1]
+    assert "could not be fetched" in notes_of(result.comparison)[-1]
+
+
+@pytest.mark.parametrize("placed", [True, False])
+def test_what_entered_late_is_void_once_the_runs_agree(tmp_path, placed):
+    """With every value put in place; where one could not be, what entered late stays, and that is said."""
+    late, other = Note.of(NoteCode.LATE_VALUE, None), text_note("a value that differs entered at a.py:1")
+    unplaced = Note.of(NoteCode.NOT_PLACED, "1", "2", "aten::mm", "train.py:3", "missing")
+    compiled = Note.of(NoteCode.COMPILED, "1")
+    world = World(
+        verdicts={"run-2": different(1), "op-1b": different(1)},
+        origins={"op-1b": Origins((finding(),), notes=(late, other))},
+        captured={"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)},
+        infos={"values-1b": {"notes": (compiled,) if placed else (compiled, unplaced)}},
+    )
+
+    notes = run(world, tmp_path).comparison.notes
+
+    assert notes == ((other,) if placed else (late, other, unplaced))
 
 
 def test_level_op_needs_no_further_pair_to_localise(tmp_path):
@@ -329,7 +353,7 @@ def test_a_difference_before_a_failure_is_a_verdict(tmp_path):
     result = run(world, tmp_path, localise=False)
 
     assert result.comparison.verdict == "different"
-    assert "failed in run 2 only" in result.comparison.notes[-1]
+    assert "failed in run 2 only" in notes_of(result.comparison)[-1]
 
 
 def test_the_same_exit_status_is_judged_with_a_note(tmp_path):
@@ -339,7 +363,7 @@ def test_the_same_exit_status_is_judged_with_a_note(tmp_path):
     result = run(world, tmp_path)
 
     assert result.comparison.verdict == "identical"
-    assert "exit status 3 in both runs" in result.comparison.notes[-1]
+    assert "exit status 3 in both runs" in notes_of(result.comparison)[-1]
 
 
 def test_another_exit_status_is_not_identical(tmp_path):
@@ -363,7 +387,26 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
     first, second, third, op_a, op_b = world.perturbations
     assert len({p.description for p in (first, second, third)}) == 3
     assert (first, third) == (op_a, op_b)
-    assert [note[:17] for note in result.comparison.notes] == [f"stress in run {n}: "[:17] for n in (1, 2, 3)]
+    assert [note[:17] for note in notes_of(result.comparison)] == [
+        f"stress in run {n}: "[:17] for n in (1, 2, 3)
+    ]
+
+
+def test_stress_speaks_for_the_differences_in_environment_that_it_makes(tmp_path):
+    """Whatever else a note says: a folder or a child's command may be called as such a variable is."""
+    made = [
+        FactDifference(("variables",), "1", "2", "PYTHONHASHSEED"),
+        FactDifference(("variables",), "85", None, "MALLOC_PERTURB_"),
+        FactDifference(("python", "hash_seed"), "1", "2"),
+    ]
+    others = [FactDifference(("variables",), "1", "4", "OMP_NUM_THREADS")]
+    own = Note.of(NoteCode.CHILD_NOT_RECORDED, "PYTHONHASHSEED=0 python train.py", "")
+    notes = (*(Note.of(NoteCode.ENVIRONMENT, fact) for fact in (*made, *others)), own)
+    world = World(verdicts={"run-2": replace(IDENTICAL, notes=notes)})
+
+    kept = run(world, tmp_path, stress=True).comparison.notes[:-2]
+    assert kept == (Note.of(NoteCode.ENVIRONMENT, others[0]), own)
+    assert run(world, tmp_path / "plain").comparison.notes == notes
 
 
 def test_records_of_another_verification_are_not_overwritten(tmp_path):

@@ -5,11 +5,13 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ranks.data import data_shares
 from samebits.comparison.ranks.replicas import ReplicaWalk
 from samebits.comparison.ranks.results import RankComparison, some, words
 from samebits.comparison.ranks.steps import RankStep, rank_steps
 from samebits.comparison.results import Comparison, Finding
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,17 +19,10 @@ if TYPE_CHECKING:
     from samebits.comparison.ranks.replicas import Split
     from samebits.comparison.ranks.results import DataShares
     from samebits.comparison.sources import Record
+    from samebits.hooks.frames import Site
 
 _SHOWN = 3  # failures
 _WIDTH = 120
-_SAME_GRADIENTS = (
-    "its gradients were the same bits on these ranks: what the optimizer did with them was not (another "
-    "learning rate or state, a step that one rank left out)"
-)
-_OTHER_GRADIENTS = (
-    "its gradients already differed: they were not averaged over the ranks in that step (`no_sync`, a "
-    "forward pass that did not go through the wrapper, a change after the averaging)"
-)
 
 
 def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
@@ -70,12 +65,12 @@ def _result(
     findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
     unfit = _unfit(records, world_size, last)
     notes = [*_notes(walk, last), *shares.notes]
-    if same_batches and not any("every rank" in note for note in notes):
-        notes.append(f"all ranks had the same batches in {same_batches} of {walk.steps} steps")
+    if same_batches and not any(note.code is NoteCode.SAME_SAMPLES for note in notes):
+        notes.append(Note.of(NoteCode.SAME_BATCHES, same_batches, walk.steps))
     compared = walk.compared()
     if findings:
-        verdict, reason = "different", str(findings[0].evidence[0])
-        notes = [unfit, *notes] if unfit else notes
+        verdict, reason = "different", str(findings[0].evidence[0].arguments[0])
+        notes = [Note.of(NoteCode.UNFIT, unfit), *notes] if unfit else notes
     elif unfit or not compared or not walk.steps:
         verdict, reason = (
             "not_judged",
@@ -106,22 +101,21 @@ def _finding(splits: list[Split]) -> Finding:
     event = first.events[away[0]]
     return Finding(
         "step", first.step, event.op, None, event.site, None, None,
-        evidence=(headline, *_evidence(first)), names=tuple(names),
+        evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)), names=tuple(names),
     )  # fmt: skip
 
 
-def _evidence(split: Split) -> list[str]:
+def _evidence(split: Split) -> Evidence:
     if split.before:
-        return [
-            "they differ before the first step: they were loaded, or made, differently after the wrapping"
-        ]
+        return Evidence.of(EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP)
     if split.gradients is None:
-        return ["a rank had no gradient of it in that step"]
-    return [_SAME_GRADIENTS if split.gradients else _OTHER_GRADIENTS]
+        return Evidence.of(EvidenceCode.NO_GRADIENT)
+    return Evidence.of(EvidenceCode.GRADIENTS_EQUAL if split.gradients else EvidenceCode.GRADIENTS_DIFFER)
 
 
-def _data_finding(step: int, site: object, text: str) -> Finding:
-    return Finding("batch", step, "DataLoader", None, site, None, None, evidence=(text,))  # type: ignore[arg-type]
+def _data_finding(step: int, site: Site | None, text: str) -> Finding:
+    evidence = (Evidence.of(EvidenceCode.RANKS_DIFFER, text),)
+    return Finding("batch", step, "DataLoader", None, site, None, None, evidence=evidence)
 
 
 def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
@@ -142,15 +136,14 @@ def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, in
     return "; ".join(parts) or None
 
 
-def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[str]:
-    notes = []
-    if len(set(last.values())) > 1:
-        told = ", ".join(f"{number} on {words(r for r in last if last[r] == number)}" for number in
-                         sorted(set(last.values())))  # fmt: skip
-        notes.append(f"the ranks made different numbers of steps: {told}")
+def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:
+    notes, numbers = [], sorted(set(last.values()))
+    if len(numbers) > 1:
+        ranks = ((number, tuple(rank for rank in last if last[rank] == number)) for number in numbers)
+        notes.append(Note.of(NoteCode.RANK_STEPS, *ranks))
     averaged = walk.averaged()
     if averaged:
-        notes.append(f"{some(averaged)} differed and was equal again later: averaged from time to time")
+        notes.append(Note.of(NoteCode.AVERAGED, *averaged))
     return notes
 
 

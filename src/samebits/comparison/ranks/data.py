@@ -8,8 +8,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from samebits.comparison.ranks.results import DataShares, words
+from samebits.comparison.ranks.results import DataShares
 from samebits.comparison.ranks.steps import facts_of
+from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -132,10 +133,7 @@ def _check_epoch(number: int, shares: Mapping[int, Epoch], found: DataShares) ->
     where, whole = f"{_shown(first)}, epoch {number}", all(share.whole for share in shares.values())
     sets = [frozenset(share.indices) for share in shares.values()]
     if not first.distributed and len(shares) > 1 and len(set(sets)) == 1:
-        found.notes.append(
-            f"{_shown(first)}: every rank takes the same {len(sets[0])} samples (no "
-            "DistributedSampler); right for an evaluation that each rank does by itself, wrong for training"
-        )
+        found.notes.append(Note.of(NoteCode.SAME_SAMPLES, first.site, len(sets[0])))
         return
     if repeated:
         _tell_repeated(where, repeated, shares, found)
@@ -143,11 +141,12 @@ def _check_epoch(number: int, shares: Mapping[int, Epoch], found: DataShares) ->
     if missing > 0:
         text = f"{where}: {missing} of {first.size} samples {'is' if missing == 1 else 'are'} on no rank"
         if first.drops:
-            found.notes.append(f"{_shown(first)}: {missing} of {first.size} samples are left out (drop_last)")
+            found.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
         elif first.distributed:
             found.wrong.append((first.step, first.site, f"{text}{_why(shares)}"))
         else:
-            found.notes.append(text)
+            note = Note.of(NoteCode.SAMPLES_ON_NO_RANK, first.site, number, missing, first.size)
+            found.notes.append(note)
 
 
 def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found: DataShares) -> None:
@@ -155,14 +154,11 @@ def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found
     padding = 0 if first.size is None else -first.size % n
     told = f"{repeated} sample{'' if repeated == 1 else 's'}"
     if first.distributed and not _why(shares) and 0 < repeated <= padding:
-        found.notes.append(
-            f"{_shown(first)}: of {first.size} samples {repeated} come{'s' if repeated == 1 else ''} twice "
-            "in an epoch: DistributedSampler pads the shares to one length"
-        )
+        found.notes.append(Note.of(NoteCode.SAMPLES_PADDED, first.site, repeated, first.size))
     elif first.distributed:
         found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
     else:
-        found.notes.append(f"{_shown(first)}: {told} came more than once in an epoch")
+        found.notes.append(Note.of(NoteCode.SAMPLES_REPEATED, first.site, repeated))
 
 
 def _why(shares: Mapping[int, Epoch]) -> str:
@@ -185,10 +181,7 @@ def _note_repeats(epochs: list[Epoch], found: DataShares) -> None:
         if before.distributed and before.facts.get("sampler_shuffle") and n > 2:
             same = before.indices[:n] == after.indices[:n]
             if same and before.facts.get("sampler_epoch") == after.facts.get("sampler_epoch"):
-                found.notes.append(
-                    f"{_shown(before)}: epoch 1 repeats the order of epoch 0: `sampler.set_epoch(epoch)` was "
-                    "not called"
-                )
+                found.notes.append(Note.of(NoteCode.EPOCH_NOT_SET, before.site))
                 return
 
 
@@ -202,11 +195,7 @@ def _note_seeds(shares: Mapping[int, Epoch], found: DataShares) -> None:
             seeds.setdefault(facts["worker_seed"], []).append(rank)
     for ranks in seeds.values():
         if len(ranks) > 1:
-            found.notes.append(
-                f"{_shown(shares[ranks[0]])}: the workers of {words(ranks)} start with the same seeds, so "
-                "random augmentations are the same on these ranks; `--per-rank-seeds`, or a `worker_init_fn` "
-                "that knows the rank, makes them differ"
-            )
+            found.notes.append(Note.of(NoteCode.SAME_WORKER_SEEDS, shares[ranks[0]].site, *ranks))
 
 
 def _shown(epoch: Epoch) -> str:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.comparison.results import Comparison
+    from samebits.hooks.frames import Site
+    from samebits.recording.notes import Note
 
 
 @dataclass(frozen=True)
@@ -38,8 +40,8 @@ class DataShares:
         notes: what the user should know.
     """
 
-    wrong: list[tuple[int, object, str]] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    wrong: list[tuple[int, Site | None, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
 
 def words(numbers: Iterable[int]) -> str:

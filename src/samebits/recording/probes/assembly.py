@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.recording.events import END
+from samebits.recording.notes import Note, RecordedPart
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
 from samebits.recording.probes.boundaries import StateProbe
@@ -84,12 +85,12 @@ class ProbeSet:
         """Put all in place."""
         for probe in self._probes:
             probe.install(torch)
-        with self._recorder.recording("generator states"):
+        with self._recorder.recording(RecordedPart.GENERATOR_STATES):
             self._rng.record_states()  # before any draw
 
     def note_earlier_seeds(self) -> None:
         """Note that generators may have been seeded before recording began."""
-        with self._recorder.recording("generator states"):
+        with self._recorder.recording(RecordedPart.GENERATOR_STATES):
             self._rng.note_earlier_seeds()
 
     def remove(self) -> None:
@@ -97,7 +98,7 @@ class ProbeSet:
         for probe in reversed(self._probes):
             probe.remove()
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the user should know of how it was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
 
@@ -113,5 +114,5 @@ class ProbeSet:
         """Record the state that the run leaves."""
         recorder = self._recorder
         if recorder.active and (recorder.has_optimizer or recorder.has_backward):
-            with recorder.recording("the last state"):
+            with recorder.recording(RecordedPart.LAST_STATE):
                 self._boundaries.record(END)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, unseen
+from samebits.recording.notes import RecordedPart
 from samebits.recording.recorder import is_tensor, recordable
 from samebits.torch_private import version_of
 
@@ -100,7 +101,7 @@ class BackwardProbe:
         frame = calling_frame(2)
         listed = list(roots) if isinstance(roots, (list, tuple)) else [roots]
         tensors = [root for root in listed if is_tensor(root)]
-        with recorder.recording("a backward pass"):
+        with recorder.recording(RecordedPart.BACKWARD):
             self._search_leaves(tensors, frame)
         local.inside = True
         self.running += 1
@@ -115,7 +116,7 @@ class BackwardProbe:
             local.inside = False
             self.running -= 1
             sites.engine_site = None
-        with recorder.recording("a backward pass"):
+        with recorder.recording(RecordedPart.BACKWARD):
             if recordable(tensors):
                 after(tensors, result, frame)
         return result

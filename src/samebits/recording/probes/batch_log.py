@@ -10,6 +10,7 @@ from weakref import WeakKeyDictionary
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
+from samebits.recording.notes import RecordedPart
 from samebits.torch_loaders import (
     LOADER_NEXT_INDEX,
     LOADER_RESET,
@@ -86,7 +87,7 @@ class BatchLog:
         @functools.wraps(original)
         def init(iterator: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
             if self._recorder.active:
-                with self._recorder.recording("the state log"):
+                with self._recorder.recording(RecordedPart.STATE_LOG):
                     self._begin(iterator, loader)
             original(iterator, loader, *args, **kwargs)
 
@@ -98,7 +99,7 @@ class BatchLog:
         @functools.wraps(original)
         def reset(iterator: Any, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's
             if not first_iter and self._recorder.active:
-                with self._recorder.recording("the state log"):
+                with self._recorder.recording(RecordedPart.STATE_LOG):
                     self._begin(iterator, loader)
             original(iterator, loader, first_iter)
 

@@ -13,6 +13,7 @@ from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, unseen
 from samebits.recording.events import TensorInfo
+from samebits.recording.notes import RecordedPart
 from samebits.recording.recorder import describe, is_tensor, recordable
 from samebits.torch_loaders import loader_iterator_class
 
@@ -51,7 +52,7 @@ class BatchProbe:
                 leave_no_line(error)
                 raise
             if recorder.active:
-                with recorder.recording("a batch"):
+                with recorder.recording(RecordedPart.BATCH):
                     for listener in recorder.before_batch:
                         listener(loader, calling_frame())
                     record_batch(recorder, batch, calling_frame())

@@ -9,6 +9,7 @@ from samebits.hooks.asking import Asker
 from samebits.hooks.interruptions import pass_on
 from samebits.recording.events import Drawn
 from samebits.recording.library_calls import library_call
+from samebits.recording.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -194,7 +195,7 @@ class DrawLog:
             sink.draw(Drawn(op, sink.sites.find(frame), text_of(value), digest_of(value), library), sink.step)
         except Exception as error:  # noqa: BLE001 - not the script's: the script goes on
             pass_on(error)
-            self._sink.failures.add("draws", error)
+            self._sink.failures.add(RecordedPart.DRAWS, error)
 
 
 def digest_of(value: Any) -> bytes:

@@ -11,6 +11,7 @@ from samebits.digest import digest_many, observe
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.interruptions import pass_on
 from samebits.recording.events import GIVEN, KINDS, NO_WRITER, TensorInfo
+from samebits.recording.notes import RecordedPart
 from samebits.recording.probes.arguments import (
     flatten_arguments,
     flatten_outputs,
@@ -147,7 +148,7 @@ class OpProbe:
             described = inputs if before is None else self._described_before(spec, before[1], inputs)
         except Exception as error:  # noqa: BLE001 - an error of ours does not end the script
             pass_on(error)
-            recorder.failures.add("an operation", error)
+            recorder.failures.add(RecordedPart.OPERATION, error)
             return op(*args, **kwargs)
         outcome = op(*args, **kwargs)
         try:
@@ -168,7 +169,7 @@ class OpProbe:
             self._store(turns, seq)
         except Exception as error:  # noqa: BLE001 - nor one after it
             pass_on(error)
-            recorder.failures.add("an operation", error)
+            recorder.failures.add(RecordedPart.OPERATION, error)
         return outcome
 
     def _learn(self, op: Any) -> OpSpec:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
+from samebits.recording.notes import RecordedPart
 from samebits.recording.recorder import recordable
 from samebits.torch_private import version_of
 
@@ -65,7 +66,7 @@ class OptimizerProbe:
             except BaseException as error:
                 leave_no_line(error)
                 raise
-            with recorder.recording("an optimizer"):
+            with recorder.recording(RecordedPart.OPTIMIZER):
                 note(optimizer)
 
         self._patches.set(optimizer_class, "__init__", noted_init)
@@ -100,7 +101,7 @@ class OptimizerProbe:
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
         """Record gradients that were changed since the backward pass (clipped, unscaled)."""
         if self._recorder.active:
-            with self._recorder.recording("gradients"):
+            with self._recorder.recording(RecordedPart.GRADIENTS):
                 # The first of the arguments is the optimizer; a closure makes a backward pass of its own.
                 closure = any(map(callable, (*args[1:], *kwargs.values())))
                 self._begin(optimizer, calling_frame(), new_pass=closure or self._backward.pending)
@@ -147,7 +148,7 @@ class OptimizerProbe:
         self._recorder.sites.optimizer_site = None
         if not self._recorder.active:
             return
-        with self._recorder.recording("a step"):
+        with self._recorder.recording(RecordedPart.STEP):
             self._note(optimizer)
             self._boundaries.close_step(f"{type(optimizer).__name__}.step", optimizer)
             self._backward.pending = False

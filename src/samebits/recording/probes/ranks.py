@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.interruptions import pass_on
 from samebits.hooks.patching import Patches
+from samebits.recording.notes import RecordedPart
 from samebits.torch_loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class RankProbe:
 
     def _before_step(self, *_: Any) -> None:
         if self._recorder.active:
-            with self._recorder.recording("the replicas"), self._recorder.quietly:
+            with self._recorder.recording(RecordedPart.REPLICAS), self._recorder.quietly:
                 self._record_replicas()
 
     def _after_step(self, _: object, digests: bytes) -> None:
@@ -119,7 +120,7 @@ class RankProbe:
                 self._ended(iterator)
                 raise
             if recorder.active:
-                with recorder.recording("indices of a batch"):
+                with recorder.recording(RecordedPart.INDICES):
                     self._handed_over(running.get(iterator))
             return batch
 
@@ -137,7 +138,7 @@ class RankProbe:
             if kept is not None:
                 self._running.pop(kept, None)
             iterator = begin(loader)
-            with recorder.recording("an epoch of a DataLoader"):
+            with recorder.recording(RecordedPart.EPOCH):
                 self._begun(loader, iterator, calling_frame())
             return iterator
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line, unseen
+from samebits.recording.notes import RecordedPart
 from samebits.recording.recorder import recordable
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ class ReadProbe:
         # Inside torch the same methods serve its own bookkeeping.
         if not recorder.active or recorder.sites.is_own(frame) or (op == "repr" and _of_a_task(frame)):
             return
-        with recorder.recording("a read"):
+        with recorder.recording(RecordedPart.READ):
             if not recordable((tensor,)):
                 return
             recorder.value("read", op, frame, (tensor,), ("",))

@@ -11,6 +11,7 @@ from samebits.errors import SamebitsError
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.interruptions import pass_on
 from samebits.recording.distance import tensor_difference
+from samebits.recording.notes import RecordedPart
 from samebits.recording.probes import replay_rules as rules
 from samebits.recording.probes.arguments import flatten_arguments
 from samebits.recording.probes.replay_copies import CannotCopy, Copies, results_of
@@ -296,7 +297,7 @@ class ReplayProbe:
 
     def _fail(self, traits: OpTraits, error: Exception) -> None:
         self._tally.skip(f"{rules.FAILED} ({type(error).__name__})", traits.name)
-        self._recorder.failures.add(f"a repetition of {traits.name}", error)
+        self._recorder.failures.add(RecordedPart.REPETITION, error, traits.name)
 
 
 def _unequal(a: bytes, b: bytes) -> list[int]:

@@ -13,6 +13,7 @@ from samebits.hooks.frames import calling_frame, frame_below_compiler
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
 from samebits.recording.events import EARLIER, TensorInfo
+from samebits.recording.notes import RecordedPart
 from samebits.recording.probes.python_state import python_state_address
 from samebits.torch_private import numpy_state_address
 
@@ -138,7 +139,7 @@ class RngProbe:
                 raise
             if recorder.active:
                 frame = frame_below_compiler(calling_frame())
-                with recorder.recording("a seed"):
+                with recorder.recording(RecordedPart.SEED):
                     if not recorder.sites.is_own(frame):
                         given = ", ".join([repr(a) for a in args] + [f"{k}={v!r}" for k, v in kwargs.items()])
                         # torch.seed() chooses the seed itself and returns it

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.standing import leave_no_line
+from samebits.recording.notes import RecordedPart
 from samebits.recording.probes.batches import leaves_of
 from samebits.recording.probes.effects import SAVED
 from samebits.recording.recorder import is_tensor, recordable
@@ -40,7 +41,7 @@ class SaveProbe:
         @functools.wraps(save)
         def recorded_save(obj: Any, *args: Any, **kwargs: Any) -> Any:
             if recorder.active:
-                with recorder.recording("a save"):
+                with recorder.recording(RecordedPart.SAVE):
                     record_save(recorder, obj, calling_frame())
                 target = args[0] if args else kwargs.get("f")
                 if isinstance(target, (str, os.PathLike)):  # compiled code opens it; Python tells nothing

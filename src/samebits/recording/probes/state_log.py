@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.digest import digest_bytes
 from samebits.hooks.frames import calling_frame
+from samebits.recording.notes import RecordedPart
 from samebits.recording.probes.batch_log import BatchLog
 from samebits.recording.probes.training_facts import TrainingFacts
 from samebits.recording.probes.variables import Variables
@@ -87,7 +88,7 @@ class StateLogProbe:
             return
         if self._recorder.compile_asked or threading.current_thread() is not threading.main_thread():
             return  # a compiler would trace this hook too
-        with self._recorder.recording("the state log"):
+        with self._recorder.recording(RecordedPart.STATE_LOG):
             if any(parameter.requires_grad for parameter in module.parameters()):
                 self._seen = self._look()
 
@@ -101,7 +102,7 @@ class StateLogProbe:
         self._n_before, self._n_optimizers = self._n_optimizers, 1
         if self._log is None:
             return
-        with self._recorder.recording("the state log"):
+        with self._recorder.recording(RecordedPart.STATE_LOG):
             seen = self._look() if self._seen is None else self._seen
             settings = self._facts.settings(self._steps)
             changes = {n: text for n, text in settings.items() if self._settings.get(n) != text}

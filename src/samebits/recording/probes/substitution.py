@@ -6,9 +6,10 @@ import threading
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from samebits.recording.notes import Note, NoteCode, RecordedPart
 from samebits.recording.probes.tensor_files import fits, from_file, put, to_file
 from samebits.recording.store import RecordReader
-from samebits.recording.substitution import NO_ROOM, NOT_PLACED, KeptEvents, Matcher, spot
+from samebits.recording.substitution import KeptEvents, Matcher, spot
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -115,22 +116,20 @@ class Substituter:
         for position, data in contents.items():
             self._recorder.writer.capture(seq, position, data)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the user should know of it."""
-        lines = []
+        notes = []
         cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
         if cut:
-            room = f"{self._most_bytes >> 20} MB are full: {cut} further event(s) at the origins"
-            lines.append(f"{NO_ROOM}, {room}")
+            notes.append(Note.of(NoteCode.NO_ROOM, str(self._most_bytes >> 20), str(cut)))
         for number, rule in enumerate(self.rules):
             placed, missing, misfit = (self._tally[number, w] for w in ("placed", "missing", "misfit"))
             if missing or misfit:
-                lines.append(
-                    f"{NOT_PLACED} at {missing + misfit} of"
-                    f" {placed + missing + misfit} events of {rule.op} at {rule.file}:{rule.line}:"
-                    f" {_why(missing, misfit)}"
-                )
-        return lines
+                counts = str(missing + misfit), str(placed + missing + misfit)
+                why = "both" if missing and misfit else "missing" if missing else "misfit"
+                place = f"{rule.file}:{rule.line}"
+                notes.append(Note.of(NoteCode.NOT_PLACED, *counts, rule.op, place, why))
+        return notes
 
     def _let_go(self) -> None:
         """Hold no descriptor between two looks: the script may close it, and open a file of its own."""
@@ -141,7 +140,7 @@ class Substituter:
         self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         if kind in self._kinds:
-            with self._recorder.recording("a kept value"):
+            with self._recorder.recording(RecordedPart.KEPT_VALUE):
                 turns = self.turns(kind, op, site)
                 for turn in turns:
                     turn.exchange(dict(tensors))
@@ -241,11 +240,3 @@ class Turn:
 
 def _digest(event: Event, position: int) -> bytes:
     return event.digests[position] if position < len(event.digests) else b""
-
-
-def _why(missing: int, misfit: int) -> str:
-    reasons = ["run 1 had no such event, or did not keep it"] if missing else []
-    reasons += (
-        ["they had another shape or dtype, or no contents of a kind that can be kept"] if misfit else []
-    )
-    return "; ".join(reasons)

@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from samebits.hooks.frames import Site
 from samebits.recording.events import KINDS, Event, Link, RunInfo, TensorInfo
 from samebits.recording.store import schema
+from samebits.recording.store.stored_notes import ForeignNotes, notes_of
+
+if TYPE_CHECKING:
+    from samebits.recording.notes import Note
 
 Query = Callable[[str], Iterator[tuple[Any, ...]]]
 
@@ -164,7 +168,7 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
         torch=schema.cut(_text(torch), _LONGEST_NAME),
         environment=facts,
         control=controlled,
-        notes=_text_list(notes),
+        notes=_notes(notes),
         replay=replayed,
     )
 
@@ -210,6 +214,13 @@ def _text_list(text: object) -> tuple[str, ...]:
     if type(values) is not list:
         raise Damage("found other JSON than a list of texts")
     return tuple([schema.cut(_text(value)) for value in values])
+
+
+def _notes(text: object) -> tuple[Note, ...]:
+    try:
+        return notes_of(load_json(text), schema.cut)
+    except ForeignNotes:
+        raise Damage("found other JSON than a list of notes") from None
 
 
 def _shape(text: object) -> tuple[int, ...]:

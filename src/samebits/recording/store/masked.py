@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits.recording.notes import Note
+
 if TYPE_CHECKING:
     from samebits.masking import Masker
     from samebits.recording.events import RunInfo
@@ -23,6 +25,10 @@ def masked_info(info: RunInfo, masker: Masker) -> RunInfo:
         failure=masker.message(info.failure),
         environment=masker.value(info.environment),
         control=masker.value(info.control),
-        notes=tuple([masker.message(note) for note in info.notes]),
+        notes=tuple([_masked_note(note, masker) for note in info.notes]),
         replay=masker.value(info.replay),
     )
+
+
+def _masked_note(note: Note, masker: Masker) -> Note:
+    return Note.of(note.code, *(masker.message(text) for text in note.arguments))

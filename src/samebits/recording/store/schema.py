@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.errors import SamebitsError
 from samebits.package import __version__
+from samebits.recording.store.stored_notes import stored
 
 if TYPE_CHECKING:
     import sqlite3
@@ -17,7 +18,10 @@ if TYPE_CHECKING:
 
     from samebits.recording.events import RunInfo
 
-VERSION = 3
+VERSION = 4
+READABLE = (3, VERSION)
+"""Versions that can be read: they differ in how notes are stored, and in nothing that is compared."""
+
 APPLICATION_ID = 0x73626974  # "sbit"
 MAGIC = b"SQLite format 3\0"
 DIGEST_BYTES = 16
@@ -89,7 +93,7 @@ def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
 
 def info_row(info: RunInfo) -> tuple[object, ...]:
     """Return the one row of table `run`."""
-    values = (info.command, info.environment, info.control, info.notes, info.replay)
+    values = (info.command, info.environment, info.control, stored(info.notes), info.replay)
     columns = [json.dumps(bounded(value), default=str) for value in values]
     command, environment, control, notes, replay = columns
     texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
@@ -147,7 +151,7 @@ def is_record(header: bytes) -> bool:
 
 
 def check_header(path: Path, header: bytes) -> None:
-    """Refuse what is not a record of this version.
+    """Refuse what is not a record of a version that can be read.
 
     Args:
         path: for the message.
@@ -163,7 +167,7 @@ def check_header(path: Path, header: bytes) -> None:
             slug="record-foreign",
         )
     version = _integer(header, 60)
-    if version != VERSION:
+    if version not in READABLE:
         age = "a newer" if version > VERSION else "an older"
         raise SamebitsError(
             f"{shown(path)}: found record version {version}, this samebits reads version {VERSION}:"

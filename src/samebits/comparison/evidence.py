@@ -1,0 +1,155 @@
+"""What was seen of a difference: a code and its arguments. `report.evidence` makes the sentences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from samebits.recording.events import Event
+
+
+class EvidenceCode(str, Enum):
+    """The closed list of what can be seen, each with its arguments.
+
+    A *call* is (op, site, module) of an event. Of two, the first is of the first run.
+    """
+
+    # Of an op, a batch or a value.
+    THREADS_WROTE = "threads-wrote"
+    """Names of threads; the main thread's is empty, here and below."""
+    OUTPUT_DIFFERED = "output-differed"
+    OTHER_NUMBER_OF_TENSORS = "other-number-of-tensors"
+    """Two numbers."""
+    OTHER_ARGUMENTS = "other-arguments"
+    """Two texts."""
+    OTHER_THREAD = "other-thread"
+    """Two threads."""
+    FROM_OUTSIDE = "from-outside"
+    """Name of the tensor or what it is to its op, its description."""
+    NOT_RECORDED_BEFORE = "not-recorded-before"
+    """Step from which operations are recorded."""
+    OTHER_BATCH = "other-batch"
+    """Site of the loader."""
+    MEMORY_AS_IT_WAS = "memory-as-it-was"
+    """The op that allocated it, the call that read it."""
+    OTHER_ORDER = "other-order"
+    """Op, site, whether in one thread."""
+    THREADS_TOOK_PART = "threads-took-part"
+    """Names of threads."""
+    READ_BY = "read-by"
+    """The call."""
+    OTHER_MAKERS = "other-makers"
+    """Two calls; None for no recorded operation."""
+    OTHER_OUTPUT = "other-output"
+    """The call that gave both."""
+    SUCH_EVENTS = "such-events"
+    """How many."""
+    SHAPES_DIFFER = "shapes-differ"
+    """Site, two lists of descriptions."""
+
+    # Of runs that did different things, and of where they stood.
+    RUNS_PARTED = "runs-parted"
+    WENT_ON = "went-on"
+    """`first` or `second`, the call; None for nothing more."""
+    SOURCE_NOT_RECORDED = "source-not-recorded"
+    TOO_LONG_TO_ALIGN = "too-long-to-align"
+    OUT_OF_PLACE = "out-of-place"
+    ONE_SIDED_TENSOR = "one-sided-tensor"
+    """`first` or `second`, the tensor."""
+    STEPS_DIFFER = "steps-differ"
+    """How many."""
+    ALREADY_DIFFERED = "already-differed"
+    """`batch` or `loss`, step."""
+
+    # Of generators.
+    GENERATOR_STATE = "generator-state"
+    """Source, step, step of its use or None, how it was seeded, whether it moved after that."""
+    NEVER_SEEDED = "never-seeded"
+    NOT_SEEDED_LATER = "not-seeded-later"
+    SEEDED_ALIKE = "seeded-alike"
+    """Call that seeds, site."""
+    SEEDED_BY_ONE = "seeded-by-one"
+    """Call that seeds, site."""
+    SEEDED_OTHER_TIMES = "seeded-other-times"
+    """Two numbers."""
+    SEEDED_DIFFERENTLY = "seeded-differently"
+    """Two calls that seed, site of the first."""
+    GIVEN_GENERATOR = "given-generator"
+    GENERATOR_PUT_BACK = "generator-put-back"
+    """Source."""
+    GENERATOR_BEFORE = "generator-before"
+    """Source, op, how it was seeded."""
+    MOVED_UNSEEN = "moved-unseen"
+    """Call or op after which, site."""
+    DREW_ELSEWHERE = "drew-elsewhere"
+    """Site, op, site, op."""
+    DREW_OTHER_AMOUNT = "drew-other-amount"
+    """Op, site."""
+
+    # Of draws.
+    GENERATOR_FOUND = "generator-found"
+    """Op, site, library."""
+    SEED_FROM_ENTROPY = "seed-from-entropy"
+    """Op, site."""
+    MEMORY_UNWRITTEN = "memory-unwritten"
+    """Op, site."""
+    ORDER_GIVEN = "order-given"
+    """Op, site."""
+    VALUE_GIVEN = "value-given"
+    """Op, site, whether it was given to the op, the two values if they can be shown."""
+    OTHER_SOURCES = "other-sources"
+    """How many."""
+    THREAD_NUMBERS = "thread-numbers"
+    """Two numbers."""
+    ENTERED = "entered"
+    """Site, op."""
+    LEFT_BY_RUN_BEFORE = "left-by-run-before"
+    """Path, site that read it."""
+
+    # Of further runs.
+    NOT_REPEATED = "not-repeated"
+    """Repetitions that differed, repetitions, calls, site."""
+    ONLY_GENERATOR = "only-generator"
+    NOT_OF_TORCH = "not-of-torch"
+    REPEAT_MORE = "repeat-more"
+    FIRST_DRAW = "first-draw"
+    """Op, site."""
+    SEEN_ONCE_PLACED = "seen-once-placed"
+    """Site, op of the first origin."""
+    PINS_WITHOUT_TRACE = "pins-without-trace"
+    """What the runs with pins showed."""
+    PINS_DID_NOT_HELP = "pins-did-not-help"
+    """Names of the pins, what they fix."""
+
+    # Of ranks.
+    RANKS_DIFFER = "ranks-differ"
+    """How, in words."""
+    DIFFERENT_BEFORE_FIRST_STEP = "different-before-first-step"
+    NO_GRADIENT = "no-gradient"
+    GRADIENTS_EQUAL = "gradients-equal"
+    GRADIENTS_DIFFER = "gradients-differ"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """One thing that was seen.
+
+    Args:
+        code: which.
+        arguments: those of its code: texts, numbers, sites, tuples of these, or other evidence.
+    """
+
+    code: EvidenceCode
+    arguments: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, code: EvidenceCode, *arguments: object) -> Evidence:
+        """Evidence with these arguments."""
+        return cls(code, arguments)
+
+
+def call_of(event: Event) -> tuple[object, ...]:
+    """The op of an event, its site and its module."""
+    return event.op, event.site, event.module

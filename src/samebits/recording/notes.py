@@ -1,0 +1,227 @@
+"""Remarks on a run, or on a comparison of runs: a code and its arguments.
+
+The program decides by the code. The sentence that a user reads is made of both in `report.notes`, and nowhere
+else. A record stores the code's value and the arguments, so a value never changes its meaning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+class NoteCode(str, Enum):
+    """The closed list of remarks, each with its arguments.
+
+    Those that a record can hold come first, in the order in which the notes of two records are listed
+    together; their arguments are texts.
+    """
+
+    UNREADABLE_TENSORS = "unreadable-tensors"
+    """How many."""
+    PINNED = "pinned"
+    """The names of the pins."""
+    NO_ROOM = "no-room"
+    """Size in MB, number of events."""
+    NOT_RECORDED = "not-recorded"
+    """A `RecordedPart`, the error, and the op if it is about one."""
+    NOT_PLACED = "not-placed"
+    """At how many events, of how many, op, place; `missing`, `misfit` or `both`: why."""
+    CHILD_NOT_RECORDED = "child-not-recorded"
+    """The command, and where it was started if that is known."""
+    COMPILED = "compiled"
+    """How many graphs."""
+    COMPILE_OFF = "compile-off"
+    """`record` or `replay`: for what."""
+    TEXT = "text"
+    """A sentence of a record of version 3, or a remark whose code is not known."""
+
+    # Of a comparison of two records.
+    UNFIT = "unfit"
+    """Why the records cannot vouch for whole runs."""
+    EXCLUDED = "excluded"
+    """Names of state tensors, in order."""
+    ONE_SIDED_VALUES = "one-sided-values"
+    """Kind, op, (file, line) or None, how many only the first run has, how many only the second."""
+    GENERATOR_DIFFERED = "generator-differed"
+    """The evidence of it."""
+    EARLY_DIFFERENCE = "early-difference"
+    """Kind of the event, step."""
+    ARGUMENTS_NOT_RECORDED = "arguments-not-recorded"
+    ARGUMENTS_MASKED = "arguments-masked"
+    ENVIRONMENT = "environment"
+    """A `FactDifference`."""
+    MORE_OF_ENVIRONMENT = "more-of-environment"
+    """How many further differences."""
+    STATE_MOVED = "state-moved"
+    """Step, number of tensors."""
+    STATE_KEPT_LONGER = "state-kept-longer"
+    """Step, number of tensors."""
+    UNREAD_MEMORY = "unread-memory"
+    """Name of the state tensor."""
+    LATE_VALUE = "late-value"
+    """Site where it entered: one of `Origins.behind`."""
+    SEARCH_BOUND = "search-bound"
+    """Number of pairs."""
+    SEARCH_TIME = "search-time"
+    EVENT_MISSING = "event-missing"
+
+    # Of a comparison of ranks.
+    RANK_STEPS = "rank-steps"
+    """For each number of steps: (the number, the ranks)."""
+    AVERAGED = "averaged"
+    """Names of parameters."""
+    SAME_BATCHES = "same-batches"
+    """Steps with the same batches, steps."""
+    SAME_SAMPLES = "same-samples"
+    """Site of the loader, number of samples."""
+    SAMPLES_LEFT_OUT = "samples-left-out"
+    """Site of the loader, how many, of how many."""
+    SAMPLES_ON_NO_RANK = "samples-on-no-rank"
+    """Site of the loader, epoch, how many, of how many."""
+    SAMPLES_PADDED = "samples-padded"
+    """Site of the loader, how many, of how many."""
+    SAMPLES_REPEATED = "samples-repeated"
+    """Site of the loader, how many."""
+    EPOCH_NOT_SET = "epoch-not-set"
+    """Site of the loader."""
+    SAME_WORKER_SEEDS = "same-worker-seeds"
+    """Site of the loader, ranks."""
+    LAUNCH_UNEXPLAINED = "launch-unexplained"
+    """The error."""
+    LAUNCHES_AGREED = "launches-agreed"
+    COLLECTIVES_NOT_FOLLOWED = "collectives-not-followed"
+
+    # Of a verification.
+    INTERRUPTED = "interrupted"
+    OUT_OF_TIME = "out-of-time"
+    """The budget in seconds."""
+    SEARCH_FAILED = "search-failed"
+    """The error."""
+    PATCH_SEARCH_FAILED = "patch-search-failed"
+    """The error."""
+    STRESS = "stress"
+    """Number of the run, what was changed in it."""
+    EXIT_STATUS = "exit-status"
+    """The script, its status."""
+    READ_EARLIER_FILES = "read-earlier-files"
+    """Number of the run, the first files as (path, site), how many more, and why the run before differed."""
+    DIFFERENCE_NOT_SEEN_AGAIN = "difference-not-seen-again"
+    PINS_IN_DOUBT = "pins-in-doubt"
+    """What the runs with pins showed; `which` or `chance`: what there was no time for."""
+    PINS_IN_VAIN = "pins-in-vain"
+    """The names of the pins."""
+    OPS_TAKE_TOO_LONG = "ops-take-too-long"
+    OPS_FAILED = "ops-failed"
+    """The failure of the script."""
+    OPS_FAILED_FROM_START = "ops-failed-from-start"
+    """The failure of the script."""
+    OPS_AGREED = "ops-agreed"
+    """Number of pairs."""
+    NO_OP_BLAMED = "no-op-blamed"
+    VALUES_NOT_FETCHED = "values-not-fetched"
+    """Number of pairs."""
+    ORIGINS_OUT_OF_TIME = "origins-out-of-time"
+    CHILDREN_DIFFER_TOO = "children-differ-too"
+    """Of each child: (its name, the first step that differs or None)."""
+    CHILD_COMPARED = "child-compared"
+    """Its name, number of steps."""
+    REPLAY_ENDED = "replay-ended"
+    """Why."""
+    NOT_REPLAYED = "not-replayed"
+    REPLAY_DIFFERED = "replay-differed"
+    """Whether some operation did not repeat, how the runs differ."""
+
+    # Of a check of resuming.
+    WHOLE_RUN = "whole-run"
+    """A note of that run."""
+    NO_TIME_FOR_KILLS = "no-time-for-kills"
+    """Numbers of steps."""
+    REPETITION_NOT_SEEN = "repetition-not-seen"
+
+
+class RecordedPart(str, Enum):
+    """What of a run could not be recorded."""
+
+    BACKWARD = "backward"
+    BATCH = "batch"
+    KEPT_VALUE = "kept-value"
+    READ = "read"
+    REPETITION = "repetition"
+    SAVE = "save"
+    SEED = "seed"
+    STEP = "step"
+    EPOCH = "epoch"
+    OPERATION = "operation"
+    OPTIMIZER = "optimizer"
+    DRAWS = "draws"
+    GENERATOR_STATES = "generator-states"
+    GRADIENTS = "gradients"
+    INDICES = "indices"
+    LAST_STATE = "last-state"
+    REPLICAS = "replicas"
+    STATE_LOG = "state-log"
+    VALUES = "values"
+
+    @property
+    def is_state(self) -> bool:
+        """Whether it holds state, without which two runs cannot be called identical."""
+        return self in (RecordedPart.STEP, RecordedPart.BACKWARD, RecordedPart.LAST_STATE)
+
+
+STORED_ARGUMENTS = {
+    NoteCode.UNREADABLE_TENSORS: 1,
+    NoteCode.PINNED: None,  # any number
+    NoteCode.NO_ROOM: 2,
+    NoteCode.NOT_RECORDED: 3,
+    NoteCode.NOT_PLACED: 5,
+    NoteCode.CHILD_NOT_RECORDED: 2,
+    NoteCode.COMPILED: 1,
+    NoteCode.COMPILE_OFF: 1,
+    NoteCode.TEXT: 1,
+}
+"""The codes that a record can hold, and how many arguments each has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One remark.
+
+    Args:
+        code: which.
+        arguments: those of its code: texts, numbers or small frozen values.
+    """
+
+    code: NoteCode
+    arguments: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, code: NoteCode, *arguments: object) -> Note:
+        """A note with these arguments."""
+        return cls(code, arguments)
+
+
+def listed(notes: Iterable[Note]) -> list[Note]:
+    """The different notes of records, in the order of the enumeration."""
+    codes, parts = list(NoteCode), [part.value for part in RecordedPart]
+
+    def rank(note: Note) -> tuple[int, int, tuple[str, ...]]:
+        part = note.arguments[0] if note.code is NoteCode.NOT_RECORDED else ""
+        return codes.index(note.code), parts.index(part) if part in parts else -1, note.arguments
+
+    return sorted(set(notes), key=rank)
+
+
+def lost_state(notes: Iterable[Note]) -> Note | None:
+    """The note of a record that says that some of the state is not in it; None if there is none.
+
+    Args:
+        notes: of a `RunInfo`.
+    """
+    parts = {part.value for part in RecordedPart if part.is_state}
+    lost = (note for note in notes if note.code is NoteCode.NOT_RECORDED and note.arguments[0] in parts)
+    return next(lost, None)

@@ -1,0 +1,224 @@
+"""The sentences of evidence: all English that is said of an `Evidence`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.comparison.evidence import EvidenceCode
+from samebits.comparison.results import generator_words, place
+from samebits.determinism.rng_sources import words_of
+from samebits.determinism.pins import pin_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from samebits.comparison.evidence import Evidence
+    from samebits.hooks.frames import Site
+
+    Call = tuple[str, Site | None, str]
+
+_EARLIER = {"batch": "batches already differed", "loss": "the loss already differed"}
+
+
+def sentence(evidence: Evidence) -> str:
+    """What was seen, in a sentence without a full stop."""
+    form = _SENTENCES[evidence.code]
+    return form.format(*evidence.arguments) if isinstance(form, str) else form(*evidence.arguments)
+
+
+def sentences(evidence: Iterable[Evidence]) -> list[str]:
+    """The sentences of some evidence."""
+    return [sentence(each) for each in evidence]
+
+
+def _threads(*names: str) -> str:
+    return ", ".join(sorted(name or "the main thread" for name in names))
+
+
+def _call(call: Call) -> str:
+    op, site, module = call
+    return f"{op} at {place(site)}" + (f" in {module}" if module else "")
+
+
+def _from_outside(tensor: str, description: str) -> str:
+    return (
+        f"{tensor} ({description}) differs and no recorded operation wrote it: it came from Python, NumPy, a "
+        "file or another process"
+    )
+
+
+def _memory(op: str, reader: Call) -> str:
+    return f"{op} gives memory that holds whatever was in it before; it was read by {_call(reader)}"
+
+
+def _other_order(op: str, site: Site | None, in_one_thread: bool) -> str:  # noqa: FBT001 - as evidence has it
+    where = " in one thread" if in_one_thread else ""
+    return f"the same operations ran in another order{where}: {op} at {place(site)}"
+
+
+def _other_makers(*makers: Call | None) -> str:
+    made = " and ".join(_call(maker) if maker else "no recorded operation" for maker in makers)
+    return f"it read a tensor that was made by different operations: {made}"
+
+
+def _shapes(site: Site | None, first: tuple[str, ...], second: tuple[str, ...]) -> str:
+    return f"shapes differ at {place(site)}: {', '.join(first)} and {', '.join(second)}"
+
+
+def _went_on(which: str, call: Call | None) -> str:
+    how = "did nothing more in this step" if call is None else f"went on with {_call(call)}"
+    return f"the {which} run {how}"
+
+
+def _steps(number: int) -> str:
+    return f"it differs in {number} step{'' if number == 1 else 's'}"
+
+
+def _generator(source: str, step: int, used: int | None, seeding: Evidence, moved: bool) -> str:  # noqa: FBT001
+    use = "" if used is None else f"; it was used at step {used}"
+    later = (
+        "; after that, other amounts were drawn from it or another state was put in its place"
+        if moved
+        else ""
+    )
+    return f"the state of {generator_words(source)} differed at step {step}{use}; {sentence(seeding)}{later}"
+
+
+def _put_back(source: str) -> str:
+    return (
+        f"{generator_words(source)} was in the same state at the end of the step: the op drew from another "
+        "generator, or the state was put back"
+    )
+
+
+def _drew_elsewhere(first: Site | None, first_op: str, second: Site | None, second_op: str) -> str:
+    return (
+        f"then the first run drew at {place(first)} ({first_op}), the second at {place(second)} ({second_op})"
+    )
+
+
+def _generator_found(op: str, site: Site | None, library: str) -> str:
+    verb = "seeded its workers from" if library == "torch" else "found"
+    return f"{op} at {place(site)} {verb} {words_of(library)}'s generator in another state in each run"
+
+
+def _from_entropy(op: str, site: Site | None) -> str:
+    what = op if op.startswith("random.") else "a generator was seeded"
+    return f"{what} at {place(site)} from the operating system's entropy"
+
+
+def _value(op: str, site: Site | None, given: bool, values: tuple[str, ...]) -> str:  # noqa: FBT001
+    verb, shown = "was given" if given else "gave", f": {values[0]} and {values[1]}" if values else ""
+    return f"{op} at {place(site)} {verb} other values in the two runs{shown}"
+
+
+def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | None) -> str:
+    return (
+        f"executed again with the same inputs and generator states, it gave other bits in {differing} of "
+        f"{repetitions} repetitions, called {calls} times at {place(site)}"
+    )
+
+
+def _pins_in_vain(pins: tuple[str, ...], op: str) -> str:
+    words = " and ".join(pin_named(name).words for name in pins)
+    return f"{words} the runs still differed there, so {op} is not the reason, or not alone"
+
+
+_SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
+    EvidenceCode.THREADS_WROTE: lambda *names: (
+        f"while it ran, other threads wrote the same memory: {_threads(*names)}"
+    ),
+    EvidenceCode.OUTPUT_DIFFERED: (
+        "inputs, arguments and generator state were the same in both runs, the output was not"
+    ),
+    EvidenceCode.OTHER_NUMBER_OF_TENSORS: "it got {} tensors in the first run, {} in the second",
+    EvidenceCode.OTHER_ARGUMENTS: "its arguments were ({}) in the first run and ({}) in the second",
+    EvidenceCode.OTHER_THREAD: lambda first, second: (
+        f"it ran in {_threads(first)} in the first run, in {_threads(second)} in the second"
+    ),
+    EvidenceCode.FROM_OUTSIDE: _from_outside,
+    EvidenceCode.NOT_RECORDED_BEFORE: "operations before step {} were not recorded",
+    EvidenceCode.OTHER_BATCH: lambda site: f"the loader at {place(site)} gave other contents in each run",
+    EvidenceCode.MEMORY_AS_IT_WAS: _memory,
+    EvidenceCode.OTHER_ORDER: _other_order,
+    EvidenceCode.THREADS_TOOK_PART: lambda *names: f"threads that took part: {_threads(*names)}",
+    EvidenceCode.READ_BY: lambda call: f"the result was read by {_call(call)}",
+    EvidenceCode.OTHER_MAKERS: _other_makers,
+    EvidenceCode.OTHER_OUTPUT: lambda call: f"it took another output of {_call(call)} in each run",
+    EvidenceCode.SUCH_EVENTS: "{} such events are origins",
+    EvidenceCode.SHAPES_DIFFER: _shapes,
+    EvidenceCode.RUNS_PARTED: "from here on the runs did different things",
+    EvidenceCode.WENT_ON: _went_on,
+    EvidenceCode.SOURCE_NOT_RECORDED: "where its contents came from is not recorded",
+    EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: where the runs part is not known",
+    EvidenceCode.OUT_OF_PLACE: "only one run has it, out of place: the record is damaged",
+    EvidenceCode.ONE_SIDED_TENSOR: "only the {} run has {}",
+    EvidenceCode.STEPS_DIFFER: _steps,
+    EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
+    EvidenceCode.GENERATOR_STATE: _generator,
+    EvidenceCode.NEVER_SEEDED: "it was never seeded",
+    EvidenceCode.NOT_SEEDED_LATER: "it was not seeded after recording began",
+    EvidenceCode.SEEDED_ALIKE: lambda call, site: (
+        f"both runs seeded it alike, last by {call} at {place(site)}"
+    ),
+    EvidenceCode.SEEDED_BY_ONE: lambda call, site: f"only one run seeded it, by {call} at {place(site)}",
+    EvidenceCode.SEEDED_OTHER_TIMES: "one run seeded it {} times, the other {} times",
+    EvidenceCode.SEEDED_DIFFERENTLY: lambda first, second, site: (
+        f"it was seeded differently: {first} and {second} at {place(site)}"
+    ),
+    EvidenceCode.GIVEN_GENERATOR: (
+        "it drew from a generator that was given to it, which was in another state in each run"
+    ),
+    EvidenceCode.GENERATOR_PUT_BACK: _put_back,
+    EvidenceCode.GENERATOR_BEFORE: lambda source, op, seeding: (
+        f"{generator_words(source)} was not in the same state before {op}: {sentence(seeding)}"
+    ),
+    EvidenceCode.MOVED_UNSEEN: lambda after, site: (
+        f"something that is not recorded moved it after {after} at {place(site)}"
+    ),
+    EvidenceCode.DREW_ELSEWHERE: _drew_elsewhere,
+    EvidenceCode.DREW_OTHER_AMOUNT: lambda op, site: (
+        f"then {op} at {place(site)} drew another amount of numbers in each run"
+    ),
+    EvidenceCode.GENERATOR_FOUND: _generator_found,
+    EvidenceCode.SEED_FROM_ENTROPY: _from_entropy,
+    EvidenceCode.MEMORY_UNWRITTEN: lambda op, site: (
+        f"{op} at {place(site)} gave memory that nothing had written, with other contents in each run"
+    ),
+    EvidenceCode.ORDER_GIVEN: lambda op, site: f"{op} at {place(site)} gave another order in each run",
+    EvidenceCode.VALUE_GIVEN: _value,
+    EvidenceCode.OTHER_SOURCES: "{} other sources gave other values too",
+    EvidenceCode.THREAD_NUMBERS: ("the first run ended with {} threads for an op, the second with {}"),
+    EvidenceCode.ENTERED: lambda site, op: f"it entered at {place(site)} ({op})",
+    EvidenceCode.LEFT_BY_RUN_BEFORE: lambda path, site: (
+        f"written by the run before: {path}, read at {place(site)}"
+    ),
+    EvidenceCode.NOT_REPEATED: _not_repeated,
+    EvidenceCode.ONLY_GENERATOR: "its results were the same, but it left its generator in another state",
+    EvidenceCode.NOT_OF_TORCH: (
+        "it is not an op of torch: it may read something beside its inputs and the known generators"
+    ),
+    EvidenceCode.REPEAT_MORE: "more repetitions (`--replay 5`) show how often it differs",
+    EvidenceCode.FIRST_DRAW: lambda op, site: f"the first draw after it: {op} at {place(site)}",
+    EvidenceCode.SEEN_ONCE_PLACED: lambda site, op: (
+        f"seen once run 1's value was put in place of run 2's at {place(site)} ({op})"
+    ),
+    EvidenceCode.PINS_WITHOUT_TRACE: (
+        "{}, but nothing in the record or in the script's source shows how that can have acted: the cause "
+        "stays open"
+    ),
+    EvidenceCode.PINS_DID_NOT_HELP: _pins_in_vain,
+    EvidenceCode.RANKS_DIFFER: "{}",
+    EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP: (
+        "they differ before the first step: they were loaded, or made, differently after the wrapping"
+    ),
+    EvidenceCode.NO_GRADIENT: "a rank had no gradient of it in that step",
+    EvidenceCode.GRADIENTS_EQUAL: (
+        "its gradients were the same bits on these ranks: what the optimizer did with them was not (another "
+        "learning rate or state, a step that one rank left out)"
+    ),
+    EvidenceCode.GRADIENTS_DIFFER: (
+        "its gradients already differed: they were not averaged over the ranks in that step (`no_sync`, a "
+        "forward pass that did not go through the wrapper, a change after the averaging)"
+    ),
+}

@@ -1,0 +1,355 @@
+"""The sentences of notes: all English that is said of a `Note`."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from samebits.comparison.ranks.results import some, words
+from samebits.comparison.results import place
+from samebits.determinism.pins import pin_named
+from samebits.errors import SamebitsError
+from samebits.recording.notes import NoteCode, RecordedPart
+from samebits.report import evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from samebits.environment import FactDifference
+    from samebits.hooks.frames import Site
+    from samebits.recording.notes import Note
+
+_MOST_NAMES = 5
+_MOST_PINS = 6
+_MOST_CHILDREN = 8
+_FACTS = {
+    ("source", "commit"): "commit of the script's repository",
+    ("source", "changed"): "uncommitted changes in the script's repository",
+    ("python", "version"): "Python version",
+    ("python", "implementation"): "Python implementation",
+    ("python", "hash_seed"): "hash seed of Python",
+    ("python", "optimize"): "`-O` level of Python",
+    ("torch", "version"): "torch version",
+    ("torch", "git"): "torch build",
+    ("torch", "cuda"): "CUDA version of torch",
+    ("torch", "cudnn"): "cuDNN version",
+    ("torch", "mkl"): "MKL version",
+    ("torch", "onednn"): "oneDNN version",
+    ("torch", "openmp"): "OpenMP version",
+    ("torch", "capability"): "CPU instruction set that torch uses",
+    ("torch", "gpus"): "GPUs",
+    ("machine", "architecture"): "processor architecture",
+    ("machine", "processor"): "processor",
+    ("machine", "instructions"): "vector instructions of the processor",
+    ("machine", "libc"): "C library",
+    ("machine", "gpu_driver"): "GPU driver",
+    ("libraries",): "numeric libraries loaded",
+}
+# Tables of facts: what one entry is called, and what is said of one that is missing.
+_TABLES = {
+    ("torch", "threads"): ("{} threads", "unknown"),
+    ("torch", "switches"): ("torch.{}", "missing"),
+    ("variables",): ("environment variable {}", "not set"),
+    ("packages",): ("package {}", "not imported"),
+}
+_PARTS = {
+    RecordedPart.BACKWARD: "a backward pass",
+    RecordedPart.BATCH: "a batch",
+    RecordedPart.KEPT_VALUE: "a kept value",
+    RecordedPart.READ: "a read",
+    RecordedPart.REPETITION: "a repetition of {}",
+    RecordedPart.SAVE: "a save",
+    RecordedPart.SEED: "a seed",
+    RecordedPart.STEP: "a step",
+    RecordedPart.EPOCH: "an epoch of a DataLoader",
+    RecordedPart.OPERATION: "an operation",
+    RecordedPart.OPTIMIZER: "an optimizer",
+    RecordedPart.DRAWS: "draws",
+    RecordedPart.GENERATOR_STATES: "generator states",
+    RecordedPart.GRADIENTS: "gradients",
+    RecordedPart.INDICES: "indices of a batch",
+    RecordedPart.LAST_STATE: "the last state",
+    RecordedPart.REPLICAS: "the replicas",
+    RecordedPart.STATE_LOG: "the state log",
+    RecordedPart.VALUES: "values",
+}
+_PURPOSES = {"record": "record ops", "replay": "execute ops again"}
+_NOT_KEPT = "run 1 had no such event, or did not keep it"
+_OTHER_FORM = "they had another shape or dtype, or no contents of a kind that can be kept"
+_REASONS = {"missing": _NOT_KEPT, "misfit": _OTHER_FORM, "both": f"{_NOT_KEPT}; {_OTHER_FORM}"}
+_STILL_OPEN = {
+    "which": "find out which of these matter",
+    "chance": "see in more pairs whether that was chance",
+}
+
+
+def sentence(note: Note) -> str:
+    """The note in a sentence, without a full stop.
+
+    Args:
+        note: with the arguments of its code.
+    """
+    form = _SENTENCES[note.code]
+    return form.format(*note.arguments) if isinstance(form, str) else form(*note.arguments)
+
+
+def sentences(notes: Iterable[Note]) -> list[str]:
+    """The sentences of some notes."""
+    return [sentence(note) for note in notes]
+
+
+def gathered(notes: Sequence[Note]) -> list[str]:
+    """The sentences of some notes, with one for all values that could not be put in place, at the end."""
+    missing = [note for note in notes if note.code is NoteCode.NOT_PLACED]
+    if len(missing) < 2:
+        return sentences(notes)
+    others = [note for note in notes if note.code is not NoteCode.NOT_PLACED]
+    return [*sentences(others), f"{_NOT_PLACED} at {len(missing)} operations (--verbose lists them)"]
+
+
+def fact_difference(fact: FactDifference) -> str:
+    """A fact that differs between two environments, and its values."""
+    if fact.entry is None:
+        name, missing = _FACTS[fact.path], "unknown"
+    else:
+        form, missing = _TABLES[fact.path]
+        name = form.format(fact.entry)
+    if fact.is_list:
+        sides = ((fact.first, "the first"), (fact.second, "the second"))
+        only = "; ".join(f"only {side} has {items}" for items, side in sides if items)
+        return f"{name}: {only or 'in another order'}"
+    first, second = (missing if value is None else value for value in (fact.first, fact.second))
+    return f"{name}: {first} and {second}"
+
+
+def _pinned(*names: str) -> str:
+    return f"made {', '.join(map(_pin, names))}"
+
+
+def _pin(name: str) -> str:
+    try:
+        return f"{pin_named(name).words} (pin {name})"
+    except SamebitsError:  # of another version of samebits
+        return f"with the pin {name}"
+
+
+def _not_recorded(part: str, error: str, op: str) -> str:
+    what = next((words.format(op) for known, words in _PARTS.items() if known.value == part), part)
+    return f"recording of {what} failed and left something out ({error})"
+
+
+def _not_placed(events: str, all_events: str, op: str, where: str, why: str) -> str:
+    return f"{_NOT_PLACED} at {events} of {all_events} events of {op} at {where}: {_REASONS.get(why, why)}"
+
+
+def _child_not_recorded(command: str, at: str) -> str:
+    started = f" (started at {at})" if at else ""
+    return f"the child process `{command}`{started} was not recorded: if it trains, that is not compared"
+
+
+def _compile_off(purpose: str) -> str:
+    what = _PURPOSES.get(purpose, purpose)
+    return f"torch.compile was switched off to {what}: this run is eager"
+
+
+def _excluded(*names: str) -> str:
+    return f"left out of the comparison: {_listed(names, _MOST_NAMES)}"
+
+
+def _listed(names: tuple[str, ...], most: int) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _one_sided(kind: str, op: str, site: tuple[str, int] | None, first: int, second: int) -> str:
+    at = f" at {site[0]}:{site[1]}" if site else ""
+    counts = f"{first} in the first, {second} in the second"
+    return f"the {kind} `{op}`{at} gave values that only one run has: {counts}"
+
+
+def _kept_longer(step: int, number: int) -> str:
+    return (
+        f"from step {step} on only one run still holds {number} tensor{'' if number == 1 else 's'} of models "
+        "that take no part any more: when they are freed is up to Python's garbage collector"
+    )
+
+
+def _rank_steps(*numbers: tuple[int, tuple[int, ...]]) -> str:
+    told = ", ".join(f"{number} on {words(ranks)}" for number, ranks in numbers)
+    return f"the ranks made different numbers of steps: {told}"
+
+
+def _loader(site: Site | None) -> str:
+    return "a DataLoader" if site is None else f"the DataLoader at {os.path.basename(site.file)}:{site.line}"
+
+
+def _on_no_rank(site: Site | None, epoch: int, missing: int, size: int) -> str:
+    verb = "is" if missing == 1 else "are"
+    return f"{_loader(site)}, epoch {epoch}: {missing} of {size} samples {verb} on no rank"
+
+
+def _padded(site: Site | None, repeated: int, size: int) -> str:
+    verb = "comes" if repeated == 1 else "come"
+    return (
+        f"{_loader(site)}: of {size} samples {repeated} {verb} twice in an epoch: DistributedSampler pads "
+        "the shares to one length"
+    )
+
+
+def _repeated(site: Site | None, number: int) -> str:
+    return f"{_loader(site)}: {number} sample{'' if number == 1 else 's'} came more than once in an epoch"
+
+
+def _same_seeds(site: Site | None, *ranks: int) -> str:
+    return (
+        f"{_loader(site)}: the workers of {words(ranks)} start with the same seeds, so random augmentations "
+        "are the same on these ranks; `--per-rank-seeds`, or a `worker_init_fn` that knows the rank, makes "
+        "them differ"
+    )
+
+
+def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, before: str | None) -> str:
+    shown = "; ".join(f"{path}, read at {place(site)}" for path, site in files)
+    listed = shown + (f" and {more} more" if more else "")
+    text = (
+        f"run {run} read what run {run - 1} had written ({listed}); with `--fresh` each run has its own copy "
+        "of the folder"
+    )
+    compared = f". Run {run + 1} is compared with run {run}; of run 1 {before}"
+    return text if before is None else text + compared
+
+
+def _children(*others: tuple[str, int | None]) -> str:
+    told = tuple(name if step is None else f"{name} at step {step}" for name, step in others)
+    return f"the state differs in other child processes too: {_listed(told, _MOST_CHILDREN)}"
+
+
+def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 - as a note holds it
+    why = (
+        "as operations that do not repeat can"
+        if unrepeated
+        else "although every operation repeated: one of them races and did not show it (`--replay 5` looks "
+        "more often), a thread raced, something beside them depends on time, or torch chose other "
+        "operations because it was watched (docs/recording.md)"
+    )
+    return f"the run with operations executed again gave other bits than run 1, {why}: {how}"
+
+
+_NOT_PLACED = "run 1's value could not be put in place"
+_SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
+    NoteCode.UNREADABLE_TENSORS: "{} tensor(s) could not be read and were left out",
+    NoteCode.PINNED: _pinned,
+    NoteCode.NO_ROOM: "no more values could be kept, {} MB are full: {} further event(s) at the origins",
+    NoteCode.NOT_RECORDED: _not_recorded,
+    NoteCode.NOT_PLACED: _not_placed,
+    NoteCode.CHILD_NOT_RECORDED: _child_not_recorded,
+    NoteCode.COMPILED: "torch.compile made {} graph(s): compiled code is recorded by step, not by op",
+    NoteCode.COMPILE_OFF: _compile_off,
+    NoteCode.TEXT: "{}",
+    NoteCode.UNFIT: "{}",
+    NoteCode.EXCLUDED: _excluded,
+    NoteCode.ONE_SIDED_VALUES: _one_sided,
+    NoteCode.GENERATOR_DIFFERED: lambda seen: f"{evidence.sentence(seen)}; nothing that was compared differs",
+    NoteCode.EARLY_DIFFERENCE: "the {} differed at step {}, but not the state or an output",
+    NoteCode.ARGUMENTS_NOT_RECORDED: (
+        "arguments were not recorded (--no-arguments): whether both runs had the same is not known"
+    ),
+    NoteCode.ARGUMENTS_MASKED: (
+        "secrets in arguments are masked in the records: whether both runs had the same is not known"
+    ),
+    NoteCode.ENVIRONMENT: lambda fact: f"the environments differ: {fact_difference(fact)}",
+    NoteCode.MORE_OF_ENVIRONMENT: "the environments differ: {} further differences",
+    NoteCode.STATE_MOVED: (
+        "from step {} on the same values come in another order: {} state tensors have other names"
+    ),
+    NoteCode.STATE_KEPT_LONGER: _kept_longer,
+    NoteCode.UNREAD_MEMORY: "{} holds memory that was never written; nothing that was compared read it",
+    NoteCode.LATE_VALUE: lambda site: (
+        f"a value that differs entered at {place(site)}, after a read or draw that differs"
+    ),
+    NoteCode.SEARCH_BOUND: (
+        "the search ended after {} pairs of tensors and operations: there may be further origins"
+    ),
+    NoteCode.SEARCH_TIME: (
+        "the time for explaining was over before the records were searched to the end: there may be further "
+        "origins"
+    ),
+    NoteCode.EVENT_MISSING: "the record lacks an event that others refer to",
+    NoteCode.RANK_STEPS: _rank_steps,
+    NoteCode.AVERAGED: lambda *names: (
+        f"{some(names)} differed and was equal again later: averaged from time to time"
+    ),
+    NoteCode.SAME_BATCHES: "all ranks had the same batches in {} of {} steps",
+    NoteCode.SAME_SAMPLES: lambda site, number: (
+        f"{_loader(site)}: every rank takes the same {number} samples (no DistributedSampler); right for an "
+        "evaluation that each rank does by itself, wrong for training"
+    ),
+    NoteCode.SAMPLES_LEFT_OUT: lambda site, missing, size: (
+        f"{_loader(site)}: {missing} of {size} samples are left out (drop_last)"
+    ),
+    NoteCode.SAMPLES_ON_NO_RANK: _on_no_rank,
+    NoteCode.SAMPLES_PADDED: _padded,
+    NoteCode.SAMPLES_REPEATED: _repeated,
+    NoteCode.EPOCH_NOT_SET: lambda site: (
+        f"{_loader(site)}: epoch 1 repeats the order of epoch 0: `sampler.set_epoch(epoch)` was not called"
+    ),
+    NoteCode.SAME_WORKER_SEEDS: _same_seeds,
+    NoteCode.LAUNCH_UNEXPLAINED: "the operation was not found: {}",
+    NoteCode.LAUNCHES_AGREED: "two more launches with every operation recorded did not differ",
+    NoteCode.COLLECTIVES_NOT_FOLLOWED: (
+        "the operation was not found: what collectives write cannot be followed"
+    ),
+    NoteCode.INTERRUPTED: "interrupted: this is what is known so far",
+    NoteCode.OUT_OF_TIME: (
+        "the time for explaining, {:.0f} s, was over before the search was: this is what is known so far; "
+        "--budget SECONDS gives it more"
+    ),
+    NoteCode.SEARCH_FAILED: "the search for the cause ended early: {}",
+    NoteCode.PATCH_SEARCH_FAILED: "the search for a patch ended early: {}",
+    NoteCode.STRESS: lambda run, *changes: f"stress in run {run}: {', '.join(changes)}",
+    NoteCode.EXIT_STATUS: "{} ended with exit status {} in both runs, without an exception",
+    NoteCode.READ_EARLIER_FILES: _earlier_files,
+    NoteCode.DIFFERENCE_NOT_SEEN_AGAIN: (
+        "the difference was not seen again in further runs with nothing changed, so runs with something "
+        "pinned or patched would show nothing: the cause stays open"
+    ),
+    NoteCode.PINS_IN_DOUBT: lambda shown, open_question: (
+        f"{shown}; there was no time to {_STILL_OPEN[open_question]}"
+    ),
+    NoteCode.PINS_IN_VAIN: lambda *names: (
+        f"the runs still differed with these pinned: {_listed(names, _MOST_PINS)} (`samebits verify --pin`)"
+    ),
+    NoteCode.OPS_TAKE_TOO_LONG: (
+        "with every operation recorded the script takes too long for the time for explaining: shown is "
+        "what the step-level runs saw; --budget SECONDS gives it more"
+    ),
+    NoteCode.OPS_FAILED: (
+        "the script failed when every operation was recorded ({}); shown is what the step-level runs saw"
+    ),
+    NoteCode.OPS_FAILED_FROM_START: (
+        "the script failed when every operation was recorded from its start ({})"
+    ),
+    NoteCode.OPS_AGREED: (
+        "the runs did not differ in {} more pairs with every operation recorded: recording slows the script "
+        "and puts its operations in line, which hides some races. Shown is what the step-level runs saw; "
+        "`samebits verify --stress` may bring it out"
+    ),
+    NoteCode.NO_OP_BLAMED: "no operation could be blamed; shown is what the step-level runs saw",
+    NoteCode.VALUES_NOT_FETCHED: (
+        "the values could not be fetched: in {} more pairs of runs the operation gave the same bits, or was "
+        "not reached in the same way"
+    ),
+    NoteCode.ORIGINS_OUT_OF_TIME: (
+        "the time was over before all origins were looked for: there may be further ones"
+    ),
+    NoteCode.CHILDREN_DIFFER_TOO: _children,
+    NoteCode.CHILD_COMPARED: "the child process {} was compared too: {} steps",
+    NoteCode.REPLAY_ENDED: "the script did not come to its end while operations were executed again: {}",
+    NoteCode.NOT_REPLAYED: "no operation could be executed again: no record of that",
+    NoteCode.REPLAY_DIFFERED: _replay_differed,
+    NoteCode.WHOLE_RUN: lambda note: f"whole run: {sentence(note)}",
+    NoteCode.NO_TIME_FOR_KILLS: lambda *steps: (
+        f"the time is spent: no kill after {', '.join(map(str, steps))} steps"
+    ),
+    NoteCode.REPETITION_NOT_SEEN: "interrupted before it was seen whether the script itself repeats",
+}

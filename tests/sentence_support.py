@@ -1,0 +1,48 @@
+"""Notes and evidence as a user reads them, for the tests that look at what is said."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.recording.notes import Note, NoteCode
+from samebits.report import evidence
+from samebits.report.notes import sentence
+
+
+class Noted(Protocol):
+    """What has notes."""
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """The notes."""
+        ...
+
+
+class Seen(Protocol):
+    """What has evidence."""
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """The evidence."""
+        ...
+
+
+def evidence_of(finding: Seen) -> tuple[str, ...]:
+    """The sentences of the evidence of a finding."""
+    return tuple(evidence.sentences(finding.evidence))
+
+
+def text_evidence(text: str) -> Evidence:
+    """Evidence whose sentence is this text."""
+    return Evidence.of(EvidenceCode.RANKS_DIFFER, text)
+
+
+def notes_of(result: Noted) -> tuple[str, ...]:
+    """The sentences of the notes of a comparison, of origins or of a record's facts."""
+    return tuple(sentence(note) for note in result.notes)
+
+
+def text_note(text: str) -> Note:
+    """A note whose sentence is this text."""
+    return Note.of(NoteCode.TEXT, text)
