@@ -37,4 +37,4 @@ html_show_sphinx = False
 html_copy_source = False
 html_show_sourcelink = False
 pygments_style = "friendly"
-pygments_dark_style = "one-dark"
+pygments_dark_style = "github-dark"

@@ -9,7 +9,6 @@ from cli_support import samebits
 from doc_blocks import PAGES, ROOT, RUN, SHOWN, agrees, read_blocks, run_page
 from test_docs_sessions import SESSIONS
 
-QUICK = [page for page in PAGES if str(page.relative_to(ROOT)) not in SESSIONS]
 NOT_RUN = {
     "docs/doctor.md": ["the answer is that of the machine; the tests of doctor make machines"],
     "docs/explanation/planted-corpus.md": ["takes 45 minutes on 2 quiet cores", "part of a script"],
@@ -26,14 +25,16 @@ NOT_RUN = {
 """Page -> why each block that is marked as not run is not run."""
 
 
-def is_run(page) -> bool:
-    """Whether a page has a block that is run."""
-    return any(block.language in RUN and not block.not_run for block in read_blocks(page))
+def quick_pages() -> list[str]:
+    """The pages that have a block to run, apart from the long sessions."""
+    names = {str(page.relative_to(ROOT)): read_blocks(page) for page in PAGES}
+    run = [name for name, blocks in names.items() if any(b.language in RUN and not b.not_run for b in blocks)]
+    return [name for name in run if name not in SESSIONS]
 
 
-@pytest.mark.parametrize("page", filter(is_run, QUICK), ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", quick_pages())
 def test_blocks_work(page, tmp_path):
-    run_page(page, tmp_path)
+    run_page(ROOT / page, tmp_path)
 
 
 def test_blocks_that_are_not_run_are_listed():
