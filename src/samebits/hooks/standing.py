@@ -147,8 +147,7 @@ def call_only(function: FunctionType, original: Any) -> None:
     if not callable(original):
         return
     function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), _ORIGINAL: original}
-    code = _calling_code(len(function.__closure__ or ()))
-    function.__code__ = code.replace(co_name=function.__code__.co_name, co_filename=_UNSEEN_FILE)
+    function.__code__ = _calling_code(len(function.__closure__ or ()))
 
 
 @functools.cache

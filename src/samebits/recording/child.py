@@ -112,7 +112,7 @@ class _Run:
         self._exit: Callable[[int], None] = os._exit
         self._turn = threading.RLock()  # a thread may end the run while the script ends by itself
         self._closed = False
-        session.recorder.end_run = self.stop
+        session.steps.end_by(self.stop)
 
     def record_children(self, settings: RecordingSettings, unrecorded: Callable[[str], None]) -> None:
         """Have the processes that the script starts recorded too; arguments as of `ChildRecords`."""
@@ -198,7 +198,7 @@ def _begin(
         from samebits.determinism.pins import combine
 
         control = combine(settings.pins, control, os.environ).control
-    controlled = ControlledRun(control, session.recorder, say) if control else None
+    controlled = ControlledRun(control, session.steps, say) if control else None
     if controlled is not None:
         controlled.start()  # after the session: of two watchers of an import the later one is called first
     if isinstance(session, RecordingSession):

@@ -256,7 +256,7 @@ class ChildRecords:
         session.start()
         session.watch_draws()
         # It may be ended by SIGTERM at any time, as pools end theirs.
-        session.recorder.on_boundary.append(lambda *_: session.writer.flush())
+        session.steps.listen(lambda *_: session.writer.flush())
         return session
 
     @staticmethod
@@ -288,8 +288,7 @@ def begin_in_spawned(settings: str) -> None:
 
 def has_trained(session: RecordingSession) -> bool:
     """Whether a step or a backward pass was made."""
-    recorder = session.recorder
-    return bool(recorder.step or recorder.has_backward)
+    return bool(session.steps.count or session.recorder.seen.backward)
 
 
 def forget(session: RecordingSession) -> None:

@@ -8,11 +8,12 @@ import json
 import sys
 import time
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from samebits import files
 from samebits.hooks.imports import PostImport
 from samebits.hooks.patching import Patches
+from samebits.recording.steps import Steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,6 +30,9 @@ class StepClock:
 
     Args:
         settings: `record` is the path of the file of times, `max_steps` the number of steps to run.
+
+    Attributes:
+        steps: counts them, and ends the run.
     """
 
     def __init__(self, settings: RecordingSettings) -> None:
@@ -36,17 +40,10 @@ class StepClock:
         self._imports = PostImport()
         self._patches = Patches()
         self._remove_hook: Callable[[], None] = lambda: None
-        self._steps: list[float] = []
-        self._backwards: list[float] = []
+        self._optimizer_times: list[float] = []
+        self._backward_times: list[float] = []
         self._torch: Any = None
-        self.step = 0
-        self.on_boundary: list[Callable[..., None]] = []
-        self.end_run: Callable[[], None] = lambda: None
-
-    @property
-    def recorder(self) -> StepClock:
-        """What counts the steps: itself."""
-        return self
+        self.steps: Final = Steps()
 
     def start(self) -> None:
         """Begin, once torch is imported."""
@@ -66,7 +63,7 @@ class StepClock:
         self._imports.remove()
         self._remove_hook()
         self._patches.restore()
-        times = self._steps or self._backwards
+        times = self._optimizer_times or self._backward_times
         facts = dict(control or {})
         if facts:
             facts["cuda"] = self._torch is not None and self._torch.cuda.is_available()
@@ -83,16 +80,14 @@ class StepClock:
         @functools.wraps(backward)
         def timed_backward(*args: Any, **kwargs: Any) -> Any:
             result = backward(*args, **kwargs)
-            self._note(self._backwards)
+            self._note(self._backward_times)
             return result
 
         self._patches.set(torch.Tensor, "backward", timed_backward)
 
     def _stepped(self, *_: object) -> None:
-        self.step += 1
-        for listener in self.on_boundary:
-            listener()
-        self._note(self._steps)
+        self.steps.close((), b"")
+        self._note(self._optimizer_times)
 
     def _note(self, times: list[float]) -> None:
         if self._torch.cuda.is_initialized():
@@ -101,8 +96,8 @@ class StepClock:
         limit = self._settings.max_steps
         if limit is None or len(times) < limit:
             return
-        if times is self._steps or (not self._steps and not self._has_optimizer()):
-            self.end_run()
+        if times is self._optimizer_times or (not self._optimizer_times and not self._has_optimizer()):
+            self.steps.end_run()
 
     @staticmethod
     def _has_optimizer() -> bool:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from samebits.determinism.control import Control
     from samebits.determinism.script_seeds import ScriptSeed
     from samebits.hooks.frames import Site
-    from samebits.recording.clock import StepClock
-    from samebits.recording.recorder import Recorder
     from samebits.recording.runner import RunResult
+    from samebits.recording.steps import Steps
 
 
 class ControlledRun:
@@ -29,15 +28,15 @@ class ControlledRun:
 
     Args:
         control: what is asked for.
-        recorder: its step boundaries are where drift is looked for.
+        steps: their boundaries are where drift is looked for.
         say: shows the user a line.
     """
 
-    def __init__(self, control: Control, recorder: Recorder | StepClock, say: Callable[[str], None]) -> None:
+    def __init__(self, control: Control, steps: Steps, say: Callable[[str], None]) -> None:
         self._refusal: SamebitsError | None = None
         self._control = control
         self._say = say
-        self._recorder = recorder
+        self._steps = steps
         self._drifts: list[str] = []
         self._process = os.getpid()
         self._activation = Activation(control, fresh_process=True, warn=self._warn)
@@ -46,7 +45,7 @@ class ControlledRun:
     def start(self) -> None:
         """Take control, and look for drift first at every boundary."""
         self._activation.start()
-        self._recorder.on_boundary.insert(0, self._check)
+        self._steps.listen(self._check, first=True)
         layout = [row for row in self._activation.report.switches if row.name == LAYOUT.name]
         if layout and layout[0].now == FIXED:
             self._threads.install()
@@ -114,10 +113,10 @@ class ControlledRun:
 
     def _check(self, *_: object) -> None:
         try:
-            self._drifts += [drift.text() for drift in self._activation.check(self._recorder.step)]
+            self._drifts += [drift.text() for drift in self._activation.check(self._steps.count)]
         except SamebitsError as error:
             self._refusal = error
-            self._recorder.end_run()
+            self._steps.end_run()
 
 
 def _seeding(calls: list[ScriptSeed]) -> str:

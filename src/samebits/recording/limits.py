@@ -156,4 +156,4 @@ def _values(states: Iterable[State]) -> dict[Name, Value]:
 def stop(recorder: Recorder) -> None:
     """End the run here: record nothing more, and end the process without going back to the script."""
     recorder.stop()
-    recorder.end_run()
+    recorder.steps.end_run()

@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import struct
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from samebits.errors import SamebitsError
 from samebits.hooks.forks import at_fork
 from samebits.recording.events import DRAWN, KINDS, NO_WRITER, TensorInfo
 from samebits.recording.guard import Failures, Guard
 from samebits.recording.sites import SiteFinder
+from samebits.recording.steps import Steps
 from samebits.torch_private import enter_shelter, is_virtual
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from samebits.recording.probes.substitution import Substituter
     from samebits.recording.settings import RecordingSettings
     from samebits.recording.store import RecordWriter
+
+    TensorListener = Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]
 
 _UNLINKED = struct.pack("<2i", 0, NO_WRITER)
 _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
@@ -53,6 +56,35 @@ class Quiet(threading.local):
                 guards.pop().__exit__(None, None, None)
 
 
+class TensorReader(NamedTuple):
+    """How tensors are looked at; there once torch is.
+
+    Args:
+        digest_many: gives 16 bytes for each tensor.
+        observe: gives their digests, a key of their dtypes and shapes, and where they are stored.
+        addresses: gives where they are stored.
+    """
+
+    digest_many: Callable[[Sequence[Any]], bytes]
+    observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
+    addresses: Callable[[Sequence[Any]], bytes]
+
+
+class TrainingSeen:
+    """What the probes have seen of the training so far.
+
+    Attributes:
+        optimizer: whether an optimizer was made, or parameters are optimized.
+        backward: whether a backward pass was made.
+        compiler: whether the script asked for `torch.compile`.
+    """
+
+    def __init__(self) -> None:
+        self.optimizer = False
+        self.backward = False
+        self.compiler = False
+
+
 class Recorder:
     """Numbers events, finds their sites, digests their tensors and hands rows to the writer.
 
@@ -63,51 +95,95 @@ class Recorder:
         settings: how the run is recorded.
 
     Attributes:
-        end_run: ends the process where it is, without going back to the script.
+        sites: finds the lines of the user's code.
+        steps: counts them, and ends the run.
+        seen: what the script does.
+        quietly: what runs inside is not recorded.
+        failures: what went wrong in probes.
+        before_batch: called with a batch and the frame that asks for it.
+        on_tensors: called with each event that shows tensors.
+        next_seq: gives the number of the next event.
     """
 
     torch_seeds = False  # the global generators are the script's to seed
 
     def __init__(self, writer: RecordWriter, settings: RecordingSettings) -> None:
-        self.writer = writer
-        self.settings = settings
-        self.sites = SiteFinder(writer.site, settings.moved)
-        self.step = 0
-        self.active = False
-        self.n_values = 0
-        self.unreadable = 0
-        self.has_optimizer = False
-        self.has_backward = False
-        self.compile_asked = False
-        self.substituter: Substituter | None = None
-        self.links: Callable[[int, bytes, bool], bytes] | None = None
-        self.before_batch: list[Callable[[Any, FrameType], None]] = []
-        self.on_boundary: list[Callable[[tuple[TensorInfo, ...], bytes], None]] = []
-        self.on_tensors: list[Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]] = []
-        self.end_run: Callable[[], None] = lambda: None
-        self.digest_many: Callable[[Sequence[Any]], bytes]  # set once torch is there
-        self.observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
-        self.addresses: Callable[[Sequence[Any]], bytes]
-        self.next_seq = itertools.count().__next__
+        self.writer: Final = writer
+        self.settings: Final = settings
+        self.sites: Final = SiteFinder(writer.site, settings.moved)
+        self.steps: Final = Steps()
+        self.seen: Final = TrainingSeen()
+        self.before_batch: Final[list[Callable[[Any, FrameType], None]]] = []
+        self.on_tensors: Final[list[TensorListener]] = []
+        self.next_seq: Final = itertools.count().__next__
+        self.quietly: Final = Quiet()
+        self.failures: Final = Failures()
+        self._active = False
+        self._unreadable = 0
+        self._substituter: Substituter | None = None
+        self._links: Callable[[int, bytes, bool], bytes] | None = None
+        self._tensors: TensorReader
         self._infos: dict[Any, int] = {}
         self._threads: dict[int, int] = {}
         self._main = threading.main_thread().ident
-        self.quietly = Quiet()
-        self.failures = Failures()
         self._guards: dict[RecordedPart, Guard] = {}
         self._empty = writer.text("")
 
+    @property
+    def active(self) -> bool:
+        """Whether this process is recorded at the moment."""
+        return self._active
+
+    @property
+    def step(self) -> int:
+        """The step that the run is in, from 0."""
+        return self.steps.count
+
+    @property
+    def unreadable(self) -> int:
+        """How many tensors could not be read."""
+        return self._unreadable
+
+    @property
+    def substituter(self) -> Substituter | None:
+        """What puts other values in the place of some; None in most runs."""
+        return self._substituter
+
     def start(self) -> None:
         """Begin to record in this process, and only in this one."""
-        self.active = True
+        self._active = True
         at_fork(in_child=self._forked)
 
     def stop(self) -> None:
         """Record nothing from now on."""
-        self.active = False
+        self._active = False
 
     def _forked(self) -> None:
-        self.active = False
+        self._active = False
+
+    def read_by(self, tensors: TensorReader) -> None:
+        """Look at tensors in that way, now that torch is there."""
+        self._tensors = tensors
+
+    def link_by(self, links: Callable[[int, bytes, bool], bytes]) -> None:
+        """Have events say which ones wrote what they show.
+
+        Args:
+            links: gives that from an event's number, addresses, and whether what they hold is new.
+        """
+        self._links = links
+
+    def substitute_by(self, substituter: Substituter | None) -> None:
+        """Have some values replaced; None for no more."""
+        self._substituter = substituter
+
+    def digest_many(self, tensors: Sequence[Any]) -> bytes:
+        """16 bytes for each tensor; ops that this runs are recorded unless they run quietly.
+
+        Raises:
+            SamebitsError: one cannot be read.
+        """
+        return self._tensors.digest_many(tensors)
 
     def recording(self, part: RecordedPart) -> Guard:
         """A context in which a probe records: its ops are not, and its errors do not reach the script."""
@@ -128,7 +204,6 @@ class Recorder:
 
     def digests(self, tensors: Sequence[Any]) -> bytes:
         """16 bytes per tensor; ops that this runs are not recorded."""
-        self.n_values += len(tensors)
         with self.quietly:
             try:
                 return self.digest_many(tensors)
@@ -139,7 +214,7 @@ class Recorder:
         try:
             return self.digest_many([tensor])
         except SamebitsError:
-            self.unreadable += 1
+            self._unreadable += 1
             return bytes(16)
 
     def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
@@ -158,10 +233,9 @@ class Recorder:
         """The layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
-                digests, kinds, _ = self.observe(tensors)
+                digests, kinds, _ = self._tensors.observe(tensors)
         except SamebitsError:
             return self.layout(role, names, tensors), self.digests(tensors)
-        self.n_values += len(tensors)
         key = (role, names, kinds)
         found = self._infos.get(key)
         if found is None:
@@ -203,7 +277,9 @@ class Recorder:
     ) -> int:
         kind, op, arguments = what
         seq = self.next_seq()
-        links = b"" if self.links is None else self.links(seq, self.addresses(tensors), kind == "batch")
+        links = b""
+        if self._links is not None:
+            links = self._links(seq, self._tensors.addresses(tensors), kind == "batch")
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
@@ -240,16 +316,6 @@ class Recorder:
              texts(drawn.library) if drawn.library else empty, where,
              texts(drawn.text) if drawn.text else empty, layout, drawn.digest, b"")
         )  # fmt: skip
-
-    def boundary(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        """Close a step whose state was just recorded: what listens decides whether the run goes on."""
-        self.step += 1
-        for listener in self.on_boundary:
-            listener(infos, digests)
-
-    def reopen_step(self) -> None:
-        """Go on with the step that was closed last: one more optimizer belongs to it."""
-        self.step -= 1
 
 
 def describe(role: str, name: str, tensor: Any) -> TensorInfo:

@@ -7,7 +7,7 @@ import dataclasses
 import math
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from samebits import environment
 from samebits.determinism.process import PROCESS
@@ -23,7 +23,7 @@ from samebits.recording.probes.draws import DrawProbe
 from samebits.recording.probes.earlier_files import EarlierFiles
 from samebits.recording.probes.effects import EffectsProbe
 from samebits.recording.progress import Progress
-from samebits.recording.recorder import Recorder
+from samebits.recording.recorder import Recorder, TensorReader
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.store import RecordWriter
 from samebits.recording.store.writer import FLUSH_SECONDS
@@ -67,6 +67,9 @@ class RecordingSession:
         settings: how to record.
         command: the script or `-m module` and its arguments.
 
+    Attributes:
+        steps: counts the steps of the run, and ends it.
+
     Raises:
         SamebitsError: the record cannot be written.
     """
@@ -81,6 +84,7 @@ class RecordingSession:
             settings.record, info, overwrite=settings.overwrite, masker=masker, flush_seconds=wait
         )
         self.recorder = Recorder(self.writer, settings)
+        self.steps: Final = self.recorder.steps
         self.progress = Progress(self.recorder, settings.phase)
         self._imports = PostImport()
         self._probes: ProbeSet | None = None
@@ -95,15 +99,15 @@ class RecordingSession:
         """Begin to record."""
         settings, recorder = self.settings, self.recorder
         if settings.max_steps is not None:
-            recorder.on_boundary.append(StepLimit(recorder, settings.max_steps))
+            recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
             limit = ReferenceLimit(recorder, settings.reference, settings.excused)
-            recorder.on_boundary.append(limit if self._earlier is None else _unless(self._earlier, limit))
+            recorder.steps.listen(limit if self._earlier is None else _unless(self._earlier, limit))
         if settings.progress:
-            recorder.on_boundary.append(self.progress)
+            recorder.steps.listen(self.progress)
         if settings.effects:
             effects = EffectsProbe(settings.effects, _own_paths(settings))
-            recorder.on_boundary.append(effects)
+            recorder.steps.listen(effects)
             self._installed.append(effects)
             effects.install()
         recorder.start()
@@ -202,8 +206,7 @@ class RecordingSession:
         from samebits.digest import digest_many, observe, storage_addresses
         from samebits.recording.probes.assembly import ProbeSet
 
-        self.recorder.digest_many, self.recorder.observe = digest_many, observe
-        self.recorder.addresses = storage_addresses
+        self.recorder.read_by(TensorReader(digest_many, observe, storage_addresses))
         self._probes = ProbeSet(self.recorder)
         self._installed.append(self._probes)
         self._probes.install(torch)
@@ -218,7 +221,7 @@ class RecordingSession:
             notes.append(Note.of(NoteCode.PINNED, *settings.pins))
         if graphs:
             notes.append(Note.of(NoteCode.COMPILED, str(graphs)))
-        elif self.recorder.compile_asked and (settings.level == "op" or settings.replay):
+        elif self.recorder.seen.compiler and (settings.level == "op" or settings.replay):
             notes.append(Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == "op" else "replay"))
         if self.recorder.unreadable:
             notes.append(Note.of(NoteCode.UNREADABLE_TENSORS, str(self.recorder.unreadable)))

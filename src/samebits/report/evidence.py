@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import EvidenceCode
 from samebits.comparison.results import generator_words, place
-from samebits.determinism.rng_sources import words_of
 from samebits.determinism.pins import pin_named
+from samebits.determinism.rng_sources import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

@@ -73,7 +73,7 @@ class ProbeSet:
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
-            recorder.links = memory.event_links
+            recorder.link_by(memory.event_links)
             self._probes += [paths, ops, ThreadProbe(ops)]
         self._replay: ReplayProbe | None = None
         if recorder.settings.replay:
@@ -113,6 +113,6 @@ class ProbeSet:
     def record_end(self) -> None:
         """Record the state that the run leaves."""
         recorder = self._recorder
-        if recorder.active and (recorder.has_optimizer or recorder.has_backward):
+        if recorder.active and (recorder.seen.optimizer or recorder.seen.backward):
             with recorder.recording(RecordedPart.LAST_STATE):
                 self._boundaries.record(END)

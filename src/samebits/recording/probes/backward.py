@@ -123,7 +123,7 @@ class BackwardProbe:
 
     def _after_backward(self, roots: list[Any], _: Any, frame: FrameType) -> None:
         recorder = self._recorder
-        recorder.has_backward = True
+        recorder.seen.backward = True
         recorder.value("loss", "backward", frame, roots, _positions(len(roots)))
         gradients = self._state.gradients()
         if gradients:
@@ -135,7 +135,7 @@ class BackwardProbe:
 
     def _after_grad(self, roots: list[Any], result: Any, frame: FrameType) -> None:
         recorder = self._recorder
-        recorder.has_backward = True
+        recorder.seen.backward = True
         recorder.value("loss", "grad", frame, roots, _positions(len(roots)))
         tensors = [gradient for gradient in result if gradient is not None]
         if tensors and recordable(tensors):
@@ -144,10 +144,10 @@ class BackwardProbe:
 
     def _close_step(self, op: str) -> None:
         recorder = self._recorder
-        if not recorder.has_optimizer:
-            recorder.has_optimizer = self._state.is_optimized()
+        if not recorder.seen.optimizer:
+            recorder.seen.optimizer = self._state.is_optimized()
         self.pending = True
-        if not recorder.has_optimizer:
+        if not recorder.seen.optimizer:
             self._boundaries.close_step(op)
             self.pending = False
 

@@ -31,7 +31,7 @@ class StateProbe:
     def close_step(self, op: str, optimizer: Any = None) -> None:
         """Record the state and begin the next step."""
         infos, digests = self.record(op, optimizer)
-        self._recorder.boundary(infos, digests)
+        self._recorder.steps.close(infos, digests)
 
     def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], bytes]:
         """Record the state; give what was recorded."""
@@ -46,7 +46,6 @@ class StateProbe:
                 digests += own.digest()
                 tensors = tensors + own.tensors
             owned = "" if optimizer is None else self.state.owned(optimizer, model)
-        recorder.n_values += len(infos)
         site = recorder.sites.find(calling_frame())
         recorder.state(op, site, layout, digests, tensors, owned)
         return infos, digests

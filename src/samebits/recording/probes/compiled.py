@@ -38,7 +38,7 @@ class CompileProbe:
 
         @functools.wraps(original)
         def compile_(*args: Any, **kwargs: Any) -> Any:
-            recorder.compile_asked = True
+            recorder.seen.compiler = True
             return original(*args, **kwargs)
 
         return compile_

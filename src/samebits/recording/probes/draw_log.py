@@ -28,8 +28,13 @@ _SHOWN = 40  # characters of a value
 class DrawSink(Protocol):
     """**Protocol:** what takes draws: a recorder, or what stands for it in a worker process."""
 
-    failures: Failures
-    sites: SiteFinder
+    @property
+    def failures(self) -> Failures:
+        """What went wrong in probes."""
+
+    @property
+    def sites(self) -> SiteFinder:
+        """Finds the lines of the user's code."""
 
     @property
     def active(self) -> bool:

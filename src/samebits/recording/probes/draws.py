@@ -74,7 +74,7 @@ class DrawProbe:
         Args:
             imports: calls back when a module is imported.
         """
-        self._recorder.on_boundary.insert(0, self._log.end_step)  # others may end the run
+        self._recorder.steps.listen(self._log.end_step, first=True)  # others may end the run
         self._watch_clocks()
         self._watch_system()
         self._watch_python()
@@ -98,8 +98,7 @@ class DrawProbe:
 
     def remove(self) -> None:
         """Put everything back; what the script took from modules by then only calls the original."""
-        if self._log.end_step in self._recorder.on_boundary:
-            self._recorder.on_boundary.remove(self._log.end_step)
+        self._recorder.steps.leave(self._log.end_step)
         if self._workers is not None:
             self._workers.remove()
         self._patches.restore()

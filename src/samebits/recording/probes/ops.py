@@ -230,7 +230,6 @@ class OpProbe:
             thread.forward.setdefault(self._peek() - 1, (site, module))
         else:
             forward_site, module = thread.forward.get(node_sequence(node), (None, module))
-        recorder.n_values += len(digests) >> 4
         writer.add(
             (seq, _OP, recorder.step, spec.name, site, forward_site, module, thread.name,
              writer.text(text) if text else self._empty, layout, digests, links)

@@ -95,7 +95,7 @@ class OptimizerProbe:
 
     def _note(self, optimizer: Any) -> None:
         if self._recorder.active:
-            self._recorder.has_optimizer = True
+            self._recorder.seen.optimizer = True
             self._state.add_optimizer(optimizer)
 
     def _before(self, optimizer: Any, args: Any, kwargs: Any) -> None:
@@ -112,7 +112,7 @@ class OptimizerProbe:
         self._enter(frame)
         is_late = self._group.takes(optimizer, new_pass=new_pass) and recorder.step > 0
         if is_late:
-            recorder.reopen_step()
+            recorder.steps.reopen()
         sites = recorder.sites
         sites.optimizer_site = sites.find(frame) if len(self._running) == 1 else None
         seen = self._backward.seen

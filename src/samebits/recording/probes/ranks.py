@@ -69,7 +69,7 @@ class RankProbe:
         from torch.optim.optimizer import register_optimizer_step_pre_hook
 
         self._handles = [register_optimizer_step_pre_hook(self._before_step)]
-        self._recorder.on_boundary.insert(0, self._after_step)
+        self._recorder.steps.listen(self._after_step, first=True)
         iterator = loader_iterator_class()
         if iterator is not None and hasattr(iterator, LOADER_NEXT_INDEX):
             self._watch_iterators(iterator)
@@ -80,7 +80,7 @@ class RankProbe:
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        self._recorder.on_boundary.remove(self._after_step)
+        self._recorder.steps.leave(self._after_step)
         self._patches.restore()
 
     def _before_step(self, *_: Any) -> None:

@@ -79,9 +79,9 @@ class ReadProbe:
             if not recordable((tensor,)):
                 return
             recorder.value("read", op, frame, (tensor,), ("",))
-            trains = recorder.has_optimizer or recorder.has_backward
+            trains = recorder.seen.optimizer or recorder.seen.backward
             if recorder.settings.count_reads and not trains:
-                recorder.boundary((), b"")
+                recorder.steps.close((), b"")
 
 
 def _of_a_task(frame: FrameType | None) -> bool:

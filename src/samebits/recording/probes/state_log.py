@@ -86,7 +86,7 @@ class StateLogProbe:
     def _forward(self, module: Any, _arguments: Any) -> None:
         if self._seen is not None or not self._recorder.active or not getattr(module, "training", False):
             return
-        if self._recorder.compile_asked or threading.current_thread() is not threading.main_thread():
+        if self._recorder.seen.compiler or threading.current_thread() is not threading.main_thread():
             return  # a compiler would trace this hook too
         with self._recorder.recording(RecordedPart.STATE_LOG):
             if any(parameter.requires_grad for parameter in module.parameters()):

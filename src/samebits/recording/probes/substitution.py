@@ -60,13 +60,13 @@ class Substituter:
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Take part in what the other probes record."""
-        self._recorder.substituter = self
+        self._recorder.substitute_by(self)
         if self._kinds:
             self._recorder.on_tensors.append(self._see)
 
     def remove(self) -> None:
         """Take no part."""
-        self._recorder.substituter = None
+        self._recorder.substitute_by(None)
         if self._kinds:
             self._recorder.on_tensors.remove(self._see)
         if self._reader is not None:
