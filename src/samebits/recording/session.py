@@ -267,9 +267,9 @@ def _has_fixed_addresses(settings: RecordingSettings) -> bool:
 
 def pinned_words(pins: Sequence[str]) -> str:
     """A note on the pins that a run had."""
-    from samebits.determinism.pins import pin_named
+    from samebits.determinism.pins import intervention_named
 
-    words = (f"{pin_named(name).words} (pin {name})" for name in pins)
+    words = (f"{intervention_named(name).words} (pin {name})" for name in pins)
     return f"made {', '.join(words)}"
 
 

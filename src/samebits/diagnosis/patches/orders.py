@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
 _COMPLETED = "concurrent.futures.as_completed"
+_LISTS = ("os.listdir", "glob.glob")
+_WALKS = ("os.walk", "os.fwalk")
+_PATH_METHODS = ("iterdir", "glob", "rglob")
+_ENTRY_NAME = ", key=lambda entry: entry.name)"
+_WHY = "a listing in sorted order, not in that of the file system"
+_IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
 
 
 def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -107,14 +113,6 @@ def _as_given(region: CodeRegion, call: ast.Call, why: str) -> Change | Refusal:
     if is_set(region.syntax, futures):
         return Refusal("the futures are in a set, which has no order: keep them in a list", call.lineno)
     return region.replace(call, text, why)
-
-
-_LISTS = ("os.listdir", "glob.glob")
-_WALKS = ("os.walk", "os.fwalk")
-_PATH_METHODS = ("iterdir", "glob", "rglob")
-_ENTRY_NAME = ", key=lambda entry: entry.name)"
-_WHY = "a listing in sorted order, not in that of the file system"
-_IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
 
 
 def listings(region: CodeRegion) -> Iterator[Change | Refusal]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # What stands between imports and sets up what follows.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
 _MODULES = {library.name: library.imported for library in LIBRARIES}
-NEED_OF_PIN = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
-"""Pin -> what the head of a script needs to do the same."""
+NEED_OF_INTERVENTION = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
+"""Intervention -> what the head of a script needs to do the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
 

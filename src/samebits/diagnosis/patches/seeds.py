@@ -44,6 +44,16 @@ _PURE = (
 _NOT_DRAWS = (
     *MAKERS, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
+MADE = tuple(draw for library in LIBRARIES for draw in library.own)
+"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
+# Package -> what of it takes the seed, where the function that draws does not.
+_SEEDED_BY = {
+    "albumentations": LibraryCall("albumentations.Compose", "seed"),
+    "optuna": LibraryCall("optuna.create_study", "sampler"),
+}
+# Parameter -> what of the library, made with a seed, is given to it.
+SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
+_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
 
 
 def missing_argument(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -272,18 +282,6 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
     calls = {library.imported: library.seed_call for library in LIBRARIES}
     lines = [f"import {library}" for library in libraries if library not in names]
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
-
-
-MADE = tuple(draw for library in LIBRARIES for draw in library.own)
-"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
-# Package -> what of it takes the seed, where the function that draws does not.
-_SEEDED_BY = {
-    "albumentations": LibraryCall("albumentations.Compose", "seed"),
-    "optuna": LibraryCall("optuna.create_study", "sampler"),
-}
-# Parameter -> what of the library, made with a seed, is given to it.
-SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
-_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
 
 
 def asked_of(finding: Finding) -> Source | None:
