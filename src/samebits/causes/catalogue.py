@@ -20,8 +20,8 @@ def specification_of(cause: Cause | str) -> Specification:
         cause: it, or its text.
     """
     module = import_module(f"{__package__}.{Cause(cause).name.lower()}")
-    found: Specification = module.SPECIFICATION
-    return found
+    specification: Specification = module.SPECIFICATION
+    return specification
 
 
 @lru_cache(maxsize=4096)

@@ -223,17 +223,17 @@ def traces(
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
     entries = {finding.entry for finding in listed}
     by_row = {intervention for source in drawn for intervention in interventions_of(source)}
-    found: dict[str, Trace] = {}
+    where: dict[str, Trace] = {}
     for intervention, mechanism in MECHANISMS.items():
         if (
             intervention in by_row
             or causes & causes_acted_on_by(intervention)
             or entries & set(mechanism.entries)
         ):
-            found[intervention] = "record"
+            where[intervention] = "record"
         elif mechanism.words and any(re.search(mechanism.words, word) for word in words):
-            found[intervention] = "source"
-    return found
+            where[intervention] = "source"
+    return where
 
 
 def unable(interventions: InterventionSet, found: Mapping[str, Trace] | None) -> InterventionSet:
@@ -247,14 +247,14 @@ def unable(interventions: InterventionSet, found: Mapping[str, Trace] | None) ->
 
 def words_of(files: Iterable[SourceFile]) -> frozenset[str]:
     """The full names that the user's source uses, keywords as `=name`, and what stands for sets and texts."""
-    found: set[str] = set()
+    words: set[str] = set()
     for file in files:
         try:
             syntax = Syntax(file)
         except (SyntaxError, ValueError):
             continue
-        found.update(word for node in syntax.nodes for word in _words(syntax, node))
-    return frozenset(found)
+        words.update(word for node in syntax.nodes for word in _words(syntax, node))
+    return frozenset(words)
 
 
 def _words(syntax: Syntax, node: ast.AST) -> Iterator[str]:

@@ -69,9 +69,9 @@ def fix_inodes(replacements: Replacements) -> None:
     """The first file that is asked about has inode 1, the next one 2."""
     numbers: dict[tuple[int, int], int] = {}
 
-    def with_number(found: os.stat_result) -> os.stat_result:
-        number = numbers.setdefault((found.st_dev, found.st_ino), len(numbers) + 1)
-        return _changed(found, {"st_ino": number})
+    def with_number(status: os.stat_result) -> os.stat_result:
+        number = numbers.setdefault((status.st_dev, status.st_ino), len(numbers) + 1)
+        return _changed(status, {"st_ino": number})
 
     _fix_status(replacements, with_number)
     get_frame, inode = calling_frame, vars(os.DirEntry)["inode"]
@@ -93,25 +93,25 @@ def _fix_status(replacements: Replacements, change: Callable[[os.stat_result], o
 
     @functools.wraps(original)
     def stat(self: Any, **kwargs: Any) -> Any:
-        found = original(self, **kwargs)
-        return change(found) if rule(get_frame(1)) else found
+        status = original(self, **kwargs)
+        return change(status) if rule(get_frame(1)) else status
 
     replacements.static.set(os.DirEntry, "stat", stat)
 
 
-def _with_times(found: os.stat_result) -> os.stat_result:
+def _with_times(status: os.stat_result) -> os.stat_result:
     times: dict[str, Any] = {}
     for name in _TIMES:
-        if hasattr(found, name):
+        if hasattr(status, name):
             times[name], times[f"{name}_ns"] = FILE_TIME_NS / 1e9, FILE_TIME_NS
-    return _changed(found, times)
+    return _changed(status, times)
 
 
-def _changed(found: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
+def _changed(status: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
     """The result with other values under some names."""
-    kind = type(found)
-    named = [name for name in dir(found) if name.startswith("st_")]
-    rest = {name: changes.get(name, getattr(found, name)) for name in named}
+    kind = type(status)
+    named = [name for name in dir(status) if name.startswith("st_")]
+    rest = {name: changes.get(name, getattr(status, name)) for name in named}
     plain = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
     times = tuple(int(rest[name]) for name in _TIMES[:3])
     return kind((*(rest[name] for name in plain), *times), rest)

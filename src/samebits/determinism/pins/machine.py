@@ -121,11 +121,11 @@ def _contents(path: str) -> bytes | None:
         return None
     try:
         with os.fdopen(_open(path, os.O_RDONLY), "rb") as file:
-            found = file.read()
+            contents = file.read()
     except OSError:
         return None  # the script's own attempt raises
     number = _OF_FILE.get(path, _COUNTER)
-    return re.sub(_NUMBER.pattern.encode(), number, found)
+    return re.sub(_NUMBER.pattern.encode(), number, contents)
 
 
 def fix_process(replacements: Replacements) -> None:
@@ -170,8 +170,8 @@ def _fix_names(replacements: Replacements, rule: Any) -> None:
     )
 
     def uname(function: Any) -> Any:
-        found = function()
-        return type(found)((found[0], _HOST, *found[2:]))
+        names = function()
+        return type(names)((names[0], _HOST, *names[2:]))
 
     replacements.replace(os, "uname", uname, rule)
 

@@ -192,8 +192,8 @@ def _between(syntax: Syntax, at: int) -> str:
 
 def _uses(syntax: Syntax, scope: ast.AST | None, name: str) -> list[ast.Name]:
     """Where the names of a listing are read in a comprehension, and not only counted or sorted."""
-    found = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
-    return [node for node in found if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
+    names = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
+    return [node for node in names if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
 
 
 def _is_ordered(syntax: Syntax, node: ast.Name) -> bool:

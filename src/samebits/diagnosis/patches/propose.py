@@ -267,8 +267,8 @@ def _add_head(
 def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
     syntax = sources.syntax(path)
     modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
-    found = [import_edit(syntax, module) for module in modules] if syntax is not None else []
-    return [edit for edit in found if edit is not None]
+    edits = [import_edit(syntax, module) for module in modules] if syntax is not None else []
+    return [edit for edit in edits if edit is not None]
 
 
 def _compatible(changes: Iterable[Change]) -> Iterator[Change]:

@@ -135,14 +135,14 @@ def _is_constant(call: ast.Call) -> bool:
 
 def _prefix(syntax: Syntax) -> list[ast.stmt]:
     """The statements up to the last of the first imports."""
-    found: list[ast.stmt] = []
+    prefix: list[ast.stmt] = []
     for statement in syntax.tree.body:
         if not (_imports(statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
             break
-        found.append(statement)
-    while found and not (_imports(found[-1]) or _is_docstring(found[-1])):
-        found.pop()
-    return found
+        prefix.append(statement)
+    while prefix and not (_imports(prefix[-1]) or _is_docstring(prefix[-1])):
+        prefix.pop()
+    return prefix
 
 
 def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:

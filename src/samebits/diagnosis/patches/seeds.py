@@ -230,8 +230,8 @@ def _becomes_seed(region: CodeRegion, target: ast.expr) -> bool:
     text = region.syntax.source(target)
     if "seed" in text.lower():
         return True
-    found = (node for node in region.syntax.nodes if isinstance(node, ast.Call) and seeds(region, node))
-    return any(region.syntax.source(arg) == text for call in found for arg in call.args)
+    calls = (node for node in region.syntax.nodes if isinstance(node, ast.Call) and seeds(region, node))
+    return any(region.syntax.source(arg) == text for call in calls for arg in call.args)
 
 
 def _only_of_this(region: CodeRegion, whole: ast.expr) -> bool:
@@ -302,9 +302,9 @@ def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
     if call is None or site is None:
         return []
     there = sources.syntax(site.file)
-    found = [(there, node) for node in there.calls({site.line}) if _is_of(node, call)] if there else []
+    on_line = [(there, node) for node in there.calls({site.line}) if _is_of(node, call)] if there else []
     calls = ((s, node) for s in sources.all() for node in s.nodes if isinstance(node, ast.Call))
-    return found or [(s, node) for s, node in calls if _is_of(node, call)]
+    return on_line or [(s, node) for s, node in calls if _is_of(node, call)]
 
 
 def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tuple[str, Change | Refusal]]:
