@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cli_support import complaints, judged, samebits, write
 
-from samebits.determinism.pins import PINS, why_not
+from samebits.determinism.pins import INTERVENTIONS, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -282,4 +282,4 @@ def test_the_pins_are_listed(tmp_path):
     result = samebits("verify", "--list-pins", cwd=tmp_path)
 
     assert result.returncode == 0
-    assert [line.split()[0] for line in result.stdout.splitlines()] == [pin.name for pin in PINS]
+    assert [line.split()[0] for line in result.stdout.splitlines()] == [pin.name for pin in INTERVENTIONS]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 SPECIFICATION = Specification(
     cause=Cause.AUTOTUNING,
     sentence="depends on a choice that was made by timing",
-    pins=(("autotuning",), ("clock",), ("eager",)),
+    interventions=(("autotuning",), ("clock",), ("eager",)),
     evidence=(
-        PinEvidence("autotuning"),
-        PinEvidence("clock", 1),
-        PinEvidence("eager", 1),
-        PinEvidence("thread-calls", 1, acts=False),
+        InterventionEvidence("autotuning"),
+        InterventionEvidence("clock", 1),
+        InterventionEvidence("eager", 1),
+        InterventionEvidence("thread-calls", 1, acts=False),
     ),
     advice=(
         Advice(

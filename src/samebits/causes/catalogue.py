@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.causes.cause import Cause
 
 if TYPE_CHECKING:
-    from samebits.causes.specification import PinEvidence, Specification
+    from samebits.causes.specification import InterventionEvidence, Specification
 
 
 @cache
@@ -20,8 +20,8 @@ def specification_of(cause: Cause | str) -> Specification:
         cause: it, or its text.
     """
     module = import_module(f"{__package__}.{Cause(cause).name.lower()}")
-    found: Specification = module.SPECIFICATION
-    return found
+    specification: Specification = module.SPECIFICATION
+    return specification
 
 
 @lru_cache(maxsize=4096)
@@ -37,17 +37,19 @@ def cause_of_draw(op: str) -> Cause:
 
 
 @cache
-def causes_shown_by(pin: str) -> tuple[Cause, ...]:
-    """The causes for which a pin is evidence when it makes runs identical, the likeliest first."""
-    ranked = [(row.rank, cause) for cause in Cause for row in _about(cause, pin) if row.rank is not None]
+def causes_shown_by(intervention: str) -> tuple[Cause, ...]:
+    """The causes for which an intervention is evidence when it makes runs identical, the likeliest first."""
+    ranked = [
+        (row.rank, cause) for cause in Cause for row in _about(cause, intervention) if row.rank is not None
+    ]
     return tuple(cause for _, cause in sorted(ranked))
 
 
 @cache
-def causes_acted_on_by(pin: str) -> frozenset[Cause]:
-    """The causes that show by themselves that a pin can have acted."""
-    return frozenset(cause for cause in Cause for row in _about(cause, pin) if row.acts)
+def causes_acted_on_by(intervention: str) -> frozenset[Cause]:
+    """The causes that show by themselves that an intervention can have acted."""
+    return frozenset(cause for cause in Cause for row in _about(cause, intervention) if row.acts)
 
 
-def _about(cause: Cause, pin: str) -> list[PinEvidence]:
-    return [row for row in specification_of(cause).evidence if row.pin == pin]
+def _about(cause: Cause, intervention: str) -> list[InterventionEvidence]:
+    return [row for row in specification_of(cause).evidence if row.intervention == intervention]

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
-"""The pins of facts, the likeliest first."""
+"""The interventions on facts, the likeliest first."""
 
 # What acted shows by the source that gave the fact, not by the cause.
 SPECIFICATION = Specification(
     cause=Cause.ENVIRONMENT,
     sentence="depends on a fact of this process or machine{source}",
     is_drawn=True,
-    pins=tuple((pin,) for pin in FACTS),
-    evidence=(*(PinEvidence(pin, acts=False) for pin in FACTS), PinEvidence("layout", 1, acts=False)),
+    interventions=tuple((name,) for name in FACTS),
+    evidence=(
+        *(InterventionEvidence(name, acts=False) for name in FACTS),
+        InterventionEvidence("layout", 1, acts=False),
+    ),
     advice=(
         Advice(
             "sort by the names of the files, or by what is in them, not by inode numbers",

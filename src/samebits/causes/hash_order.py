@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
-_PIN = "hash-seed"
+_INTERVENTION = "hash-seed"
 
 SPECIFICATION = Specification(
     cause=Cause.HASH_ORDER,
     sentence="depends on Python's hash seed: on hash() of text, or on the order of a set",
-    pins=((_PIN,),),
-    evidence=(PinEvidence(_PIN),),
+    interventions=((_INTERVENTION,),),
+    evidence=(InterventionEvidence(_INTERVENTION),),
     advice=(
         Advice(
             "use a checksum, `zlib.crc32(repr(x).encode())`: `hash` of a string is salted in each process",
-            (_PIN,),
+            (_INTERVENTION,),
             "builtins.hash",
         ),
-        Advice("sort the set before its order is used: `sorted(...)`, or keep a list", (_PIN,)),
+        Advice("sort the set before its order is used: `sorted(...)`, or keep a list", (_INTERVENTION,)),
     ),
     visible=True,
     undrawn_calls=("builtins.hash",),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
-_PIN = "layout"
+_INTERVENTION = "layout"
 
 SPECIFICATION = Specification(
     cause=Cause.ID_ORDER,
@@ -17,24 +17,24 @@ SPECIFICATION = Specification(
         "torch.TypedStorage.data_ptr",
         "ctypes.addressof",
     ),
-    pins=((_PIN,),),
-    evidence=(PinEvidence(_PIN),),
+    interventions=((_INTERVENTION,),),
+    evidence=(InterventionEvidence(_INTERVENTION),),
     advice=(
         Advice(
             "give the objects a `__repr__` or a name of their own: the default one holds the address",
-            (_PIN,),
+            (_INTERVENTION,),
             "builtins.repr",
         ),
-        Advice("give the objects numbers of their own: `id` is an address", (_PIN,), "builtins.id"),
+        Advice("give the objects numbers of their own: `id` is an address", (_INTERVENTION,), "builtins.id"),
         Advice(
             "put a number of your own in the place of the address: memory lies elsewhere in each run",
-            (_PIN,),
+            (_INTERVENTION,),
             ".*data_ptr|ctypes.addressof",
         ),
         Advice(
             "keep the objects in a list or `dict.fromkeys(...)`: a set of them is in the order of "
             "their addresses",
-            (_PIN,),
+            (_INTERVENTION,),
         ),
     ),
     visible=True,

@@ -4,46 +4,46 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
-_PIN = "entropy"
+_INTERVENTION = "entropy"
 
 SPECIFICATION = Specification(
     cause=Cause.OS_ENTROPY,
     sentence="took entropy of the operating system{source}",
     draws=("random.SystemRandom", "uuid.", "secrets.", "tempfile.", "os.urandom", "/dev/"),
     is_drawn=True,
-    pins=((_PIN,),),
+    interventions=((_INTERVENTION,),),
     evidence=(
-        PinEvidence(_PIN),
-        PinEvidence("listing", 1, acts=False),
-        PinEvidence("seed-numpy", 2, acts=False),
+        InterventionEvidence(_INTERVENTION),
+        InterventionEvidence("listing", 1, acts=False),
+        InterventionEvidence("seed-numpy", 2, acts=False),
     ),
     advice=(
         Advice(
             "make the identifier from what it names, or from seeded numbers; `uuid` is another one in each "
             "run",
-            (_PIN,),
+            (_INTERVENTION,),
             "uuid",
         ),
         Advice(
             "draw from `random`, seeded: `secrets` and `SystemRandom` cannot be",
-            (_PIN,),
+            (_INTERVENTION,),
             "secrets|random.SystemRandom",
         ),
         Advice(
             "draw the bytes from `random`, seeded: `random.randbytes` in the place of `os.urandom`",
-            (_PIN,),
+            (_INTERVENTION,),
             "os.urandom",
         ),
         Advice(
             "sort by a name or number of your own, not by the random name of a temporary file",
-            (_PIN,),
+            (_INTERVENTION,),
             "tempfile",
         ),
-        Advice("put a number in the place of the system's entropy", (_PIN,)),
+        Advice("put a number in the place of the system's entropy", (_INTERVENTION,)),
     ),
-    seeded_by=_PIN,
+    seeded_by=_INTERVENTION,
     never_alike=True,
     patches=(
         *anywhere(*SEEDING),

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 SPECIFICATION = Specification(
     cause=Cause.RACE,
     sentence="depends on which thread or process came first{source}",
     draws=("concurrent.futures.", "multiprocessing.", "queue."),
-    pins=(("completion",), ("serial-threads",), ("serial-processes",), ("threads",)),
+    interventions=(("completion",), ("serial-threads",), ("serial-processes",), ("threads",)),
     evidence=(
-        PinEvidence("completion"),
-        PinEvidence("serial-threads"),
-        PinEvidence("serial-processes"),
-        PinEvidence("workers", 1, acts=False),
-        PinEvidence("threads", None),
+        InterventionEvidence("completion"),
+        InterventionEvidence("serial-threads"),
+        InterventionEvidence("serial-processes"),
+        InterventionEvidence("workers", 1, acts=False),
+        InterventionEvidence("threads", None),
     ),
     advice=(
         Advice(

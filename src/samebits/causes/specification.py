@@ -17,7 +17,8 @@ class Advice:
 
     Args:
         text: the change, one sentence without a full stop.
-        controls: names of the pins of `samebits run` that do the same without a change of the code.
+        controls: names of the interventions (`samebits run --pin`) that do the same without a change of
+            the code.
         pattern: a regular expression for the beginning of the source: the op of a draw such as `time.time`,
             or the op of the finding. Empty fits any.
         in_worker: it speaks of draws in the processes of a DataLoader.
@@ -30,17 +31,17 @@ class Advice:
 
 
 @dataclass(frozen=True, slots=True)
-class PinEvidence:
-    """A pin that can take differences of a cause away.
+class InterventionEvidence:
+    """An intervention that can take differences of a cause away.
 
     Args:
-        pin: its name.
-        rank: how likely the cause is, among those for which the pin is evidence, the smallest likeliest; None
-            where identical runs with the pin are no evidence for it.
-        acts: whether a finding or draw of the cause shows by itself that the pin can have acted.
+        intervention: its name.
+        rank: how likely the cause is, among those for which the intervention is evidence, the smallest
+            likeliest; None where identical runs with it are no evidence for it.
+        acts: whether a finding or draw of the cause shows by itself that it can have acted.
     """
 
-    pin: str
+    intervention: str
     rank: int | None = 0
     acts: bool = True
 
@@ -56,11 +57,12 @@ class Specification:
             or the second.
         draws: how the names of the draws begin that show it.
         is_drawn: the sentence says what the line of the draw did, wherever the value went.
-        pins: sets of pins to try, the likeliest first.
-        evidence: what the pins say of it when they make runs identical.
+        interventions: sets of interventions to try, the likeliest first.
+        evidence: what interventions say of it when they make runs identical.
         advice: what to do, the first that fits counts.
         library: the library whose generator was not seeded, as an RNG source is called; else empty.
-        seeded_by: the pin of a source of fresh numbers: with it, one pair of runs with a change is enough.
+        seeded_by: the intervention on a source of fresh numbers: with it, one pair of runs with a change is
+            enough.
         never_alike: two runs with it are never alike by chance.
         acts_at_its_line: a draw of it at the line of a finding can have acted there.
         seen_as: the kind of origin that shows it without any draw.
@@ -75,8 +77,8 @@ class Specification:
     sentence: str
     draws: tuple[str, ...] = ()
     is_drawn: bool = False
-    pins: tuple[tuple[str, ...], ...] = ()
-    evidence: tuple[PinEvidence, ...] = ()
+    interventions: tuple[tuple[str, ...], ...] = ()
+    evidence: tuple[InterventionEvidence, ...] = ()
     advice: tuple[Advice, ...] = ()
     library: str = ""
     seeded_by: str = ""

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 SPECIFICATION = Specification(
     cause=Cause.THREAD_COUNT,
     sentence="depends on the number of threads",
     draws=("torch.set_num",),
-    pins=(("threads",), ("thread-calls",)),
+    interventions=(("threads",), ("thread-calls",)),
     evidence=(
-        PinEvidence("threads"),
-        PinEvidence("thread-calls"),
-        PinEvidence("process", 1, acts=False),
-        PinEvidence("memory-load", 1, acts=False),
-        PinEvidence("clock", 2, acts=False),
+        InterventionEvidence("threads"),
+        InterventionEvidence("thread-calls"),
+        InterventionEvidence("process", 1, acts=False),
+        InterventionEvidence("memory-load", 1, acts=False),
+        InterventionEvidence("clock", 2, acts=False),
     ),
     advice=(
         Advice(

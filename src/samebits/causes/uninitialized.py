@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause, OriginKind
 from samebits.causes.patch_rules import PatchRule, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
-_PIN = "fill"
+_INTERVENTION = "fill"
 
 SPECIFICATION = Specification(
     cause=Cause.UNINITIALIZED,
     sentence="took memory that was read before it was written ({taken})",
     draws=("numpy.empty",),
     is_drawn=True,
-    pins=((_PIN,),),
-    evidence=(PinEvidence(_PIN),),
+    interventions=((_INTERVENTION,),),
+    evidence=(InterventionEvidence(_INTERVENTION),),
     advice=(
-        Advice("write what `resize_` adds: it leaves that memory as it was", (_PIN,), ".*resize_"),
+        Advice("write what `resize_` adds: it leaves that memory as it was", (_INTERVENTION,), ".*resize_"),
         Advice(
             "use `numpy.empty`'s sibling that fills: `zeros`, `full`, or write every element before it is "
             "read",
-            (_PIN,),
+            (_INTERVENTION,),
             "numpy.empty",
         ),
-        Advice("use `zeros` in place of `empty`, or write every element before it is read", (_PIN,)),
+        Advice("use `zeros` in place of `empty`, or write every element before it is read", (_INTERVENTION,)),
     ),
     acts_at_its_line=True,
     seen_as=OriginKind.UNINITIALIZED,

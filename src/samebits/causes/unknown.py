@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import PinEvidence, Specification
+from samebits.causes.specification import InterventionEvidence, Specification
 
 SPECIFICATION = Specification(
     cause=Cause.UNKNOWN,
     sentence="",
-    evidence=(PinEvidence("seed-libraries", acts=False),),
+    evidence=(InterventionEvidence("seed-libraries", acts=False),),
     patches=(
         *anywhere(
             PatchRule.SORT_SETS,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.causes.patch_rules import SEEDING, PatchRule, PatchUse, Reach, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 if TYPE_CHECKING:
     from samebits.causes.cause import Cause
@@ -28,20 +28,24 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
         library: whose generators.
         advice: what to do, beside giving a chosen seed where a seed is given.
     """
-    pin = library.intervention
+    intervention = library.intervention
     return Specification(
         cause=cause,
         sentence="drew from {library}'s global generator, which nothing seeds",
         draws=(library.draws,),
         is_drawn=True,
-        pins=((pin,),),
-        evidence=(PinEvidence(pin),),
+        interventions=((intervention,),),
+        evidence=(InterventionEvidence(intervention),),
         advice=(
-            Advice("seed with a number: what it is seeded with is another one in each run", (pin,), "seed$"),
+            Advice(
+                "seed with a number: what it is seeded with is another one in each run",
+                (intervention,),
+                "seed$",
+            ),
             *advice,
         ),
         library=library.name,
-        seeded_by=pin,
+        seeded_by=intervention,
         never_alike=True,
         patches=(
             *anywhere(*SEEDING),
@@ -52,23 +56,25 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
     )
 
 
-def made_by_library(pin: str) -> tuple[Advice, ...]:
+def made_by_library(intervention: str) -> tuple[Advice, ...]:
     """For a generator that a library makes for the user."""
-    packages = (Advice(text, (pin,), f"{BY_LIBRARY} {name}[.]") for name, text in OF_PACKAGES.items())
+    packages = (
+        Advice(text, (intervention,), f"{BY_LIBRARY} {name}[.]") for name, text in OF_PACKAGES.items()
+    )
     general = Advice(
         "what is called here makes a generator of its own: give it a seed, `seed=0` or `random_state=0` "
         "where it takes one; a seed for the library's global generator does not reach it",
-        (pin,),
+        (intervention,),
         BY_LIBRARY,
     )
     return (*packages, general)
 
 
-def in_worker(pin: str) -> Advice:
+def in_worker(intervention: str) -> Advice:
     """For draws in the workers of a DataLoader."""
     return Advice(
         "seed it from torch in the worker, in `worker_init_fn` or at the first sample: "
         "`torch.initial_seed()` is another number in each worker and the same in each run",
-        (pin,),
+        (intervention,),
         in_worker=True,
     )

@@ -7,20 +7,20 @@ from samebits.causes.specification import Advice
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
 from samebits.determinism.rng_sources import NUMPY
 
-_PIN = NUMPY.intervention
+_INTERVENTION = NUMPY.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_NUMPY,
     NUMPY,
-    *made_by_library(_PIN),
-    in_worker(_PIN),
+    *made_by_library(_INTERVENTION),
+    in_worker(_INTERVENTION),
     Advice(
         "give the generator a seed: `default_rng(0)`, `RandomState(0)`, `SeedSequence(0)`",
-        (_PIN,),
+        (_INTERVENTION,),
         "numpy.random.SeedSequence",
     ),
     Advice(
         "call `numpy.random.seed(0)` after the imports, or draw from a `default_rng(0)` of your own",
-        (_PIN,),
+        (_INTERVENTION,),
     ),
 )

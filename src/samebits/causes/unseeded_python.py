@@ -7,21 +7,21 @@ from samebits.causes.specification import Advice
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
 from samebits.determinism.rng_sources import PYTHON
 
-_PIN = PYTHON.intervention
+_INTERVENTION = PYTHON.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_PYTHON,
     PYTHON,
-    *made_by_library(_PIN),
-    in_worker(_PIN),
+    *made_by_library(_INTERVENTION),
+    in_worker(_INTERVENTION),
     Advice(
         "make it with a number: `random.Random(0)` has the same state in each run",
-        (_PIN,),
+        (_INTERVENTION,),
         "random.Random",
     ),
-    Advice("seed with a number: `random.seed(0)`", (_PIN,), "random.seed"),
+    Advice("seed with a number: `random.seed(0)`", (_INTERVENTION,), "random.seed"),
     Advice(
         "call `random.seed(0)` after the imports, or draw from a `random.Random(0)` of your own",
-        (_PIN,),
+        (_INTERVENTION,),
     ),
 )

@@ -7,24 +7,24 @@ from samebits.causes.specification import Advice
 from samebits.causes.unseeded import unseeded
 from samebits.determinism.rng_sources import TORCH
 
-_PIN = TORCH.intervention
+_INTERVENTION = TORCH.intervention
 
 SPECIFICATION = unseeded(
     Cause.UNSEEDED_TORCH,
     TORCH,
     Advice(
         "seed with a number: `manual_seed(0)` in place of `seed()`",
-        (_PIN,),
+        (_INTERVENTION,),
         "torch.seed|torch.Generator.seed",
     ),
     Advice(
         "give the loader `generator=torch.Generator().manual_seed(0)`, or call "
         "`torch.manual_seed(0)` before it",
-        (_PIN,),
+        (_INTERVENTION,),
         "DataLoader",
     ),
     Advice(
         "call `torch.manual_seed(0)` after the imports, before the first tensor is made",
-        (_PIN,),
+        (_INTERVENTION,),
     ),
 )

@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
-_PIN = "clock"
+_INTERVENTION = "clock"
 
 SPECIFICATION = Specification(
     cause=Cause.WALL_CLOCK,
     sentence="read the clock{source}",
     draws=("datetime.", "time."),
     is_drawn=True,
-    pins=((_PIN,),),
-    evidence=(PinEvidence(_PIN), PinEvidence("file-times", 1, acts=False)),
+    interventions=((_INTERVENTION,),),
+    evidence=(InterventionEvidence(_INTERVENTION), InterventionEvidence("file-times", 1, acts=False)),
     advice=(
         Advice(
             "count steps or samples, not seconds: put a number in the place of the time that decides",
-            (_PIN,),
+            (_INTERVENTION,),
             "time.(perf_counter|monotonic|process_time|thread_time)",
         ),
         Advice(
             "pass the date in as an argument, so that a run can be given the same one again",
-            (_PIN,),
+            (_INTERVENTION,),
             "datetime|time.(localtime|strftime|ctime|gmtime)",
         ),
-        Advice("put a number in the place of the time; print it if it is to vary", (_PIN,)),
+        Advice("put a number in the place of the time; print it if it is to vary", (_INTERVENTION,)),
     ),
     never_alike=True,
     acts_at_its_line=True,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from samebits.causes.cause import Cause
 from samebits.causes.patch_rules import SEEDING, PatchRule, anywhere, last_resort, nearby
-from samebits.causes.specification import Advice, PinEvidence, Specification
+from samebits.causes.specification import Advice, InterventionEvidence, Specification
 
 SPECIFICATION = Specification(
     cause=Cause.WORKER_ORDER,
     sentence="depends on which worker of the loader came first",
-    pins=(("workers",), ("completion",)),
+    interventions=(("workers",), ("completion",)),
     evidence=(
-        PinEvidence("workers"),
-        PinEvidence("completion", 1),
-        PinEvidence("seed-python", 1),
-        PinEvidence("seed-numpy", 1),
-        PinEvidence("process", 2, acts=False),
+        InterventionEvidence("workers"),
+        InterventionEvidence("completion", 1),
+        InterventionEvidence("seed-python", 1),
+        InterventionEvidence("seed-numpy", 1),
+        InterventionEvidence("process", 2, acts=False),
     ),
     advice=(
         Advice(

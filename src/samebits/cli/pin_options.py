@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.pins.plan import check_pins, why_not
-from samebits.determinism.pins.table import PINS
+from samebits.determinism.pins.plan import check_interventions, why_not
+from samebits.determinism.pins.table import INTERVENTIONS
 from samebits.errors import EXIT_IDENTICAL
 
 if TYPE_CHECKING:
@@ -33,14 +33,14 @@ def pins_of(options: argparse.Namespace) -> tuple[str, ...]:
         SamebitsError: one does not exist (`pin-unknown`), or cannot be had here (`pin-impossible`).
     """
     pins = tuple(dict.fromkeys(options.pin))
-    check_pins(pins)
+    check_interventions(pins)
     return pins
 
 
 class _ListPins(argparse.Action):
     def __call__(self, *_: Any) -> None:
-        width = max(len(pin.name) for pin in PINS)
-        for pin in PINS:
+        width = max(len(pin.name) for pin in INTERVENTIONS)
+        for pin in INTERVENTIONS:
             obstacle = why_not(pin)
             more = f"; not here: {obstacle}" if obstacle else ""
             print(f"{pin.name:{width}}  {pin.words}{more}")

@@ -286,9 +286,9 @@ def _parts(active: Active) -> tuple[list[Any], Any]:
 
     parts: list[Any] = [GeneratorControl(active), ChildProcesses(active), ScriptSeeds(active)]
     if active.control.pins:
-        from samebits.determinism.pins.pinned import PinnedProcess
+        from samebits.determinism.pins.plan import ActiveInterventions
 
-        parts.append(PinnedProcess(active.control.pins))
+        parts.append(ActiveInterventions(active.control.pins))
     return parts, LoaderControl(active)
 
 

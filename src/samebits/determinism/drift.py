@@ -8,10 +8,10 @@ finds what was written past the wrappers.
 from __future__ import annotations
 
 import os
-from collections import deque
+from collections import OrderedDict, deque
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samebits.determinism.rng_positions import Rewind, RngWatch
+from samebits.determinism.rng_sources import BUILT_IN
 from samebits.determinism.setter_wrappers import SetterWrappers
 from samebits.determinism.switch_variables import Variable
 from samebits.determinism.writers import Writer, Writers
@@ -161,16 +161,16 @@ class DriftWatch:
         Args:
             step: the number of this boundary.
         """
-        found: list[Drift] = []
+        drifts: list[Drift] = []
         if [probe() for probe in self._probes] != self._values or self._environment != _variables():
-            found = self._changes(step)
+            drifts = self._changes(step)
         if self._pending or self._seedings:
-            found += self._undone(step, {drift.what for drift in found})
+            drifts += self._undone(step, {drift.what for drift in drifts})
         if self._rng is not None:
-            found += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
+            drifts += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
             self._rng_writer = None
         self._boundaries += 1
-        return tuple(found)
+        return tuple(drifts)
 
     def accept(self, name: str) -> None:
         """That switch was set back: what it is now is in order."""
@@ -180,14 +180,14 @@ class DriftWatch:
         self._environment = _variables().copy()
 
     def _changes(self, step: int) -> list[Drift]:
-        found = []
+        drifts = []
         self._values = [probe() for probe in self._probes]
         self._environment = _variables().copy()
         for watched in self._watched.values():
             drift = self._change(watched, step)
             if drift is not None:
-                found.append(drift)
-        return found
+                drifts.append(drift)
+        return drifts
 
     def _change(self, watched: _Watched, step: int) -> Drift | None:
         now = watched.switch.handle.read()
@@ -309,5 +309,76 @@ def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
 
 def _variables() -> dict[Any, Any]:
     """The environment variables, as they are held: comparing them takes a third of a microsecond."""
-    found: dict[Any, Any] = getattr(os.environ, "_data", None) or dict(os.environ)
-    return found
+    variables: dict[Any, Any] = getattr(os.environ, "_data", None) or dict(os.environ)
+    return variables
+
+
+_REMEMBERED = 100_000
+
+
+class Rewind(NamedTuple):
+    """A generator that stands where it stood before.
+
+    Args:
+        source: `torch`, `numpy`, `python`, `cuda:0`.
+        earlier: when it stood there: `step 3`, `the seeding`.
+    """
+
+    source: str
+    earlier: str
+
+
+class Path:
+    """Where one generator has been."""
+
+    def __init__(self) -> None:
+        self.at: Position | None = None
+        self._seen: OrderedDict[int, tuple[int, str]] = OrderedDict()
+
+    def earlier(self, position: Position) -> str:
+        """When the generator was there, or farther in the same numbers; empty when it never was."""
+        farthest, when = self._seen.get(position[0], (-1, ""))
+        return when if position[1] <= farthest else ""
+
+    def go(self, position: Position, when: str) -> None:
+        """It is there now, and goes on from there; when it went back, what lay ahead is forgotten."""
+        self.at = position
+        if self.earlier(position):
+            self._seen.clear()
+        if position[1] > self._seen.get(position[0], (-1, ""))[0]:
+            self._seen[position[0]] = (position[1], when)
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+
+
+class RngWatch:
+    """Notices that a global generator went back to where it has been."""
+
+    def __init__(self) -> None:
+        # Devices first: so they are told in this order when several went back at once.
+        self._readers = [source.position_reader() for source in reversed(BUILT_IN)]
+        self.paths: dict[str, Path] = {}
+
+    def positions(self) -> dict[str, Position]:
+        """Where every generator stands that can be read."""
+        return {name: position for read in self._readers for name, position in read().items()}
+
+    def begin(self) -> None:
+        """What is known of the past is forgotten; the generators start from where they stand."""
+        self.paths.clear()
+        self.note("the start of control")
+
+    def note(self, when: str) -> list[Rewind]:
+        """Remember where every generator stands, and tell which of them went back."""
+        rewinds = []
+        for source, position in self.positions().items():
+            path = self.paths.get(source)
+            if path is None:
+                path = self.paths[source] = Path()
+            if position == path.at:
+                continue
+            earlier = path.earlier(position)
+            if earlier:
+                rewinds.append(Rewind(source, earlier))
+            path.go(position, when)
+        return rewinds

@@ -85,8 +85,10 @@ class RegisteredGenerator:
 
 def registered_sources() -> list[RngSource]:
     """The generators that were registered and are alive."""
-    found = [(name, get()) for name, get in sorted(PROCESS.registered.items())]
-    return [RegisteredGenerator(f"generator:{name}", value) for name, value in found if value is not None]
+    references = [(name, get()) for name, get in sorted(PROCESS.registered.items())]
+    return [
+        RegisteredGenerator(f"generator:{name}", value) for name, value in references if value is not None
+    ]
 
 
 def register(generator: Any, name: str | None = None) -> str:
@@ -154,7 +156,7 @@ class LiveStates:
     """
 
     def __init__(self, objects: Iterable[Any]) -> None:
-        self._states = [(found, state) for found in objects for state in _try_read(found)]
+        self._states = [(generator, state) for generator in objects for state in _try_read(generator)]
 
     @classmethod
     def of_now(cls) -> LiveStates:
@@ -177,7 +179,7 @@ class LiveStates:
         Returns:
             What failed.
         """
-        return [failure for found, state in self._states for failure in _try_write(found, state)]
+        return [failure for generator, state in self._states for failure in _try_write(generator, state)]
 
 
 def _try_write(generator: Any, state: Any) -> list[str]:

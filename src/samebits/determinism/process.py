@@ -12,7 +12,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Protocol
 
 from samebits.determinism.seeds import derive
-from samebits.determinism.waiting import Waiting
+from samebits.determinism.source_states import Waiting
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

@@ -15,14 +15,15 @@ from samebits.determinism.rng_sources.plugins import plugins
 from samebits.determinism.rng_sources.source import RngSource, loaded
 from samebits.determinism.seeds import check_keys, check_seed, derive
 from samebits.determinism.source_states import (
+    Given,
     SourceState,
     can_be_saved,
+    is_to_come,
     raise_failures,
     read_state,
     seed_source,
     write_state,
 )
-from samebits.determinism.waiting import Given, is_to_come
 from samebits.errors import SamebitsError, SamebitsWarning
 
 if TYPE_CHECKING:
@@ -136,9 +137,9 @@ def save_states() -> tuple[SourceState, ...]:
     Raises:
         SamebitsError: a source failed; `rng-state`.
     """
-    found = [read_state(source) for source in _present()]
-    found += [PROCESS.waiting.state(source) for source in sources() if is_to_come(source)]
-    return tuple(state for state in found if state is not None)
+    states = [read_state(source) for source in _present()]
+    states += [PROCESS.waiting.state(source) for source in sources() if is_to_come(source)]
+    return tuple(state for state in states if state is not None)
 
 
 def restore_states(states: Iterable[SourceState] | SourceState, *, strict: bool = True) -> None:
@@ -230,8 +231,8 @@ def reseeded(*keys: int | str, seed: int | None = None) -> Iterator[None]:
 @contextmanager
 def _kept(present: list[RngSource], *, live: bool) -> Iterator[set[str]]:
     """Put those sources, and live objects when asked to, back at the end; gives the names of the sources."""
-    found = [(source, read_state(source)) for source in present]
-    states = [(source, state) for source, state in found if state is not None]
+    read = [(source, read_state(source)) for source in present]
+    states = [(source, state) for source, state in read if state is not None]
     objects = LiveStates.of_now() if live else LiveStates(())
     known = sources()
     absent = [source for source in known if not source.available()]

@@ -17,7 +17,7 @@ from samebits.determinism.rng_sources.numpy_global import KeptNumpy, NumpyGlobal
 from samebits.determinism.rng_sources.plugins import plugins
 from samebits.determinism.rng_sources.python_random import PythonRandom
 from samebits.determinism.rng_sources.torch_devices import TorchCpu, unwrapped_method
-from samebits.determinism.waiting import is_to_come
+from samebits.determinism.source_states import is_to_come
 from samebits.errors import SamebitsError
 from samebits.torch_private import default_generator
 

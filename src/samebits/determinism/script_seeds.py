@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 import random
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,8 +51,8 @@ class ScriptSeed(NamedTuple):
     def to_dict(self) -> dict[str, Any]:
         """As JSON can hold it."""
         sites = {"site": self.site, "by": self.by}
-        found = {name: None if site is None else dataclasses.asdict(site) for name, site in sites.items()}
-        return {**self._asdict(), **found}
+        fields = {name: None if site is None else dataclasses.asdict(site) for name, site in sites.items()}
+        return {**self._asdict(), **fields}
 
 
 class _Generator:
@@ -68,7 +67,7 @@ class _Generator:
 
     def __init__(self, source: BuiltInSource) -> None:
         # A position is compared when a state is put back; to read that of a device would wait for it.
-        can_go_back = any(not function.text for function in source.functions)
+        can_go_back = any(not function.seeds for function in source.functions)
         self._read = source.position_reader() if can_go_back else dict
         self._name = source.name
         self._calls: list[tuple[Position | None, ScriptSeed]] = []
@@ -143,9 +142,8 @@ class ScriptSeeds:
 
     def _watch_source(self, source: BuiltInSource, module: Any) -> None:
         for function in source.functions:
-            for path in function.owners:
-                owner = operator.attrgetter(path)(module) if path else module
-                if function.text:
+            for owner in function.owners_in(module):
+                if function.seeds:
                     self._watch(owner, function, source.name)
                 else:
                     self._watch_restoring(owner, function.name, source.name)

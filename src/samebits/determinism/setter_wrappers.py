@@ -7,15 +7,18 @@ import os
 import random
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits.determinism.rng_sources.numpy_global import NumpyGlobal
+from samebits.determinism.rng_sources.python_random import PythonRandom
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.static_types import StaticTypePatches
 from samebits.torch_private import setter_places
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import FrameType, ModuleType
 
-    from samebits.determinism.rng_sources.source import Position
+    from samebits.determinism.rng_sources.source import Position, StateFunction
 
 
 class Listener(Protocol):
@@ -54,13 +57,11 @@ class SetterWrappers:
         """Wrap what writes environment variables, and what seeds Python's generator."""
         for name in ("putenv", "unsetenv"):
             self._patches.set(os, name, self._variable_writer(getattr(os, name)))
-        self._seeders((random, "seed"))
-        self._restorers((random, "setstate"))
+        self._wrap(PythonRandom.functions, random)
 
     def install_numpy(self, random_module: ModuleType) -> None:
         """Wrap what seeds NumPy's global generator."""
-        self._seeders((random_module, "seed"))
-        self._restorers((random_module, "set_state"))
+        self._wrap(NumpyGlobal.functions, random_module)
 
     def install_torch(self, torch: Any, setters: list[str]) -> None:
         """Wrap those setters wherever torch holds them, and what seeds its generators."""
@@ -77,13 +78,11 @@ class SetterWrappers:
         self._methods.restore()
         self._patches.restore()
 
-    def _seeders(self, *places: tuple[Any, str]) -> None:
-        for owner, name in places:
-            self._patches.set(owner, name, self._seeder(getattr(owner, name)))
-
-    def _restorers(self, *places: tuple[Any, str]) -> None:
-        for owner, name in places:
-            self._patches.set(owner, name, self._restorer(getattr(owner, name)))
+    def _wrap(self, functions: Iterable[StateFunction], module: Any) -> None:
+        for function in functions:
+            wrap = self._seeder if function.seeds else self._restorer
+            for owner in function.owners_in(module):
+                self._patches.set(owner, function.name, wrap(getattr(owner, function.name)))
 
     def _writer(self, setter: str, original: Any) -> Any:
         listener = self._listener

@@ -171,8 +171,8 @@ class Precision:
 
     def missing(self) -> str:
         """Whether this torch is older than 2.9."""
-        found = precision_functions(self.backend, self.op)
-        return "" if found else "this torch does not have it; it is new in 2.9"
+        functions = precision_functions(self.backend, self.op)
+        return "" if functions else "this torch does not have it; it is new in 2.9"
 
     def problem(self, value: str) -> str:
         """What is expected instead."""
@@ -199,10 +199,10 @@ class Precision:
         return self._functions()[0]
 
     def _functions(self) -> tuple[Callable[[], str], Callable[[str], None]]:
-        found = precision_functions(self.backend, self.op)
-        if found is None:
+        functions = precision_functions(self.backend, self.op)
+        if functions is None:
             raise ValueError(self.missing())
-        return found
+        return functions
 
 
 class NativeKernels:
@@ -262,8 +262,8 @@ class NativeKernels:
 
     @staticmethod
     def _disabled() -> tuple[set[str], set[str]]:
-        found = native_filter()
-        return getattr(found, "_dsl_names", set()), getattr(found, "_op_symbols", set())
+        kernels = native_filter()
+        return getattr(kernels, "_dsl_names", set()), getattr(kernels, "_op_symbols", set())
 
 
 def _tolerant(getter: Callable[[], Any]) -> Callable[[], Any]:
@@ -280,10 +280,10 @@ def _tolerant(getter: Callable[[], Any]) -> Callable[[], Any]:
 
 def _required(name: str) -> Callable[..., Any]:
     """A function of `torch._C` that `missing` found there."""
-    found = core_function(name)
-    if found is None:
+    function = core_function(name)
+    if function is None:
         raise ValueError("this build of torch does not have it")
-    return found
+    return function
 
 
 def _held(name: str, why: str, source: str, kind: str = "switch") -> Switch:

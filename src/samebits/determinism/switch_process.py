@@ -49,8 +49,8 @@ def _at_start(name: str) -> str:
     except OSError:
         return os.environ.get(name, "")
     prefix = os.fsencode(name) + b"="
-    found = [entry[len(prefix) :] for entry in block.split(b"\0") if entry.startswith(prefix)]
-    return os.fsdecode(found[0]) if found else ""
+    values = [entry[len(prefix) :] for entry in block.split(b"\0") if entry.startswith(prefix)]
+    return os.fsdecode(values[0]) if values else ""
 
 
 def _hash_seed(value: str) -> bool:

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 TABLE: tuple[Switch, ...] = (LAYOUT, HASH_SEED, *VARIABLES, *FLAGS, *COMPILER)
 """In the order in which switches are set and restored."""
-
-
 LOOSE_LAYOUT = (
     "addresses cannot be fixed here, so that what follows their order (sets of objects, sorting by id) may "
     "differ from run to run"
 )
+WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
+MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
 
 
 class Wanted(NamedTuple):
@@ -166,10 +166,6 @@ def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
         return None, ""
     reason = f"expected {expected}" if expected else switch.why
     return value, f"{switch.name}={current} is replaced by {value}: {reason}"
-
-
-WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
-MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
 
 
 class SwitchRow(NamedTuple):

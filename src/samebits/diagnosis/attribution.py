@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
-from samebits.determinism.pins import pin_named
-from samebits.diagnosis.candidates import cause_of_pin, fixed_by, pins_of
+from samebits.determinism.pins import intervention_named
+from samebits.diagnosis.candidates import cause_of_intervention, fixed_by, interventions_of
 from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.search import Pins, SearchResult
+    from samebits.diagnosis.search import InterventionSet, SearchResult
     from samebits.hooks.frames import Site
 
 
@@ -31,7 +31,7 @@ class Confirmation:
         steps: after how many steps the runs were ended; None where they went to their ends.
     """
 
-    pins: Pins
+    pins: InterventionSet
     identical: int
     pairs: int
     steps: int | None = None
@@ -50,9 +50,9 @@ class Confirmation:
         return f"{words_of(self.pins)}, {pairs} of runs {verb} identical{far}"
 
 
-def words_of(pins: Pins) -> str:
-    """Pins in words: `with the hash seed fixed and with the clock frozen`."""
-    return " and ".join(pin_named(name).words for name in pins)
+def words_of(pins: InterventionSet) -> str:
+    """Interventions in words: `with the hash seed fixed and with the clock frozen`."""
+    return " and ".join(intervention_named(name).words for name in pins)
 
 
 def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
@@ -96,9 +96,9 @@ def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Conf
     return []
 
 
-def _caused(finding: Finding, pin: str, pins: Pins) -> Finding:
+def _caused(finding: Finding, pin: str, pins: InterventionSet) -> Finding:
     """The finding with the cause that a pin shows, without sources of that cause that the pins do not fix."""
-    cause = cause_of_pin(finding, pin)
+    cause = cause_of_intervention(finding, pin)
     sources = tuple(each for each in finding.sources if each.cause != cause or fixed_by(each, pins))
     return _at_source(replace(finding, cause=cause, sources=sources))
 
@@ -174,7 +174,7 @@ def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Fi
 
 def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
     blamed = [source for source in finding.sources if source.cause == finding.cause]
-    pins = tuple(dict.fromkeys(pin for source in blamed for pin in pins_of(source)))
+    pins = tuple(dict.fromkeys(pin for source in blamed for pin in interventions_of(source)))
     if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == OriginKind.RNG:
         return finding
     line = Evidence.of(EvidenceCode.PINS_DID_NOT_HELP, pins, blamed[0].op)

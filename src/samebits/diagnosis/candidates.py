@@ -1,31 +1,29 @@
-"""Which pins may make runs identical, by what is known of where they part."""
+"""Which interventions may make runs identical, by what is known of where they part."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
 
-from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
+from samebits.causes import Cause, OriginKind, causes_acted_on_by, causes_shown_by, specification_of
 from samebits.causes.environment import FACTS
+from samebits.diagnosis.patches.syntax import Syntax
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.search import Pins
+    from samebits.diagnosis.patches.source_file import SourceFile
+    from samebits.diagnosis.search import InterventionSet
 
-# The likeliest first.
-ORDER = (
-    "seed-torch", "seed-numpy", "seed-python", "hash-seed", "clock", "entropy", "listing",
-    "deterministic", "threads", "completion", "layout", "serial-threads", "serial-processes", "workers",
-    "fill", "process", "file-times", "memory-load", "inodes", "ports", "thread-calls", "eager", "autotuning",
-    "seed-libraries",
-)  # fmt: skip
 _MOST_FINDINGS = 3
 # What no draw shows: hashes, addresses, and facts that a script reads out of files such as /proc/meminfo.
-_UNSEEN: tuple[Pins, ...] = (("hash-seed",), ("layout",), FACTS)
+_UNSEEN: tuple[InterventionSet, ...] = (("hash-seed",), ("layout",), FACTS)
 _SHARED = ("serial-processes",)  # memory that other processes write
 # Where a difference came in without a known cause.
-_BY_ENTRY: dict[OriginKind, tuple[Pins, ...]] = {
+_BY_ENTRY: dict[OriginKind, tuple[InterventionSet, ...]] = {
     # No op was found: compiled code has none to look at.
     OriginKind.NONE: (("deterministic",), ("threads",), ("eager",)),
     OriginKind.KERNEL: (("deterministic",), ("threads",)),
@@ -37,13 +35,36 @@ _BY_ENTRY: dict[OriginKind, tuple[Pins, ...]] = {
     OriginKind.CONTROL_FLOW: _UNSEEN,
     OriginKind.BATCH: (*_UNSEEN, ("workers",), ("fill",)),
 }
+Trace = Literal["record", "source"]
+"""Where the trace is: in the record it is at the place, a word of the source may stand anywhere."""
+_SET, _KEYS, _TEXT = "<set>", "<keys>", "<text>"  # words for expressions that have no name
+_SETS = (
+    rf"{_SET}|{_KEYS}|builtins\.(set|frozenset|hash)$|__hash__|Set$|"
+    r"\.(union|intersection|difference|symmetric_difference)$"
+)
+_CONCURRENT = (
+    r"^(threading|concurrent|multiprocessing|asyncio|queue|joblib)\b|torch\.multiprocessing|"
+    r"(Thread|Process|Pool|Queue|Pipe)$|=num_workers$"
+)
+_PROCESSES = r"^multiprocessing\b|torch\.multiprocessing|share_memory|os\.fork$"
+_CLOCKS = (
+    r"^(time|datetime|timeit|sched)\b|\.(time|now|today|elapsed_time|monotonic|perf_counter)$|"
+    r"setitimer|\.alarm$|timeout|max_time"
+)
+_THREADS = r"num_threads|num_interop_threads|cpu_count|sched_getaffinity"
+_STATUS = r"\.(stat|lstat|fstat|scandir)$"
+_ADDRESSES = r"weakref|data_ptr|addressof|buffer_info|__array_interface__|^ctypes\b|\.ctypes\b"
+_COMPILED = r"torch\.(compile|jit)|\.compile$"
+_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+_VIEWS = ("keys", "items")
+_SHOWING = ("print", "debug", "info", "warning", "error", "write", "log", "format_exc")
 
 
-def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
-    """Sets of pins that the evidence suggests, the likeliest first.
+def likely_interventions(findings: Iterable[Finding]) -> tuple[InterventionSet, ...]:
+    """Sets of interventions that the evidence suggests, the likeliest first.
 
-    Where there are several findings, the first sets hold a pin for each; findings whose cause is known come
-    before the others. The last sets hold a pin for each source that was seen at one finding.
+    Where there are several findings, the first sets hold an intervention for each; findings whose cause is
+    known come before the others. The last sets hold one for each source that was seen at one finding.
 
     Args:
         findings: the origins, the first one first.
@@ -54,32 +75,40 @@ def likely_pins(findings: Iterable[Finding]) -> tuple[Pins, ...]:
     # Behind the first origin the order of a batch and what is in it may come from one generator each.
     sources = [_merged(_of_sources(finding)) for finding in ranked if finding.cause == Cause.UNKNOWN]
     all_sources = _merged([together, *sources]) if len(choices) > 1 else ()
-    alone = [pins for sets in choices[:_MOST_FINDINGS] for pins in sets]
+    alone = [interventions for sets in choices[:_MOST_FINDINGS] for interventions in sets]
     # Two sources may meet in one place, such as an index from a sampler and one that a dataset draws.
     meeting = [_merged(_of_sources(finding)) for finding in ranked[:_MOST_FINDINGS]]
-    return tuple(dict.fromkeys(pins for pins in (all_sources, together, *alone, *meeting) if pins))
+    return tuple(
+        dict.fromkeys(
+            interventions for interventions in (all_sources, together, *alone, *meeting) if interventions
+        )
+    )
 
 
-def every_pin(possible: Iterable[str], first: Iterable[Pins] = ()) -> Pins:
-    """All pins that are possible, those of likely sets first.
+def every_intervention(possible: Iterable[str], first: Iterable[InterventionSet] = ()) -> InterventionSet:
+    """All interventions that are possible, those of likely sets first.
 
     Args:
-        possible: names of the pins that can be used here.
+        possible: names of the interventions that can be used here.
         first: likely sets.
     """
     allowed = set(possible)
-    ordered = dict.fromkeys([pin for pins in first for pin in pins] + list(ORDER) + sorted(allowed))
-    return tuple(pin for pin in ordered if pin in allowed)
+    ordered = dict.fromkeys(
+        [intervention for interventions in first for intervention in interventions]
+        + list(MECHANISMS)
+        + sorted(allowed)
+    )
+    return tuple(intervention for intervention in ordered if intervention in allowed)
 
 
-def cause_of_pin(finding: Finding, pin: str) -> Cause:
-    """The cause that is shown by a pin that made the runs identical.
+def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
+    """The cause that is shown by an intervention that made the runs identical.
 
     Args:
         finding: the origin.
-        pin: its name.
+        intervention: its name.
     """
-    causes = causes_shown_by(pin)
+    causes = causes_shown_by(intervention)
     if finding.cause in causes:
         return finding.cause
     # No op was found, so none that had another number of threads.
@@ -89,38 +118,175 @@ def cause_of_pin(finding: Finding, pin: str) -> Cause:
     return (*fitting, *causes, Cause.UNKNOWN)[0]
 
 
-def fixed_by(source: Source, pins: Pins) -> bool:
-    """Whether one of some pins fixes what a source gives, as far as is known."""
+def fixed_by(source: Source, interventions: InterventionSet) -> bool:
+    """Whether one of some interventions fixes what a source gives, as far as is known."""
     known = _of_row(source.cause, source.op)
-    return not known or not set(known).isdisjoint(pins)
+    return not known or not set(known).isdisjoint(interventions)
 
 
-def pins_of(source: Source) -> Pins:
-    """The pins that fix what a source gives, by the table of remedies."""
+def interventions_of(source: Source) -> InterventionSet:
+    """The interventions that fix what a source gives, by the table of remedies."""
     return _of_row(source.cause, source.op)
 
 
-def _choices(finding: Finding) -> tuple[Pins, ...]:
-    """Sets of pins for one finding: of the sources that differed, of its cause, of its entry."""
+def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
+    """Sets of interventions for one finding: of the sources that differed, of its cause, of its entry."""
     by_source = _of_sources(finding)
-    by_cause = [pins for source in _ranked(finding) for pins in specification_of(source.cause).pins]
-    known = specification_of(finding.cause).pins
+    by_cause = [
+        interventions
+        for source in _ranked(finding)
+        for interventions in specification_of(source.cause).interventions
+    ]
+    known = specification_of(finding.cause).interventions
     sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.entry])
-    return tuple(dict.fromkeys(pins for pins in sets if pins))
+    return tuple(dict.fromkeys(interventions for interventions in sets if interventions))
 
 
 def _ranked(finding: Finding) -> list[Source]:
     return sorted(finding.sources, key=lambda source: source.cause != finding.cause)
 
 
-def _of_sources(finding: Finding) -> list[Pins]:
+def _of_sources(finding: Finding) -> list[InterventionSet]:
     return [_of_row(source.cause, source.op) for source in _ranked(finding)]
 
 
-def _of_row(cause: Cause, op: str) -> Pins:
+def _of_row(cause: Cause, op: str) -> InterventionSet:
     advice = specification_of(cause).advice_for(op)
     return () if advice is None else advice.controls
 
 
-def _merged(sets: Iterable[Pins]) -> Pins:
-    return tuple(dict.fromkeys(pin for pins in sets for pin in pins))
+def _merged(sets: Iterable[InterventionSet]) -> InterventionSet:
+    return tuple(dict.fromkeys(intervention for interventions in sets for intervention in interventions))
+
+
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """What shows that an intervention can have acted.
+
+    Args:
+        entries: how a difference comes in that it can take away.
+        words: a regular expression for names in the user's source that use what it fixes; empty for none.
+    """
+
+    entries: tuple[OriginKind, ...] = ()
+    words: str = ""
+
+
+MECHANISMS: Mapping[str, Mechanism] = {
+    "seed-torch": Mechanism((OriginKind.RNG,), r"torch\.Generator|\.(seed|initial_seed)$"),
+    "seed-numpy": Mechanism(words=r"numpy\.random|=(random_state|rng|seed)$"),
+    "seed-python": Mechanism(words=r"^random\b"),
+    "hash-seed": Mechanism(words=_SETS),
+    "clock": Mechanism(words=_CLOCKS),
+    "entropy": Mechanism(words=r"urandom|^(secrets|uuid|tempfile)\b|SystemRandom|getrandom|^/dev/"),
+    "listing": Mechanism(words=r"^glob\b|\.(listdir|scandir|walk|fwalk|glob|rglob|iterdir)$"),
+    "deterministic": Mechanism((OriginKind.KERNEL, OriginKind.NONE)),
+    "threads": Mechanism((OriginKind.KERNEL, OriginKind.NONE), _THREADS),
+    "completion": Mechanism(words=_CONCURRENT),
+    "layout": Mechanism(words=rf"{_SETS}|{_TEXT}|builtins\.id$|{_ADDRESSES}"),
+    "serial-threads": Mechanism(words=_CONCURRENT),
+    "serial-processes": Mechanism(words=_PROCESSES),
+    "workers": Mechanism(words=r"=num_workers$"),
+    "fill": Mechanism(
+        (OriginKind.UNINITIALIZED,),
+        r"\.(empty\w*|new_empty\w*|resize_\w*|ndarray|\w*Tensor|malloc)$|=where$",
+    ),
+    "process": Mechanism(words=r"getpid|getppid|gethostname|^platform\b|uname"),
+    "file-times": Mechanism(words=rf"{_STATUS}|get[mca]time|st_[mca]time"),
+    "memory-load": Mechanism(
+        words=r"^(psutil|resource)\b|getloadavg|disk_usage|mem_get_info|memory_(allocated|reserved)|^/(proc|sys)/"
+    ),
+    "inodes": Mechanism(words=rf"{_STATUS}|st_ino|inode"),
+    "ports": Mechanism(words=r"^socket\b|getsockname"),
+    "thread-calls": Mechanism(words=_THREADS),
+    "eager": Mechanism((OriginKind.KERNEL, OriginKind.NONE), _COMPILED),
+    "autotuning": Mechanism(words=rf"{_COMPILED}|benchmark|autotune|tunable"),
+    "seed-libraries": Mechanism((OriginKind.RNG,), r"^(cv2|cupy|tensorflow)\b"),
+}
+"""Every intervention, the likeliest to help first."""
+
+
+def traces(
+    findings: Iterable[Finding], sources: Iterable[Source], words: frozenset[str]
+) -> dict[str, Trace] | None:
+    """For each intervention that can have acted, where that shows; None where nothing can be said.
+
+    Args:
+        findings: the origins.
+        sources: draws that differed before the runs parted, beside those of the findings.
+        words: of the user's source (`words_of`); without any the source is not known.
+    """
+    if not words:
+        return None
+    listed = list(findings)
+    drawn = [*sources, *(source for finding in listed for source in finding.sources)]
+    causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
+    entries = {finding.entry for finding in listed}
+    by_row = {intervention for source in drawn for intervention in interventions_of(source)}
+    where: dict[str, Trace] = {}
+    for intervention, mechanism in MECHANISMS.items():
+        if (
+            intervention in by_row
+            or causes & causes_acted_on_by(intervention)
+            or entries & set(mechanism.entries)
+        ):
+            where[intervention] = "record"
+        elif mechanism.words and any(re.search(mechanism.words, word) for word in words):
+            where[intervention] = "source"
+    return where
+
+
+def unable(interventions: InterventionSet, found: Mapping[str, Trace] | None) -> InterventionSet:
+    """Those of some interventions of which nothing shows that they can have acted."""
+    return (
+        ()
+        if found is None
+        else tuple(intervention for intervention in interventions if intervention not in found)
+    )
+
+
+def words_of(files: Iterable[SourceFile]) -> frozenset[str]:
+    """The full names that the user's source uses, keywords as `=name`, and what stands for sets and texts."""
+    words: set[str] = set()
+    for file in files:
+        try:
+            syntax = Syntax(file)
+        except (SyntaxError, ValueError):
+            continue
+        words.update(word for node in syntax.nodes for word in _words(syntax, node))
+    return frozenset(words)
+
+
+def _words(syntax: Syntax, node: ast.AST) -> Iterator[str]:
+    if isinstance(node, ast.Name | ast.Attribute):
+        yield syntax.name(node)
+    elif isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        yield from (f"{node.module or ''}.{alias.name}" for alias in node.names)
+    elif isinstance(node, ast.keyword):
+        yield f"={node.arg}"
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("/"):
+        yield node.value
+    elif isinstance(node, ast.Set | ast.SetComp):
+        yield _SET
+    elif isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS) and _is_view(node.left):
+        yield _KEYS
+    if _is_text(syntax, node) and not _is_only_shown(syntax, node):
+        yield _TEXT
+
+
+def _is_view(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
+
+
+def _is_text(syntax: Syntax, node: ast.AST) -> bool:
+    """Whether an expression may be the text of an object, with its address."""
+    if isinstance(node, ast.Call):
+        return syntax.name(node.func) in ("builtins.repr", "builtins.str", "builtins.format")
+    return isinstance(node, ast.JoinedStr)
+
+
+def _is_only_shown(syntax: Syntax, node: ast.AST) -> bool:
+    calls = [above.func for above in syntax.ancestors(node) if isinstance(above, ast.Call)]
+    return any(getattr(call, "id", getattr(call, "attr", "")) in _SHOWING for call in calls)

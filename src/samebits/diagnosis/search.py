@@ -1,4 +1,4 @@
-"""The smallest set of pins with which the runs are identical."""
+"""The smallest set of interventions with which the runs are identical."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 Outcome = Literal["identical", "different", "failed", "no time"]
-"""What came of runs with some pins; `failed`: they could not be judged; `no time`: they were not made."""
-Pins = tuple[str, ...]
+"""What came of runs with interventions; `failed`: they could not be judged; `no time`: they were not made."""
+InterventionSet = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Trial:
-    """Runs with some pins.
+    """Runs with some interventions.
 
     Args:
         pins: their names, in the order in which they were asked for.
         outcome: what came of them.
     """
 
-    pins: Pins
+    pins: InterventionSet
     outcome: Outcome
 
 
@@ -37,30 +37,30 @@ class SearchResult:
         minimal: whether every smaller set that the search would try was tried.
     """
 
-    pins: Pins | None
+    pins: InterventionSet | None
     trials: tuple[Trial, ...]
     minimal: bool = True
 
 
 def search(
-    likely: Sequence[Pins],
-    every: Pins,
-    test: Callable[[Pins], Outcome],
-    needed: Callable[[Pins], Pins] = tuple,
+    likely: Sequence[InterventionSet],
+    every: InterventionSet,
+    test: Callable[[InterventionSet], Outcome],
+    needed: Callable[[InterventionSet], InterventionSet] = tuple,
 ) -> SearchResult:
-    """Look for the smallest set of pins with which runs are identical.
+    """Look for the smallest set of interventions with which runs are identical.
 
-    First the likely sets are tried, in order; the first that helps is made smaller. If none does, all pins
-    are tried at once, and their halves, in the manner of delta debugging (A. Zeller and R. Hildebrandt,
-    "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002). If all at once cannot be
-    judged, each is tried alone.
+    First the likely sets are tried, in order; the first that helps is made smaller. If none does, all
+    interventions are tried at once, and their halves, in the manner of delta debugging (A. Zeller and
+    R. Hildebrandt, "Simplifying and isolating failure-inducing input", IEEE TSE 28(2), 2002). If all at once
+    cannot be judged, each is tried alone.
 
     Args:
-        likely: sets of pins, the likeliest first.
-        every: all pins, the likeliest first.
-        test: runs the script with some pins; not asked twice for the same set.
-        needed: those of some pins that do not follow from the others of them; sets that need the same pins
-            are the same set.
+        likely: sets of interventions, the likeliest first.
+        every: all interventions, the likeliest first.
+        test: runs the script with some interventions; not asked twice for the same set.
+        needed: those of some interventions that do not follow from the others of them; sets that need the
+            same ones are the same set.
     """
     return _Search(test, needed).run(likely, every)
 
@@ -72,36 +72,40 @@ class _OutOfTime(Exception):  # noqa: N818 - it is no error
 class _Search:
     """One search, and what it has tried."""
 
-    def __init__(self, test: Callable[[Pins], Outcome], needed: Callable[[Pins], Pins]) -> None:
+    def __init__(
+        self, test: Callable[[InterventionSet], Outcome], needed: Callable[[InterventionSet], InterventionSet]
+    ) -> None:
         self._test = test
         self._needed = needed
         self._tried: dict[frozenset[str], Trial] = {}
-        self._best: Pins | None = None
+        self._best: InterventionSet | None = None
 
-    def run(self, likely: Sequence[Pins], every: Pins) -> SearchResult:
+    def run(self, likely: Sequence[InterventionSet], every: InterventionSet) -> SearchResult:
         minimal = True
         try:
             start = self._first_that_helps([*likely, every])
             if start is None and every and self._outcome(every) == "failed":
-                start = self._first_that_helps([(pin,) for pin in every])
+                start = self._first_that_helps([(intervention,) for intervention in every])
             if start is not None:
                 self._reduce(start)
         except _OutOfTime:
             minimal = False
         return SearchResult(self._best, tuple(self._tried.values()), minimal)
 
-    def _first_that_helps(self, sets: Sequence[Pins]) -> Pins | None:
-        return next((pins for pins in sets if pins and self._helps(pins)), None)
+    def _first_that_helps(self, sets: Sequence[InterventionSet]) -> InterventionSet | None:
+        return next(
+            (interventions for interventions in sets if interventions and self._helps(interventions)), None
+        )
 
-    def _helps(self, pins: Pins) -> bool:
-        helped = self._outcome(pins) == "identical"
-        needed = self._needed(pins)
+    def _helps(self, interventions: InterventionSet) -> bool:
+        helped = self._outcome(interventions) == "identical"
+        needed = self._needed(interventions)
         if helped and (self._best is None or len(needed) < len(self._best)):
             self._best = needed
         return helped
 
-    def _outcome(self, pins: Pins) -> Outcome:
-        needed = self._needed(pins)
+    def _outcome(self, interventions: InterventionSet) -> Outcome:
+        needed = self._needed(interventions)
         key = frozenset(needed)
         known = self._tried.get(key)
         if known is None:
@@ -111,29 +115,36 @@ class _Search:
             known = self._tried[key] = Trial(needed, outcome)
         return known.outcome
 
-    def _reduce(self, pins: Pins) -> None:
+    def _reduce(self, interventions: InterventionSet) -> None:
         """Take away what is not needed: halves first, then smaller and smaller parts."""
-        parts = _parts(pins)
-        while len(pins) > 1:
-            smaller = self._smaller(pins, min(parts, len(pins)))
+        parts = _parts(interventions)
+        while len(interventions) > 1:
+            smaller = self._smaller(interventions, min(parts, len(interventions)))
             if smaller is None:
-                if parts >= len(pins):
+                if parts >= len(interventions):
                     return
                 parts *= 2
             else:
-                halved = len(smaller) <= len(pins) // 2
-                pins, parts = smaller, _parts(smaller) if halved else max(_parts(smaller), parts - 1)
+                halved = len(smaller) <= len(interventions) // 2
+                interventions, parts = smaller, _parts(smaller) if halved else max(_parts(smaller), parts - 1)
 
-    def _smaller(self, pins: Pins, parts: int) -> Pins | None:
+    def _smaller(self, interventions: InterventionSet, parts: int) -> InterventionSet | None:
         """One of that many parts, or all but one of them, if that is enough."""
-        bounds = [len(pins) * i // parts for i in range(parts + 1)]
-        chunks = [pins[start:end] for start, end in itertools.pairwise(bounds)]
+        bounds = [len(interventions) * i // parts for i in range(parts + 1)]
+        chunks = [interventions[start:end] for start, end in itertools.pairwise(bounds)]
         # Of two halves each is the other's rest.
-        rests = [tuple(pin for pin in pins if pin not in chunk) for chunk in chunks] if parts > 2 else []
+        rests = (
+            [
+                tuple(intervention for intervention in interventions if intervention not in chunk)
+                for chunk in chunks
+            ]
+            if parts > 2
+            else []
+        )
         # A single one that is enough is also in the rest that another one leaves.
-        return self._first_that_helps(rests if parts == len(pins) > 2 else [*chunks, *rests])
+        return self._first_that_helps(rests if parts == len(interventions) > 2 else [*chunks, *rests])
 
 
-def _parts(pins: Pins) -> int:
+def _parts(interventions: InterventionSet) -> int:
     """Into how many parts a set is divided first."""
-    return 3 if len(pins) == 3 else 2
+    return 3 if len(interventions) == 3 else 2

@@ -65,23 +65,23 @@ def _only_line(sources: Sources, finding: Finding) -> Site | None:
     behind = lines_behind(sources, sites)
     everywhere = all_lines(sources, [*behind, *(file.path for file in sources.project.files)])
     for lines in (behind, everywhere):
-        found = _suspects(sources, finding.cause, lines)
-        if found:
-            return found.pop() if len(found) == 1 else None
+        suspects = _suspects(sources, finding.cause, lines)
+        if suspects:
+            return suspects.pop() if len(suspects) == 1 else None
     return None
 
 
 def _shared_at(sources: Sources) -> Site | None:
     """Where tensors are shared with other processes, else where these are started, if that is one line."""
     for names in (_SHARING, _STARTING):
-        found = {
+        calls = {
             _site(syntax, node.lineno)
             for syntax in sources.all()
             for node in syntax.nodes
             if isinstance(node, ast.Call) and syntax.name(node.func).rpartition(".")[2] in names
         }
-        if found:
-            return found.pop() if len(found) == 1 else None
+        if calls:
+            return calls.pop() if len(calls) == 1 else None
     return None
 
 

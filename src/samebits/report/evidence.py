@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import EvidenceCode
 from samebits.comparison.results import generator_words, place
-from samebits.determinism.pins import pin_named
+from samebits.determinism.pins import intervention_named
 from samebits.determinism.rng_sources import words_of
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | Non
 
 
 def _pins_in_vain(pins: tuple[str, ...], op: str) -> str:
-    words = " and ".join(pin_named(name).words for name in pins)
+    words = " and ".join(intervention_named(name).words for name in pins)
     return f"{words} the runs still differed there, so {op} is not the reason, or not alone"
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.results import some, words
 from samebits.comparison.results import place
-from samebits.determinism.pins import pin_named
+from samebits.determinism.pins import intervention_named
 from samebits.errors import SamebitsError
 from samebits.recording.notes import NoteCode, RecordedPart
 from samebits.report import evidence
@@ -128,7 +128,7 @@ def _pinned(*names: str) -> str:
 
 def _pin(name: str) -> str:
     try:
-        return f"{pin_named(name).words} (pin {name})"
+        return f"{intervention_named(name).words} (pin {name})"
     except SamebitsError:  # of another version of samebits
         return f"with the pin {name}"
 

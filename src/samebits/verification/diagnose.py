@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause
-from samebits.determinism.pins import PINS, why_not, without_implied
+from samebits.determinism.pins import INTERVENTIONS, why_not, without_implied
 from samebits.diagnosis.attribution import Confirmation, attributed, failed_note, unexplained, withdrawn
-from samebits.diagnosis.candidates import every_pin, likely_pins
-from samebits.diagnosis.mechanisms import traces, unable
+from samebits.diagnosis.candidates import every_intervention, likely_interventions, traces, unable
 from samebits.diagnosis.search import search
 from samebits.recording.notes import Note, NoteCode
 from samebits.verification.chance import pairs_needed
@@ -20,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from samebits.comparison.results import Comparison, Source
-    from samebits.diagnosis.mechanisms import Trace
-    from samebits.diagnosis.search import Outcome, Pins, SearchResult
+    from samebits.diagnosis.candidates import Trace
+    from samebits.diagnosis.search import InterventionSet, Outcome, SearchResult
     from samebits.verification.fix_results import Fix
     from samebits.verification.interventions import Interventions
 
@@ -42,12 +41,12 @@ class Terms:
         try_patch: runs a patch for what pins have shown, given with their names.
     """
 
-    pinned: Pins = ()
+    pinned: InterventionSet = ()
     same: int = 0
     soon: float = math.inf
     sources: tuple[Source, ...] = ()
     words: frozenset[str] = frozenset()
-    try_patch: Callable[[Comparison, Pins], Fix | None] = lambda *_: None
+    try_patch: Callable[[Comparison, InterventionSet], Fix | None] = lambda *_: None
 
 
 class Diagnosis:
@@ -69,9 +68,11 @@ class Diagnosis:
         self._terms = terms
         self._soon = terms.soon
         self._same = terms.same
-        self._possible = tuple(pin.name for pin in PINS if pin.name not in terms.pinned and not why_not(pin))
+        self._possible = tuple(
+            pin.name for pin in INTERVENTIONS if pin.name not in terms.pinned and not why_not(pin)
+        )
         self._tried: dict[frozenset[str], Outcome] = {}
-        self._fixes: dict[Pins, Fix | None] = {}
+        self._fixes: dict[InterventionSet, Fix | None] = {}
         self.confirmed: Confirmation | None = None
         self.fix: Fix | None = None
         self.so_far: Comparison | None = None
@@ -85,8 +86,8 @@ class Diagnosis:
             all_pins: try those too that nothing suggests.
         """
         found = traces(comparison.findings, self._terms.sources, self._terms.words)
-        likely = self._able(likely_pins(comparison.findings), found)
-        every = every_pin(self._possible, likely) if all_pins else ()
+        likely = self._able(likely_interventions(comparison.findings), found)
+        every = every_intervention(self._possible, likely) if all_pins else ()
         likely += self._able((every,), found)  # before those that can show nothing
         causes = {finding.cause for finding in comparison.findings}
         result = search(likely, every, self._test, without_implied)
@@ -111,13 +112,15 @@ class Diagnosis:
         findings = withdrawn(comparison.findings, self._in_vain())
         return replace(comparison, findings=findings, notes=(*([note] if note else []), *comparison.notes))
 
-    def _able(self, sets: tuple[Pins, ...], found: Mapping[str, Trace] | None) -> list[Pins]:
+    def _able(
+        self, sets: tuple[InterventionSet, ...], found: Mapping[str, Trace] | None
+    ) -> list[InterventionSet]:
         """Sets of pins that are possible, without those of which nothing shows that they can have acted."""
         kept = (tuple(pin for pin in pins if found is None or pin in found) for pins in sets)
         return [pins for pins in dict.fromkeys(kept) if pins and set(pins) <= set(self._possible)]
 
     def _in_vain(self) -> frozenset[str]:
-        """Pins that left the runs different where they had been different without them."""
+        """InterventionSet that left the runs different where they had been different without them."""
         differed = (pins for pins, outcome in self._tried.items() if outcome == "different")
         return frozenset(pin for pins in differed for pin in pins if not self._interventions.moved(pins))
 
@@ -134,7 +137,7 @@ class Diagnosis:
         self.confirmed, self.fix = confirmed, self._fixes.get(confirmed.pins)
         return replace(comparison, findings=attributed(comparison.findings, confirmed))
 
-    def _is_patched(self, comparison: Comparison, pins: Pins, causes: set[Cause]) -> bool:
+    def _is_patched(self, comparison: Comparison, pins: InterventionSet, causes: set[Cause]) -> bool:
         """Whether runs with a patch for what pins showed once are identical; then no more pairs are made."""
         if pins not in self._fixes:
             once = self._once(pins)
@@ -147,16 +150,18 @@ class Diagnosis:
         fix = self._fixes[pins]
         return fix is not None and bool(fix.confirmed)
 
-    def _once(self, pins: Pins) -> Confirmation:
+    def _once(self, pins: InterventionSet) -> Confirmation:
         return Confirmation(pins, 1, 1, self._interventions.max_steps)
 
-    def _test(self, pins: Pins) -> Outcome:
+    def _test(self, pins: InterventionSet) -> Outcome:
         known = self._tried.get(frozenset(pins))
         if known is None:
             known = self._tried[frozenset(pins)] = self._interventions.test(pins)
         return known
 
-    def _repeated(self, pins: Pins, causes: set[Cause], *, weak: bool) -> tuple[Confirmation, bool]:
+    def _repeated(
+        self, pins: InterventionSet, causes: set[Cause], *, weak: bool
+    ) -> tuple[Confirmation, bool]:
         """More pairs with these pins, as many as are needed or there is time for; whether they are enough."""
         causes = causes if len(pins) == 1 else {*causes, Cause.UNKNOWN}
         differed = 1 + sum(outcome == "different" for outcome in self._tried.values())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from samebits.causes import Cause, OriginKind, specification_of
 from samebits.diagnosis.attribution import by_source
-from samebits.diagnosis.mechanisms import words_of
+from samebits.diagnosis.candidates import words_of
 from samebits.errors import SamebitsError
 from samebits.recording.notes import Note, NoteCode
 from samebits.verification.diagnose import Diagnosis, Terms
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from samebits.comparison.results import Comparison, Origins, Source
     from samebits.diagnosis.attribution import Confirmation
-    from samebits.diagnosis.search import Pins
+    from samebits.diagnosis.search import InterventionSet
     from samebits.verification.fix_results import Fix
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
@@ -311,7 +311,7 @@ class Explainer:
         words = words_of(read_program(request.target, self._comparison.findings))
         effort = Effort(LITTLE, LITTLE, extent.max_steps)
 
-        def try_patch(comparison: Comparison, pins: Pins) -> Fix | None:
+        def try_patch(comparison: Comparison, pins: InterventionSet) -> Fix | None:
             return self._try_patch(Aim(comparison, pins, self._excused, shown=True), effort)
 
         return Diagnosis(interventions, Terms(request.pins, same, soon, self._drawn, words, try_patch))

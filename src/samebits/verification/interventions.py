@@ -12,7 +12,7 @@ from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison
-    from samebits.diagnosis.search import Outcome, Pins
+    from samebits.diagnosis.search import InterventionSet, Outcome
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
     from samebits.verification.tools import Tools
@@ -65,7 +65,7 @@ class Interventions:
         """After how many steps the runs are ended."""
         return self._extent.max_steps
 
-    def test(self, pins: Pins) -> Outcome:
+    def test(self, pins: InterventionSet) -> Outcome:
         """Run a pair with these pins."""
         try:
             plans = self._plan(pins), self._plan(pins, second=True)
@@ -75,7 +75,7 @@ class Interventions:
         self._first[frozenset(pins)] = first
         return "failed" if second is None else self._outcome(pins, Pair(first, second))
 
-    def repeat(self, pins: Pins) -> Outcome:
+    def repeat(self, pins: InterventionSet) -> Outcome:
         """Compare one more run with the first one that had these pins, of which a pair was identical."""
         first = self._first[frozenset(pins)]
         try:
@@ -104,7 +104,7 @@ class Interventions:
                 return number, outcome == "different"
         return MOST_PLAIN, False
 
-    def _outcome(self, pins: Pins, pair: Pair) -> Outcome:
+    def _outcome(self, pins: InterventionSet, pair: Pair) -> Outcome:
         target = self._series.request.target
         if fitness.failure((pair.first, pair.second), target):
             return "failed"
@@ -115,7 +115,7 @@ class Interventions:
         reached = compared.verdict == "identical" and compared.steps >= self._extent.least_steps
         return "identical" if reached else "failed"
 
-    def _plan(self, pins: Pins, reference: str = "", *, second: bool = False) -> Plan:
+    def _plan(self, pins: InterventionSet, reference: str = "", *, second: bool = False) -> Plan:
         self._made += 1
         settings = RecordingSettings(
             record="", reference=reference, max_steps=self._extent.max_steps, excused=self._extent.excused

@@ -20,11 +20,11 @@ from samebits.causes import (
     causes_shown_by,
     specification_of,
 )
-from samebits.determinism.pins import PINS
+from samebits.determinism.pins import INTERVENTIONS
 
 ALL = [specification_of(cause) for cause in Cause]
 KNOWN = [known for known in ALL if known.cause is not Cause.UNKNOWN]
-PIN_NAMES = {pin.name for pin in PINS}
+INTERVENTION_NAMES = {pin.name for pin in INTERVENTIONS}
 
 
 def test_each_cause_has_a_module_of_its_name():
@@ -36,16 +36,20 @@ def test_each_cause_has_a_module_of_its_name():
 
 @pytest.mark.parametrize("known", ALL, ids=lambda known: known.cause)
 def test_every_pin_that_it_names_is_one(known):
-    named = {pin for pins in known.pins for pin in pins}
-    named |= {row.pin for row in known.evidence} | {pin for row in known.advice for pin in row.controls}
-    assert named | ({known.seeded_by} - {""}) <= PIN_NAMES
+    named = {pin for pins in known.interventions for pin in pins}
+    named |= {row.intervention for row in known.evidence} | {
+        pin for row in known.advice for pin in row.controls
+    }
+    assert named | ({known.seeded_by} - {""}) <= INTERVENTION_NAMES
 
 
 @pytest.mark.parametrize("known", KNOWN, ids=lambda known: known.cause)
 def test_it_can_be_shown_and_something_can_be_done(known):
     assert known.sentence
-    assert known.pins
-    assert {pin for pins in known.pins for pin in pins} <= {row.pin for row in known.evidence}
+    assert known.interventions
+    assert {pin for pins in known.interventions for pin in pins} <= {
+        row.intervention for row in known.evidence
+    }
     assert known.advice_for("") is known.advice[-1], "the last advice fits everything"
     for row in known.advice:
         re.compile(row.pattern)
@@ -54,9 +58,12 @@ def test_it_can_be_shown_and_something_can_be_done(known):
 
 
 def test_every_pin_is_evidence_for_a_cause_and_no_two_causes_are_equally_likely():
-    for pin in PIN_NAMES:
+    for pin in INTERVENTION_NAMES:
         ranks = [
-            row.rank for known in ALL for row in known.evidence if row.pin == pin and row.rank is not None
+            row.rank
+            for known in ALL
+            for row in known.evidence
+            if row.intervention == pin and row.rank is not None
         ]
         assert sorted(ranks) == list(range(len(ranks))), pin
         assert causes_shown_by(pin)
@@ -93,7 +100,7 @@ def test_the_likeliest_cause_of_a_pin_is_the_first():
 
 
 def test_a_fact_of_the_machine_shows_no_pin_by_its_cause_alone():
-    assert Cause.ENVIRONMENT not in {cause for pin in PIN_NAMES for cause in causes_acted_on_by(pin)}
+    assert Cause.ENVIRONMENT not in {cause for pin in INTERVENTION_NAMES for cause in causes_acted_on_by(pin)}
     assert causes_acted_on_by("threads") >= {Cause.RACE, Cause.THREAD_COUNT}
 
 

@@ -19,7 +19,7 @@ from rng_support import CountingSource, stand_in, start, two_devices
 
 from samebits.causes import Cause, specification_of
 from samebits.determinism import rng
-from samebits.determinism.pins import PINS
+from samebits.determinism.pins import INTERVENTIONS
 from samebits.determinism.process import PROCESS
 from samebits.determinism.rng_sources import BUILT_IN, LIBRARIES, WITH_OBJECTS
 from samebits.errors import SamebitsError
@@ -512,7 +512,7 @@ def test_hostile_positions_of_other_bit_generators_are_refused():
 
 
 def test_each_source_is_seeded_by_one_intervention():
-    seeding = {pin.name: pin.sources for pin in PINS if pin.sources}
+    seeding = {pin.name: pin.sources for pin in INTERVENTIONS if pin.sources}
     named = [name for sources in seeding.values() for name in sources]
     assert sorted(named) == sorted(source.name for source in BUILT_IN)
     assert all(source.name in seeding[source.intervention] for source in BUILT_IN)

@@ -6,8 +6,13 @@ import pytest
 
 from samebits.causes import Cause, causes_shown_by
 from samebits.comparison.results import Finding, Source
-from samebits.determinism.pins import PINS
-from samebits.diagnosis.candidates import ORDER, cause_of_pin, every_pin, likely_pins
+from samebits.determinism.pins import INTERVENTIONS
+from samebits.diagnosis.candidates import (
+    MECHANISMS,
+    cause_of_intervention,
+    every_intervention,
+    likely_interventions,
+)
 
 
 def finding(cause="unknown", entry="outside", *sources):
@@ -17,45 +22,45 @@ def finding(cause="unknown", entry="outside", *sources):
 
 def test_every_pin_of_the_table_has_a_place():
     """And each cause that a pin is evidence for suggests that pin, or a draw does."""
-    assert set(ORDER) == {pin.name for pin in PINS}
+    assert set(MECHANISMS) == {pin.name for pin in INTERVENTIONS}
 
 
 @pytest.mark.parametrize("cause", sorted(set(Cause) - {"unknown", "environment"}))
 def test_a_cause_suggests_its_pin(cause):
-    names = {pin.name for pin in PINS if causes_shown_by(pin.name)[0] == cause}
-    suggested = {name for pins in likely_pins([finding(cause)]) for name in pins}
+    names = {pin.name for pin in INTERVENTIONS if causes_shown_by(pin.name)[0] == cause}
+    suggested = {name for pins in likely_interventions([finding(cause)]) for name in pins}
     assert names & suggested
 
 
 def test_the_source_decides_before_the_cause():
     listed = Source("os.listdir", None, "environment")
-    assert likely_pins([finding("environment", "argument", listed)])[0] == ("listing",)
+    assert likely_interventions([finding("environment", "argument", listed)])[0] == ("listing",)
     pid = Source("os.getpid", None, "environment")
-    assert likely_pins([finding("environment", "argument", pid)])[0] == ("process",)
+    assert likely_interventions([finding("environment", "argument", pid)])[0] == ("process",)
 
 
 def test_two_sources_are_tried_one_after_the_other():
     sources = Source("os.urandom", None, "os-entropy"), Source("os.listdir", None, "environment")
-    sets = likely_pins([finding("unknown", "argument", *sources)])
+    sets = likely_interventions([finding("unknown", "argument", *sources)])
     assert ("entropy",) in sets
     assert ("listing",) in sets
 
 
 def test_two_sources_that_meet_are_tried_together_at_last():
     sources = Source("time.time", None, "wall-clock"), Source("random.random", None, "unseeded-python")
-    sets = likely_pins([finding("unknown", "argument", *sources)])
+    sets = likely_interventions([finding("unknown", "argument", *sources)])
     assert sets[-1] == ("clock", "seed-python")
     assert sets.index(("clock",)) < sets.index(("seed-python",)) < len(sets) - 1
 
 
 def test_without_any_draw_hashes_and_addresses_come_first():
-    sets = likely_pins([finding()])
+    sets = likely_interventions([finding()])
     assert sets[:2] == (("hash-seed",), ("layout",))
     assert {"memory-load", "ports", "inodes", "file-times"} <= set(sets[2])
 
 
 def test_several_findings_are_pinned_together_first():
-    sets = likely_pins([finding("wall-clock"), finding("unseeded-torch")])
+    sets = likely_interventions([finding("wall-clock"), finding("unseeded-torch")])
     assert sets[0] == ("clock", "seed-torch")
     assert ("clock",) in sets
 
@@ -65,30 +70,33 @@ def test_behind_the_first_origin_all_sources_of_another_are_pinned_with_it():
     order = Source("random.shuffle", None, "unseeded-python")
     contents = Source("numpy.random.rand", None, "unseeded-numpy")
     findings = [finding("unseeded-torch", "rng"), finding("unknown", "outside", order, contents)]
-    assert likely_pins(findings)[0] == ("seed-torch", "seed-python", "seed-numpy")
+    assert likely_interventions(findings)[0] == ("seed-torch", "seed-python", "seed-numpy")
 
 
 def test_findings_whose_cause_is_known_come_first():
-    sets = likely_pins([finding("unknown", "order"), finding("race", "order")])
+    sets = likely_interventions([finding("unknown", "order"), finding("race", "order")])
     assert sets.index(("serial-threads",)) < sets.index(("layout",))
 
 
 def test_without_findings_nothing_is_likely():
-    assert likely_pins([]) == ()
+    assert likely_interventions([]) == ()
 
 
 def test_every_pin_begins_with_the_likely_ones_and_keeps_to_the_possible():
-    assert every_pin(("clock", "fill", "layout"), [("fill",)]) == ("fill", "clock", "layout")
+    assert every_intervention(("clock", "fill", "layout"), [("fill",)]) == ("fill", "clock", "layout")
 
 
 def test_a_pin_shows_the_cause_that_fits_the_entry():
-    assert cause_of_pin(finding("unknown", "kernel"), "threads") == "thread-count"
-    assert cause_of_pin(finding("nondeterministic-kernel", "kernel"), "threads") == "nondeterministic-kernel"
-    assert cause_of_pin(finding("unknown", "argument"), "eager") == "autotuning"
+    assert cause_of_intervention(finding("unknown", "kernel"), "threads") == "thread-count"
+    assert (
+        cause_of_intervention(finding("nondeterministic-kernel", "kernel"), "threads")
+        == "nondeterministic-kernel"
+    )
+    assert cause_of_intervention(finding("unknown", "argument"), "eager") == "autotuning"
 
 
 def test_without_an_operation_one_thread_shows_a_kernel_that_does_not_repeat():
     """A race that hides while operations are recorded: nothing says that there were more or fewer threads."""
-    assert cause_of_pin(finding("unknown", ""), "threads") == "nondeterministic-kernel"
-    assert cause_of_pin(finding("thread-count", ""), "threads") == "thread-count"
-    assert ORDER.index("deterministic") < ORDER.index("threads")
+    assert cause_of_intervention(finding("unknown", ""), "threads") == "nondeterministic-kernel"
+    assert cause_of_intervention(finding("thread-count", ""), "threads") == "thread-count"
+    assert list(MECHANISMS).index("deterministic") < list(MECHANISMS).index("threads")

@@ -6,8 +6,8 @@ import pytest
 from patch_support import project
 
 from samebits.comparison.results import Finding, Source
-from samebits.determinism.pins import PINS
-from samebits.diagnosis.mechanisms import MECHANISMS, traces, unable, words_of
+from samebits.determinism.pins import INTERVENTIONS
+from samebits.diagnosis.candidates import MECHANISMS, traces, unable, words_of
 
 PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
 ORIGIN = Finding("op", 0, "aten::lift_fresh", None, None, None, None, entry="outside")
@@ -20,7 +20,7 @@ def shown(text=PLAIN, *sources, **fields):
 
 
 def test_every_pin_of_the_table_has_a_specification():
-    assert set(MECHANISMS) == {pin.name for pin in PINS}
+    assert set(MECHANISMS) == {pin.name for pin in INTERVENTIONS}
 
 
 def test_nothing_shows_where_nothing_is_used():

@@ -17,7 +17,7 @@ CAUSES = (
     "id-order", "race", "nondeterministic-kernel", "uninitialized", "environment", "worker-order",
     "autotuning",    "thread-count",
 )  # fmt: skip
-PINS = {
+INTERVENTIONS = {
     "hash-seed", "layout", "seed-python", "seed-numpy", "seed-torch", "clock", "entropy", "process",
     "file-times", "memory-load", "inodes", "ports", "listing", "completion", "serial-threads", "threads",
     "deterministic", "fill", "workers", "eager", "autotuning",
@@ -29,7 +29,7 @@ def test_every_cause_has_a_remedy(cause):
     remedy = remedy_for(finding(cause, None))
     assert remedy is not None
     assert remedy.text
-    assert set(remedy.controls) <= PINS
+    assert set(remedy.controls) <= INTERVENTIONS
     assert remedy.controls
 
 

@@ -12,7 +12,7 @@ from record_support import INFO, row
 from sentence_support import notes_of
 
 from samebits.comparison import compare_records
-from samebits.determinism.pins import pin_named
+from samebits.determinism.pins import intervention_named
 from samebits.errors import SamebitsError
 from samebits.masking import MASK, Masker
 from samebits.recording.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, lost_state
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # As samebits wrote them before notes had codes, one of each kind that it had.
 SENTENCES_OF_VERSION_3 = {
     "3 tensor(s) could not be read and were left out": NoteCode.UNREADABLE_TENSORS,
-    f"made {pin_named('hash-seed').words} (pin hash-seed), {pin_named('clock').words} (pin clock)": (
+    f"made {intervention_named('hash-seed').words} (pin hash-seed), {intervention_named('clock').words} (pin clock)": (
         NoteCode.PINNED
     ),
     "no more values could be kept, 256 MB are full: 7 further event(s) at the origins": NoteCode.NO_ROOM,

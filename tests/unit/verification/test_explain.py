@@ -38,7 +38,7 @@ def world(found, *helps, **fields):
 
 
 def pins(made):
-    """Pins of each run that had any, in order."""
+    """Interventions of each run that had any, in order."""
     return [settings.pins for _, settings in made.made if settings.pins]
 
 

@@ -1,6 +1,6 @@
-"""The entropy pin: user code, and libraries on its behalf, get a fixed stream of bytes.
+"""The intervention `entropy`: user code, and libraries on its behalf, get a fixed stream of bytes.
 
-Generators that seed themselves are not touched: those are the pins `seed-python`, `seed-numpy` and
+Generators that seed themselves are not touched: those are `seed-python`, `seed-numpy` and
 `seed-torch`.
 """
 
@@ -14,14 +14,13 @@ import tempfile
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.pins.opened import OpenedFiles
-from samebits.determinism.pins.tools import number_for
+from samebits.determinism.pins.intervention import Intervention, OpenedFiles, number_for
 from samebits.determinism.process import thread_name
 from samebits.hooks.frames import calling_frame
 from samebits.hooks.standing import standing
 
 if TYPE_CHECKING:
-    from samebits.determinism.pins.tools import PinTools
+    from samebits.determinism.pins.intervention import Replacements
 
 _DEVICES = ("/dev/urandom", "/dev/random")
 _UUID = "/proc/sys/kernel/random/uuid"
@@ -46,33 +45,33 @@ class _Streams(threading.local):
         return hashlib.shake_128(self.next("entropy").to_bytes(8, "little")).digest(size)
 
 
-def pin_entropy(tools: PinTools) -> None:
+def fix_entropy(replacements: Replacements) -> None:
     """Fix `os.urandom` and what is made of it, and the names of temporary files."""
     streams = _Streams()
 
     def rule(frame: Any) -> bool:
-        return not streams.passing and tools.asker.is_asked(frame)
+        return not streams.passing and replacements.asker.is_asked(frame)
 
-    tools.replace(os, "urandom", lambda _, size: streams.bytes(size), rule)
-    tools.replace(os, "getrandom", lambda _, size, flags=0: streams.bytes(size), rule)  # noqa: ARG005
+    replacements.replace(os, "urandom", lambda _, size: streams.bytes(size), rule)
+    replacements.replace(os, "getrandom", lambda _, size, flags=0: streams.bytes(size), rule)  # noqa: ARG005
     if hasattr(random, "_urandom"):  # what `SystemRandom` and `secrets` draw from
-        tools.patches.set(random, "_urandom", os.urandom)
-    tools.imports.on_import("uuid", lambda uuid: _pin_uuid(tools, uuid, streams))
-    tools.imports.on_import("numpy.random", lambda _: _let_numpy_pass(tools, streams))
-    _pin_names(tools, rule)
-    _pin_devices(tools, streams)
+        replacements.patches.set(random, "_urandom", os.urandom)
+    replacements.imports.on_import("uuid", lambda uuid: _fix_uuid(replacements, uuid, streams))
+    replacements.imports.on_import("numpy.random", lambda _: _let_numpy_pass(replacements, streams))
+    _fix_names(replacements, rule)
+    _fix_devices(replacements, streams)
 
 
-def _pin_uuid(tools: PinTools, uuid: Any, streams: _Streams) -> None:
+def _fix_uuid(replacements: Replacements, uuid: Any, streams: _Streams) -> None:
     """`uuid1`, which is made of the clock and the machine's address; `uuid4` asks `os.urandom`."""
 
     def uuid1(_: Any, node: Any = None, clock_seq: Any = None) -> Any:  # noqa: ARG001
         return uuid.UUID(bytes=streams.bytes(16), version=1)
 
-    tools.replace(uuid, "uuid1", uuid1, tools.asker.is_asked)
+    replacements.replace(uuid, "uuid1", uuid1, replacements.asker.is_asked)
 
 
-def _let_numpy_pass(tools: PinTools, streams: _Streams) -> None:
+def _let_numpy_pass(replacements: Replacements, streams: _Streams) -> None:
     """NumPy takes the seeds of its generators from `secrets`, in C: it would look as if the user did."""
     bit_generator: Any = sys.modules["numpy.random.bit_generator"]
     original = bit_generator.randbits
@@ -84,10 +83,10 @@ def _let_numpy_pass(tools: PinTools, streams: _Streams) -> None:
         finally:
             streams.passing = before
 
-    tools.patches.set(bit_generator, "randbits", standing(original, randbits))
+    replacements.patches.set(bit_generator, "randbits", standing(original, randbits))
 
 
-def _pin_names(tools: PinTools, rule: Any) -> None:
+def _fix_names(replacements: Replacements, rule: Any) -> None:
     """Names of temporary files, in an order that stays when some of them are taken already."""
     names = getattr(tempfile, "_RandomNameSequence", None)
     if names is None:
@@ -102,7 +101,7 @@ def _pin_names(tools: PinTools, rule: Any) -> None:
         return _name(number_for("temporary name", thread_name()), counts.n)
 
     following.__wrapped__ = original  # type: ignore[attr-defined] # as `functools.wraps` would
-    tools.patches.set(names, "__next__", following)
+    replacements.patches.set(names, "__next__", following)
 
 
 def _name(of_thread: int, count: int) -> str:
@@ -114,7 +113,7 @@ def _name(of_thread: int, count: int) -> str:
     return text[1:]
 
 
-def _pin_devices(tools: PinTools, streams: _Streams) -> None:
+def _fix_devices(replacements: Replacements, streams: _Streams) -> None:
     def contents(path: str) -> bytes | None:
         if path in _DEVICES:
             return streams.bytes(_DEVICE_BYTES)
@@ -124,4 +123,12 @@ def _pin_devices(tools: PinTools, streams: _Streams) -> None:
             return str(uuid.UUID(bytes=streams.bytes(16), version=4)).encode() + b"\n"
         return None
 
-    OpenedFiles(tools, contents).install()
+    OpenedFiles(replacements, contents).install()
+
+
+ENTROPY = Intervention(
+    "entropy",
+    "with the system's entropy fixed",
+    patch=fix_entropy,
+    limits="entropy that C code, other programs or a database take; seeds of generators (`seed-python`)",
+)

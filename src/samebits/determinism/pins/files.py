@@ -1,4 +1,4 @@
-"""Pins for what a file system says: the order of a directory, the times and the inode numbers of files."""
+"""Interventions on what a file system says: the order of a directory, times and inode numbers of files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ import functools
 import os
 from typing import TYPE_CHECKING, Any
 
+from samebits.determinism.pins.intervention import Intervention
 from samebits.hooks.asking import HANDING_ON, Asker
 from samebits.hooks.frames import calling_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from samebits.determinism.pins.tools import PinTools
+    from samebits.determinism.pins.intervention import Replacements
 
 FILE_TIME_NS = 1_767_225_600_123_456_789
 """2026-01-01, of every file."""
@@ -20,11 +21,13 @@ _PATHS = HANDING_ON | {"posixpath", "ntpath", "genericpath"}
 _TIMES = ("st_atime", "st_mtime", "st_ctime", "st_birthtime")
 
 
-def pin_listing(tools: PinTools) -> None:
+def fix_listing(replacements: Replacements) -> None:
     """List directories in the order of the names."""
-    rule = tools.asker.is_asked
-    tools.replace(os, "listdir", lambda function, *args, **kwargs: sorted(function(*args, **kwargs)), rule)
-    tools.replace(
+    rule = replacements.asker.is_asked
+    replacements.replace(
+        os, "listdir", lambda function, *args, **kwargs: sorted(function(*args, **kwargs)), rule
+    )
+    replacements.replace(
         os, "scandir", lambda function, *args, **kwargs: SortedEntries(function(*args, **kwargs)), rule
     )
 
@@ -57,58 +60,78 @@ class SortedEntries:
         self._entries = iter(())
 
 
-def pin_file_times(tools: PinTools) -> None:
+def fix_file_times(replacements: Replacements) -> None:
     """Every file has the same times."""
-    _pin_status(tools, _with_times)
+    _fix_status(replacements, _with_times)
 
 
-def pin_inodes(tools: PinTools) -> None:
+def fix_inodes(replacements: Replacements) -> None:
     """The first file that is asked about has inode 1, the next one 2."""
     numbers: dict[tuple[int, int], int] = {}
 
-    def with_number(found: os.stat_result) -> os.stat_result:
-        number = numbers.setdefault((found.st_dev, found.st_ino), len(numbers) + 1)
-        return _changed(found, {"st_ino": number})
+    def with_number(status: os.stat_result) -> os.stat_result:
+        number = numbers.setdefault((status.st_dev, status.st_ino), len(numbers) + 1)
+        return _changed(status, {"st_ino": number})
 
-    _pin_status(tools, with_number)
+    _fix_status(replacements, with_number)
     get_frame, inode = calling_frame, vars(os.DirEntry)["inode"]
 
     @functools.wraps(inode)
     def numbered(self: Any) -> int:
-        if not tools.asker.is_asked(get_frame(1)):
+        if not replacements.asker.is_asked(get_frame(1)):
             return int(inode(self))
         return int(os.lstat(self.path).st_ino)
 
-    tools.static.set(os.DirEntry, "inode", numbered)
+    replacements.static.set(os.DirEntry, "inode", numbered)
 
 
-def _pin_status(tools: PinTools, change: Callable[[os.stat_result], os.stat_result]) -> None:
-    rule = Asker(tools.asker.ranks, _PATHS).is_asked
+def _fix_status(replacements: Replacements, change: Callable[[os.stat_result], os.stat_result]) -> None:
+    rule = Asker(replacements.asker.ranks, _PATHS).is_asked
     for name in ("stat", "lstat", "fstat"):
-        tools.replace(os, name, lambda f, *args, **kwargs: change(f(*args, **kwargs)), rule)
+        replacements.replace(os, name, lambda f, *args, **kwargs: change(f(*args, **kwargs)), rule)
     get_frame, original = calling_frame, vars(os.DirEntry)["stat"]
 
     @functools.wraps(original)
     def stat(self: Any, **kwargs: Any) -> Any:
-        found = original(self, **kwargs)
-        return change(found) if rule(get_frame(1)) else found
+        status = original(self, **kwargs)
+        return change(status) if rule(get_frame(1)) else status
 
-    tools.static.set(os.DirEntry, "stat", stat)
+    replacements.static.set(os.DirEntry, "stat", stat)
 
 
-def _with_times(found: os.stat_result) -> os.stat_result:
+def _with_times(status: os.stat_result) -> os.stat_result:
     times: dict[str, Any] = {}
     for name in _TIMES:
-        if hasattr(found, name):
+        if hasattr(status, name):
             times[name], times[f"{name}_ns"] = FILE_TIME_NS / 1e9, FILE_TIME_NS
-    return _changed(found, times)
+    return _changed(status, times)
 
 
-def _changed(found: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
+def _changed(status: os.stat_result, changes: dict[str, Any]) -> os.stat_result:
     """The result with other values under some names."""
-    kind = type(found)
-    named = [name for name in dir(found) if name.startswith("st_")]
-    rest = {name: changes.get(name, getattr(found, name)) for name in named}
+    kind = type(status)
+    named = [name for name in dir(status) if name.startswith("st_")]
+    rest = {name: changes.get(name, getattr(status, name)) for name in named}
     plain = ("st_mode", "st_ino", "st_dev", "st_nlink", "st_uid", "st_gid", "st_size")
     times = tuple(int(rest[name]) for name in _TIMES[:3])
     return kind((*(rest[name] for name in plain), *times), rest)
+
+
+FILE_TIMES = Intervention(
+    "file-times",
+    "with the times of files fixed",
+    patch=fix_file_times,
+    limits="what other programs (`ls`) and C code see",
+)
+INODES = Intervention(
+    "inodes",
+    "with the inode numbers of files fixed",
+    patch=fix_inodes,
+    limits="what other programs (`ls`) and C code see",
+)
+LISTING = Intervention(
+    "listing",
+    "with directories listed in order",
+    patch=fix_listing,
+    limits="listings by other programs and C code",
+)

@@ -36,12 +36,12 @@ def _plugins(path: tuple[str, ...]) -> tuple[RngSource, ...]:
         return ()
     from importlib.metadata import entry_points
 
-    found: dict[str, RngSource] = {}
+    by_name: dict[str, RngSource] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value)):
-        source = _try_load(entry, {known.name for known in BUILT_IN} | found.keys())
+        source = _try_load(entry, {known.name for known in BUILT_IN} | by_name.keys())
         if source is not None:
-            found[source.name] = source
-    return tuple(found[name] for name in sorted(found))
+            by_name[source.name] = source
+    return tuple(by_name[name] for name in sorted(by_name))
 
 
 def _mentions_group(folder: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import operator
 import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
@@ -100,6 +101,15 @@ class StateFunction(NamedTuple):
     owners: tuple[str, ...]
     name: str
     text: str = ""
+
+    @property
+    def seeds(self) -> bool:
+        """Whether it seeds; else it puts a state back."""
+        return bool(self.text)
+
+    def owners_in(self, module: Any) -> list[Any]:
+        """The objects that hold it, given the module of the source."""
+        return [operator.attrgetter(path)(module) if path else module for path in self.owners]
 
 
 class BuiltIn:

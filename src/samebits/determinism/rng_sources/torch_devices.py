@@ -195,8 +195,8 @@ class LazyDevices(TorchSource):
             self._wait(fields["waiting"])
             return
         count = devices.device_count()
-        found = len(fields["devices"])
-        expect(found == count, f"it holds {found} devices of kind {self.name}, and there are {count}")
+        saved = len(fields["devices"])
+        expect(saved == count, f"it holds {saved} devices of kind {self.name}, and there are {count}")
         devices.set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in fields["devices"]])
 
     def version(self) -> str:

@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 _SORTING = ("builtins.sorted", "builtins.min", "builtins.max")
 _COMPLETED = "concurrent.futures.as_completed"
+_LISTS = ("os.listdir", "glob.glob")
+_WALKS = ("os.walk", "os.fwalk")
+_PATH_METHODS = ("iterdir", "glob", "rglob")
+_ENTRY_NAME = ", key=lambda entry: entry.name)"
+_WHY = "a listing in sorted order, not in that of the file system"
+_IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
 
 
 def hashes(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -109,14 +115,6 @@ def _as_given(region: CodeRegion, call: ast.Call, why: str) -> Change | Refusal:
     return region.replace(call, text, why)
 
 
-_LISTS = ("os.listdir", "glob.glob")
-_WALKS = ("os.walk", "os.fwalk")
-_PATH_METHODS = ("iterdir", "glob", "rglob")
-_ENTRY_NAME = ", key=lambda entry: entry.name)"
-_WHY = "a listing in sorted order, not in that of the file system"
-_IN_WALK = "sort the names of directories and files in the loop over `os.walk`"
-
-
 def listings(region: CodeRegion) -> Iterator[Change | Refusal]:
     """Directory listings come sorted."""
     for call in region.calls():
@@ -194,8 +192,8 @@ def _between(syntax: Syntax, at: int) -> str:
 
 def _uses(syntax: Syntax, scope: ast.AST | None, name: str) -> list[ast.Name]:
     """Where the names of a listing are read in a comprehension, and not only counted or sorted."""
-    found = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
-    return [node for node in found if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
+    names = [] if scope is None else [n for n in ast.walk(scope) if isinstance(n, ast.Name) and n.id == name]
+    return [node for node in names if isinstance(node.ctx, ast.Load) and not _is_ordered(syntax, node)]
 
 
 def _is_ordered(syntax: Syntax, node: ast.Name) -> bool:

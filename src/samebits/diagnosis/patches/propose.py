@@ -14,7 +14,7 @@ from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.script_head import (
-    NEED_OF_PIN,
+    NEED_OF_INTERVENTION,
     head_edit,
     import_edit,
     library_of,
@@ -86,12 +86,14 @@ def propose(
         findings: the origins.
         project: the files of the user.
         most: how many ways are looked for, for each finding; all by default.
-        pins: names of pins that were needed too; what seeds a library of which no finding speaks is part of
-            every patch.
+        pins: names of interventions that were needed too; what seeds a library of which no finding
+            speaks is part of every patch.
     """
     sources = Sources(project)
     refusals: list[str] = []
-    more = _Draft(script=[NEED_OF_PIN[pin] for pin in unspoken(findings, pins) if pin in NEED_OF_PIN])
+    more = _Draft(
+        script=[NEED_OF_INTERVENTION[pin] for pin in unspoken(findings, pins) if pin in NEED_OF_INTERVENTION]
+    )
     drafts = [list(islice(_drafts(sources, finding, refusals), most)) for finding in findings]
     patches: dict[tuple[bytes, ...], Patch] = {}
     for column in [*zip_longest(*drafts)] or [()]:
@@ -105,7 +107,7 @@ def propose(
 
 
 def unspoken(findings: Sequence[Finding], pins: Iterable[str]) -> list[str]:
-    """The pins for whose causes there is no finding."""
+    """The interventions for whose causes there is no finding."""
     known = {finding.cause for finding in findings}
     return [pin for pin in pins if known.isdisjoint(causes_shown_by(pin))]
 
@@ -265,8 +267,8 @@ def _add_head(
 def _imports(sources: Sources, path: str, change: Change) -> list[Edit]:
     syntax = sources.syntax(path)
     modules = [need.partition(":")[2] for need in change.needs if need.startswith("import:")]
-    found = [import_edit(syntax, module) for module in modules] if syntax is not None else []
-    return [edit for edit in found if edit is not None]
+    edits = [import_edit(syntax, module) for module in modules] if syntax is not None else []
+    return [edit for edit in edits if edit is not None]
 
 
 def _compatible(changes: Iterable[Change]) -> Iterator[Change]:

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 # What stands between imports and sets up what follows.
 _SETUP = ("os.environ", "sys.path", "warnings.", "matplotlib.", "logging.", "torch.set_", "torch.backends.")
 _MODULES = {library.name: library.imported for library in LIBRARIES}
-NEED_OF_PIN = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
-"""Pin -> what the head of a script needs to do the same."""
+NEED_OF_INTERVENTION = {library.intervention: f"seed:{library.imported}" for library in LIBRARIES}
+"""Intervention -> what the head of a script needs to do the same."""
 _CUDA = ('os.environ["CUBLAS_WORKSPACE_CONFIG"] = ":4096:8"',)
 _MOST_SEED = 2**32 - 1
 
@@ -135,14 +135,14 @@ def _is_constant(call: ast.Call) -> bool:
 
 def _prefix(syntax: Syntax) -> list[ast.stmt]:
     """The statements up to the last of the first imports."""
-    found: list[ast.stmt] = []
+    prefix: list[ast.stmt] = []
     for statement in syntax.tree.body:
         if not (_imports(statement) or _is_docstring(statement) or _sets_up(syntax, statement)):
             break
-        found.append(statement)
-    while found and not (_imports(found[-1]) or _is_docstring(found[-1])):
-        found.pop()
-    return found
+        prefix.append(statement)
+    while prefix and not (_imports(prefix[-1]) or _is_docstring(prefix[-1])):
+        prefix.pop()
+    return prefix
 
 
 def _before_own(sources: Sources, syntax: Syntax, prefix: list[ast.stmt]) -> list[ast.stmt]:

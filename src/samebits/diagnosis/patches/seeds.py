@@ -44,6 +44,16 @@ _PURE = (
 _NOT_DRAWS = (
     *MAKERS, "Random", "SystemRandom", "seed", "Generator", "get_state", "set_state", "getstate", "setstate",
 )  # fmt: skip
+MADE = tuple(draw for library in LIBRARIES for draw in library.own)
+"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
+# Package -> what of it takes the seed, where the function that draws does not.
+_SEEDED_BY = {
+    "albumentations": LibraryCall("albumentations.Compose", "seed"),
+    "optuna": LibraryCall("optuna.create_study", "sampler"),
+}
+# Parameter -> what of the library, made with a seed, is given to it.
+SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
+_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
 
 
 def missing_argument(region: CodeRegion) -> Iterator[Change | Refusal]:
@@ -220,8 +230,8 @@ def _becomes_seed(region: CodeRegion, target: ast.expr) -> bool:
     text = region.syntax.source(target)
     if "seed" in text.lower():
         return True
-    found = (node for node in region.syntax.nodes if isinstance(node, ast.Call) and seeds(region, node))
-    return any(region.syntax.source(arg) == text for call in found for arg in call.args)
+    calls = (node for node in region.syntax.nodes if isinstance(node, ast.Call) and seeds(region, node))
+    return any(region.syntax.source(arg) == text for call in calls for arg in call.args)
 
 
 def _only_of_this(region: CodeRegion, whole: ast.expr) -> bool:
@@ -274,18 +284,6 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
     return lines + [calls[library].format(names.get(library, library), number) for library in libraries]
 
 
-MADE = tuple(draw for library in LIBRARIES for draw in library.own)
-"""Draws with which a generator of its own is made, which a seed for the global one does not reach."""
-# Package -> what of it takes the seed, where the function that draws does not.
-_SEEDED_BY = {
-    "albumentations": LibraryCall("albumentations.Compose", "seed"),
-    "optuna": LibraryCall("optuna.create_study", "sampler"),
-}
-# Parameter -> what of the library, made with a seed, is given to it.
-SEEDED_OBJECTS = {"sampler": "optuna.samplers.TPESampler"}
-_GENERATOR = "rng"  # a parameter that takes a generator, or a number where the library is a recent one
-
-
 def asked_of(finding: Finding) -> Source | None:
     """The first source of the finding's cause that a library drew from for the user's line."""
     own = (source for source in finding.sources if source.cause == finding.cause)
@@ -304,9 +302,9 @@ def calls_of(sources: Sources, source: Source) -> list[tuple[Syntax, ast.Call]]:
     if call is None or site is None:
         return []
     there = sources.syntax(site.file)
-    found = [(there, node) for node in there.calls({site.line}) if _is_of(node, call)] if there else []
+    on_line = [(there, node) for node in there.calls({site.line}) if _is_of(node, call)] if there else []
     calls = ((s, node) for s in sources.all() for node in s.nodes if isinstance(node, ast.Call))
-    return found or [(s, node) for s, node in calls if _is_of(node, call)]
+    return on_line or [(s, node) for s, node in calls if _is_of(node, call)]
 
 
 def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tuple[str, Change | Refusal]]:

@@ -34,13 +34,13 @@ class Sources:
 
     def syntax(self, path: str) -> Syntax | None:
         """The file of that path; None where it may not be patched."""
-        found = self._of(path)
-        return found if isinstance(found, Syntax) else None
+        known = self._of(path)
+        return known if isinstance(known, Syntax) else None
 
     def refusal(self, path: str) -> str:
         """Why the file of that path may not be patched; empty if it may."""
-        found = self._of(path)
-        return found if isinstance(found, str) else ""
+        known = self._of(path)
+        return known if isinstance(known, str) else ""
 
     def all(self) -> Iterator[Syntax]:
         """Every file that may be patched."""
@@ -75,30 +75,30 @@ def lines_behind(sources: Sources, sites: Iterable[Site]) -> Lines:
     Names are followed to where they are given a value, or have a method called that may change it; functions
     and classes of the project to their bodies; parameters to the calls; a statement to what it stands in.
     """
-    found: dict[int, Place] = {}
+    reached: dict[int, Place] = {}
     waiting = _statements_at(sources, sites)
-    while waiting and len(found) < _MOST_STATEMENTS:
+    while waiting and len(reached) < _MOST_STATEMENTS:
         syntax, statement = waiting.pop(0)
-        if id(statement) not in found:
-            found[id(statement)] = syntax, statement
+        if id(statement) not in reached:
+            reached[id(statement)] = syntax, statement
             waiting += _behind(sources, syntax, statement)
-    return _lines_of(found.values())
+    return _lines_of(reached.values())
 
 
 def all_lines(sources: Sources, paths: Iterable[str]) -> Lines:
     """Every line of some files."""
-    found = (sources.syntax(path) for path in dict.fromkeys(paths))
-    return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in found if s is not None}
+    parsed = (sources.syntax(path) for path in dict.fromkeys(paths))
+    return {s.file.path: set(range(1, s.raw.count(b"\n") + 2)) for s in parsed if s is not None}
 
 
 def _statements_at(sources: Sources, sites: Iterable[Site]) -> list[Place]:
-    found = []
+    statements = []
     for site in sites:
         syntax = sources.syntax(site.file)
         statement = syntax.statement_at(site.line) if syntax is not None else None
         if syntax is not None and statement is not None:
-            found.append((syntax, statement))
-    return found
+            statements.append((syntax, statement))
+    return statements
 
 
 def _lines_of(places: Iterable[Place]) -> Lines:

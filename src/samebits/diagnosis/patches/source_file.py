@@ -87,9 +87,9 @@ class Project:
         for folder in folders:
             base = os.path.join(folder, *parts)
             for path in (base + ".py", os.path.join(base, "__init__.py")):
-                found = self.file(path)
-                if found is not None:
-                    return found
+                file = self.file(path)
+                if file is not None:
+                    return file
         return None
 
     def replaced(self, files: tuple[SourceFile, ...]) -> Project:

@@ -69,10 +69,10 @@ class Syntax:
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes that it is part of, the nearest first."""
-        found = self._parents.get(node)
-        while found is not None:
-            yield found
-            found = self._parents.get(found)
+        above = self._parents.get(node)
+        while above is not None:
+            yield above
+            above = self._parents.get(above)
 
     def statement(self, node: ast.AST) -> ast.stmt | None:
         """The statement that a node is part of, or is."""
@@ -100,8 +100,8 @@ class Syntax:
     def at(self, lines: Iterable[int]) -> list[ast.AST]:
         """The nodes that begin on some lines, in the order of the text."""
         wanted = set(lines)
-        found = [node for node in self.nodes if getattr(node, "lineno", 0) in wanted and self.editable(node)]
-        return sorted(found, key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
+        nodes = [node for node in self.nodes if getattr(node, "lineno", 0) in wanted and self.editable(node)]
+        return sorted(nodes, key=lambda node: (getattr(node, "lineno", 0), getattr(node, "col_offset", 0)))
 
     def calls(self, lines: Iterable[int]) -> list[ast.Call]:
         """The calls that begin on some lines."""
@@ -126,35 +126,35 @@ class Syntax:
 
     @cached_property
     def _index(self) -> dict[str, list[ast.AST]]:
-        found: dict[str, list[ast.AST]] = {}
+        by_name: dict[str, list[ast.AST]] = {}
         for node in self.nodes:
             name = getattr(node, "id", getattr(node, "attr", getattr(node, "name", None)))
             if isinstance(name, str):
-                found.setdefault(name, []).append(node)
-        return found
+                by_name.setdefault(name, []).append(node)
+        return by_name
 
     @cached_property
     def imports(self) -> dict[str, str]:
         """Local name -> full name of what was imported under it."""
-        found: dict[str, str] = {}
+        imports: dict[str, str] = {}
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     first = alias.name.partition(".")[0]
-                    found[alias.asname or first] = alias.name if alias.asname else first
+                    imports[alias.asname or first] = alias.name if alias.asname else first
             elif isinstance(node, ast.ImportFrom):
                 base = "." * node.level + (node.module or "")
                 joint = "" if base.endswith(".") else "."
-                found |= {alias.asname or alias.name: f"{base}{joint}{alias.name}" for alias in node.names}
-        return found
+                imports |= {alias.asname or alias.name: f"{base}{joint}{alias.name}" for alias in node.names}
+        return imports
 
     @cached_property
     def bound(self) -> set[str]:
         """Names that the file gives a value of its own anywhere."""
-        found = {n.id for n in self.nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
-        found |= {n.arg for n in self.nodes if isinstance(n, ast.arg)}
+        names = {n.id for n in self.nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+        names |= {n.arg for n in self.nodes if isinstance(n, ast.arg)}
         kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-        return found | {n.name for n in self.nodes if isinstance(n, kinds)}
+        return names | {n.name for n in self.nodes if isinstance(n, kinds)}
 
     def name(self, node: ast.AST) -> str:
         """The full name of what an expression stands for, such as `numpy.random.rand`; empty if unknown.

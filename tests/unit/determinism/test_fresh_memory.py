@@ -8,7 +8,7 @@ import warnings
 import numpy as np
 import pytest
 
-from samebits.determinism.pins.numpy_memory import fill_arrays
+from samebits.determinism.pins.memory import fill_arrays
 
 
 def left_empty(n: int) -> list[float]:

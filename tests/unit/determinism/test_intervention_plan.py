@@ -5,16 +5,16 @@ from __future__ import annotations
 import pytest
 
 from samebits.determinism.control import Control
-from samebits.determinism.pins import PINS, combine, pin_named, why_not, without_implied
-from samebits.determinism.pins.plan import check_pins
-from samebits.determinism.pins.table import Pin
+from samebits.determinism.pins import INTERVENTIONS, combine, intervention_named, why_not, without_implied
+from samebits.determinism.pins.intervention import Intervention
+from samebits.determinism.pins.plan import check_interventions
 from samebits.errors import SamebitsError
 
 
 def test_every_pin_does_something():
-    for pin in PINS:
+    for pin in INTERVENTIONS:
         assert pin.environment or pin.sources or pin.switches or pin.patch, pin.name
-    assert len({pin.name for pin in PINS}) == len(PINS)
+    assert len({pin.name for pin in INTERVENTIONS}) == len(INTERVENTIONS)
 
 
 def test_no_pins_leave_everything():
@@ -86,7 +86,7 @@ def test_control_with_pins_survives_json():
 
 def test_an_unknown_pin_is_refused_with_the_names():
     with pytest.raises(SamebitsError, match="did you mean clock") as caught:
-        pin_named("clok")
+        intervention_named("clok")
     assert caught.value.slug == "pin-unknown"
     assert "seed-numpy" in str(caught.value)
 
@@ -96,16 +96,16 @@ def test_an_impossible_pin_is_refused_with_the_reason(monkeypatch):
 
     assert "personality" in why_not("layout")
     with pytest.raises(SamebitsError, match="personality") as caught:
-        check_pins(["clock", "layout"])
+        check_interventions(["clock", "layout"])
     assert caught.value.slug == "pin-impossible"
 
 
 def test_a_pin_is_possible_unless_it_says_otherwise():
-    assert why_not(Pin("x", "with x")) == ""
+    assert why_not(Intervention("x", "with x")) == ""
 
 
 def test_a_pin_that_another_one_has_within_it_is_not_needed():
     """Fixed addresses need a fixed hash seed; a frozen clock needs nothing else."""
     assert without_implied(("hash-seed", "clock", "layout", "clock")) == ("clock", "layout")
     assert without_implied(("hash-seed", "clock")) == ("hash-seed", "clock")
-    assert len(without_implied(pin.name for pin in PINS)) == len(PINS) - 1
+    assert len(without_implied(pin.name for pin in INTERVENTIONS)) == len(INTERVENTIONS) - 1

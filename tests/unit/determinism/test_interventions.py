@@ -27,7 +27,7 @@ import pytest
 from samebits.determinism.pins import why_not
 from samebits.determinism.pins.clock import START_NS
 from samebits.determinism.pins.machine import frozen
-from samebits.determinism.pins.pinned import PinnedProcess
+from samebits.determinism.pins.plan import ActiveInterventions
 
 THREADS = pytest.mark.skipif(why_not("serial-threads") != "", reason="no clock of threads here")
 LINUX = pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="files of Linux")
@@ -35,7 +35,7 @@ LINUX = pytest.mark.skipif(not os.path.exists("/proc/meminfo"), reason="files of
 
 @contextmanager
 def pinned(*names):
-    process = PinnedProcess(names)
+    process = ActiveInterventions(names)
     process.install()
     try:
         yield
@@ -365,7 +365,7 @@ def test_a_thread_that_waits_in_c_is_passed_over():
 
 @THREADS
 def test_one_that_never_waits_ends_the_pin(monkeypatch):
-    monkeypatch.setattr("samebits.determinism.pins.baton.LIMIT_S", 0.1)
+    monkeypatch.setattr("samebits.determinism.pins.scheduler.LIMIT_S", 0.1)
     stop = []
     with pinned("serial-threads"):
         thread = threading.Thread(target=stop.append, args=(1,))
@@ -394,7 +394,7 @@ def test_tasks_run_in_the_order_of_submission():
 @THREADS
 def test_tasks_that_asyncio_gives_to_threads_come_back_in_the_order_of_submission(monkeypatch):
     """The loop says itself that it waits: nothing has to notice it."""
-    monkeypatch.setattr("samebits.determinism.pins.baton._BLOCKED_POLLS", 10**9)
+    monkeypatch.setattr("samebits.determinism.pins.scheduler._BLOCKED_POLLS", 10**9)
 
     def work(number):
         for _ in range(0, 20, number + 1):  # the first ones take longest
