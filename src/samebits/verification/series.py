@@ -183,6 +183,19 @@ class Series:
         other._overlay, other._prefix = overlay, prefix
         return other
 
+    def look_at(self, child: str, *, count_reads: bool) -> None:
+        """From now on, as the compared runs have shown.
+
+        Args:
+            child: see the attribute.
+            count_reads: see the attribute.
+        """
+        self.child, self.count_reads = child, count_reads
+
+    def mark_first_as_preparation(self) -> None:
+        """The first run left files that the compared ones read: it is none of these any more."""
+        self.runs[0] = replace(self.runs[0], purpose="prepare")
+
     def earlier_files(self, since: int = 0) -> tuple[EarlierFile, ...]:
         """What the latest compared run read of files that compared runs before it had written.
 

@@ -243,7 +243,7 @@ def test_a_bug_behind_the_search_does_not_take_the_verdict_away(tmp_path, monkey
     def broken(*_):
         raise IndexError("none")
 
-    monkeypatch.setattr(sys.modules["samebits.verification.verify"], "with_remedies", broken)
+    monkeypatch.setattr(sys.modules["samebits.verification.remedy"], "with_remedies", broken)
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
     result = verify(request(tmp_path), tools=made.tools())
     assert result.comparison.verdict == "different"

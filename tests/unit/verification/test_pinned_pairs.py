@@ -11,7 +11,7 @@ from fake_runs import IDENTICAL, SITE, World, different, finding, request
 
 from samebits.comparison.results import Comparison, Origins, Source
 from samebits.verification import verify
-from samebits.verification.chance import MOST_PAIRS, pairs_needed
+from samebits.verification.trials import MOST_PAIRS, pairs_needed
 
 
 @pytest.fixture(autouse=True)

@@ -1,24 +1,25 @@
-"""All origins, not only the first: run 2 goes on with the values of run 1 put in place of its own."""
+"""The stage that finds all origins: run 2 goes on with the values of run 1 put in place of its own."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from samebits.causes import Cause, OriginKind
-from samebits.comparison.results import place
+from samebits.causes import Cause, OriginKind, specification_of
+from samebits.comparison.results import LATE, place
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import NO_ROOM, NOT_PLACED, Rule, Substitution, keeps_all, spot
-from samebits.verification.localise import failed, origins_of
+from samebits.verification.localise import failed, origins_of, unseeded_of
+from samebits.verification.measure import draw_after, is_located, measured_at
 from samebits.verification.series import BudgetSpent, Pair, Plan
-from samebits.verification.substitutes import measured, rules_for
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origins
+    from samebits.recording.events import Event
     from samebits.verification.localise import Localisation
     from samebits.verification.results import ScriptRun
-    from samebits.verification.series import Series
-    from samebits.verification.tools import Tools
+    from samebits.verification.state import Runner, State
+    from samebits.verification.tools import OpenRecord
 
 MOST_ROUNDS = 4
 MOST_ATTEMPTS = 3
@@ -33,63 +34,82 @@ _WAYS = (
 )  # such a difference can be a mere consequence of one that remains
 
 
-@dataclass(frozen=True)
-class Search:
-    """Where the search begins.
-
-    Args:
-        found: what the op-level pair showed.
-        role: which of the compared runs differed from the first.
-        excused: names of state tensors that are left out.
-    """
-
-    found: Localisation
-    role: int
-    excused: tuple[str, ...] = ()
+_VALUES = ("batch", "loss", "read", "save")
+# How the values at an origin came in -> what of its event is put in place. What came by another order of
+# things, or by another way through the program, has nothing that could be put there.
+_PARTS = {
+    OriginKind.KERNEL: "out",
+    OriginKind.ARGUMENT: "out",
+    OriginKind.UNINITIALIZED: "out",
+    OriginKind.OUTSIDE: "out",
+    OriginKind.RNG: "state",
+}
 
 
 @dataclass(frozen=True)
-class AllOrigins:
+class _AllOrigins:
     """What the rounds showed.
 
     Args:
         findings: origins, those of the op-level pair first, with the difference of their values where it is
             known.
         notes: what could not be done.
-        pairs: the pairs that were run.
         agreed: whether the last pair, with the values of all findings put in place, was identical.
     """
 
     findings: tuple[Finding, ...]
-    notes: tuple[str, ...] = ()
-    pairs: tuple[Pair, ...] = ()
-    agreed: bool = False
+    notes: tuple[str, ...]
+    agreed: bool
 
 
-def all_origins(series: Series, tools: Tools, search: Search) -> AllOrigins:
+def iterate(state: State, runner: Runner) -> State:
+    """Look for all origins, and measure by how much their values differ."""
+    searched, localisation = replace(state, searched=True), state.localisation
+    # Where several threads make steps, another run makes the operation at a step of another number.
+    if localisation is None or not is_located(state) or state.comparison.several_threads:
+        return searched
+    found = _all_origins(searched, runner, localisation)
+    # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+    notes = (n for n in state.comparison.notes if not (found.agreed and n.startswith(LATE)))
+    comparison = replace(state.comparison, findings=found.findings, notes=(*notes, *found.notes))
+    return replace(searched, comparison=comparison)
+
+
+def hides_a_generator(state: State, runner: Runner) -> bool:
+    """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
+    findings, localisation = state.comparison.findings, state.localisation
+    wanted = runner.request.interventions and localisation is not None and localisation.pair is not None
+    first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
+    return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
+
+
+def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
     """Put run 1's values in place at the origins known so far, look for the next ones, and so on.
 
     The first round also tells by how much the values at each origin differ. Where there is nothing to put in
     place, such as another order of operations, the values of the first origin are only compared.
-
-    Args:
-        series: makes the runs.
-        tools: compare them.
-        search: where it begins.
     """
-    rounds = _Rounds(series, tools, search)
+    rounds = _Rounds(state, runner, localisation)
     try:
         rounds.run()
     except BudgetSpent:
         rounds.notes.append("the time was over before all origins were looked for: there may be further ones")
-    return AllOrigins(tuple(rounds.findings), tuple(rounds.notes), tuple(rounds.pairs), rounds.agreed)
+    return _AllOrigins(tuple(rounds.findings), tuple(rounds.notes), rounds.agreed)
 
 
 class _Rounds:
-    def __init__(self, series: Series, tools: Tools, search: Search) -> None:
-        self._series = series
-        self._tools = tools
-        self._search = search
+    """The rounds of one search, each a pair of runs.
+
+    Args:
+        state: what is known where it begins.
+        runner: makes the runs and compares them.
+        localisation: the op-level pair that has the first origins.
+    """
+
+    def __init__(self, state: State, runner: Runner, localisation: Localisation) -> None:
+        self._state = state
+        self._series, self._tools = runner.series, runner.tools
+        self._localisation = localisation
         self._rules: list[Rule] = []
         self._own: list[range] = []  # numbers of the rules of each finding
         self._keeper: ScriptRun | None = None
@@ -97,11 +117,13 @@ class _Rounds:
         self._behind: tuple[Rule, ...] = ()
         self.findings: list[Finding] = []
         self.notes: list[str] = []
-        self.pairs: list[Pair] = []
+        self._pairs: list[Pair] = []
         self.agreed = False
 
     def run(self) -> None:
-        pair, origins = self._search.found.pair, self._search.found.origins
+        pair, origins = self._localisation.pair, self._localisation.origins
+        if origins is not None:  # with the differences that were measured already
+            origins = replace(origins, findings=self._state.comparison.findings)
         for number in range(1, MOST_ROUNDS + 1):
             if pair is None or origins is None:
                 return
@@ -150,7 +172,7 @@ class _Rounds:
     def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
         open_record = self._tools.open_record
         with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
-            return rules_for(a, b, found)
+            return _rules_for(a, b, found)
 
     def _first_round(self) -> tuple[Pair, Origins | None]:
         """A race may hide in one pair, and there are the values of the first origin to show."""
@@ -163,26 +185,26 @@ class _Rounds:
 
     def _round(self) -> tuple[Pair, Origins | None]:
         """One pair with all rules so far."""
-        substitution = Substitution(tuple(self._rules), first_step=self._search.found.first_op_step)
+        substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
         first = self._kept_by(substitution)
         pair = Pair(first, self._given(replace(substitution, source=first.record)))
-        self.pairs.append(pair)
+        self._pairs.append(pair)
         self._take_notes(pair)
         if pair.first.info is None or pair.second.info is None:
             return pair, None
         self.findings = [
-            found if found.difference else measured(self._tools, pair, substitution, found, rules)
+            found if found.difference else measured_at(self._tools, pair, substitution, found, rules)
             for found, rules in zip(self.findings, self._own, strict=True)
         ]
         until = self._series.deadline
-        return pair, origins_of(pair, self._tools, self._search.excused, self._explained(), until)
+        return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
 
     def _kept_by(self, substitution: Substitution) -> ScriptRun:
         """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
 
         A new one also keeps what may turn out to be an origin in the next round.
         """
-        pair = self._search.found.pair
+        pair = self._localisation.pair
         if pair is not None:
             with self._tools.open_record(pair.first.record) as record:
                 if keeps_all(record, substitution):
@@ -191,7 +213,7 @@ class _Rounds:
             return self._keeper
         self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
         settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
-        name, words = f"values-{len(self.pairs) + 1}a", "keeping the values of the origins"
+        name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
         self._keeper = self._series.run(Plan(name, words, settings, "capture"))
         return self._keeper
 
@@ -203,27 +225,27 @@ class _Rounds:
             substitution=substitution,
             reference=substitution.source if stops else "",
         )
-        number = len(self.pairs) + 1
+        number = len(self._pairs) + 1
         words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
-        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._search.role))
+        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._state.role))
 
     def _settings(self) -> RecordingSettings:
-        found = self._search.found
-        info = found.pair.first.info if found.pair is not None else None
+        localisation = self._localisation
+        info = localisation.pair.first.info if localisation.pair is not None else None
         return RecordingSettings(
             record="",
             level="op" if info is None else info.level,
-            first_op_step=found.first_op_step,
+            first_op_step=localisation.first_op_step,
             max_steps=self._last_step(),
-            excused=self._search.excused,
+            excused=self._state.excluded,
         )
 
     def _last_step(self) -> int | None:
-        found = self._search.found
-        second = found.pair.second.info if found.pair is not None else None
-        if found.max_steps is None and second is not None and second.status == "stopped":
+        localisation = self._localisation
+        second = localisation.pair.second.info if localisation.pair is not None else None
+        if localisation.max_steps is None and second is not None and second.status == "stopped":
             return second.steps
-        return found.max_steps
+        return localisation.max_steps
 
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
         """Causes and lines of the origins so far: their draws are not the reason of anything more."""
@@ -250,3 +272,54 @@ def _unplaced(pair: Pair) -> bool:
     """Whether a difference remains for want of a value that could be put in its place."""
     info = pair.second.info
     return info is None or any(note.startswith(NOT_PLACED) for note in info.notes)
+
+
+def _rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
+    """By which rules the values of an origin are kept in one run and put in place in another.
+
+    Args:
+        a: record of the first run of the pair that showed it.
+        b: of the second.
+        finding: the origin.
+
+    Returns:
+        none where the runs did different things: there are no two values. A rule that does not place only
+        shows by how much they differ.
+    """
+    seq = finding.events[0]
+    if seq is None or finding.events[1] is None or finding.entry == OriginKind.CONTROL_FLOW:
+        return ()
+    event = a.event(seq)
+    rule = _rule(event)
+    if finding.kind in _VALUES:
+        is_batch = finding.kind == "batch" and finding.entry == OriginKind.BATCH
+        return (replace(rule, part="value", place=is_batch),)
+    if finding.kind == "rng":
+        draw = draw_after(a, event)
+        shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
+        return (replace(rule, part="state"), *shown)
+    if finding.kind != "op":
+        return ()
+    if finding.entry == OriginKind.OUTSIDE and finding.entered:
+        return (replace(rule, part="in", positions=finding.entered),)
+    backward = _backward_rules(a, b, event) if finding.entry == OriginKind.ARGUMENT else ()
+    return (replace(rule, part=_PARTS.get(finding.entry, "out"), place=finding.entry in _PARTS), *backward)
+
+
+def _rule(event: Event) -> Rule:
+    return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site))
+
+
+def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
+    """Rules for the backward ops to which autograd hands on an argument that differs, such as a factor."""
+    ours, theirs = (_backward_arguments(record, event) for record in (a, b))
+    return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
+
+
+def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
+    """The arguments of the backward ops of an event's line, in its step."""
+    found: dict[Rule, list[str]] = {}
+    for other in record.events(("op",), event.step, event.step):
+        if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
+            found.setdefault(_rule(other), []).append(other.arguments)
+    return found
