@@ -13,6 +13,7 @@ from samebits.comparison.results import Origins, Source
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import Site
 from samebits.verification import verify
+from samebits.verification.series import BudgetSpent
 
 
 @pytest.fixture(autouse=True)
@@ -204,7 +205,46 @@ def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
     with_text(made, tmp_path, "import time\nimport torch\n\nx = torch.tensor(time.time())\n")
     result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
     assert result.interrupted
-    assert ", 1 pair of runs was identical" in result.comparison.findings[0].confirmed_by
+    (found,) = result.comparison.findings
+    assert ", 1 pair of runs was identical" in found.confirmed_by
+    assert found.remedy.trial is not None
+
+
+def test_a_bug_after_the_search_loses_nothing(tmp_path):
+    def broken(name):
+        if name == "replay":
+            raise RecursionError("too deep")
+
+    result = verify(request(tmp_path, replay=1), tools=world(UNDRAWN, {"clock"}, on_run=broken).tools())
+    assert result.comparison.failure.endswith("RecursionError: too deep\n")
+    assert result.comparison.findings[0].remedy.trial.of == "pins"
+
+
+def test_a_budget_that_is_spent_leaves_what_is_known(tmp_path):
+    def slow(name):
+        if name == "plain-01":
+            raise BudgetSpent
+
+    made = World(verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, on_run=slow)
+    _, notes = explained(tmp_path, made)
+    assert notes[0].startswith("the time for explaining, 180 s, was over")
+    assert notes[1].startswith("the runs did not differ in 3 more pairs")
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict", "reason"),
+    [
+        (IDENTICAL, "not_judged", "interrupted after 2 of 3 runs, which gave the same bits"),
+        (replace(different(), state="identical"), "different", "the state differs at step 2"),
+    ],
+)
+def test_ctrl_c_between_the_runs_leaves_the_verdict_over_those_that_were_made(
+    tmp_path, known, verdict, reason
+):
+    made = World(verdicts={"run-2": known}, on_run=interrupt_at("run-3"))
+    result = verify(request(tmp_path, runs=3), tools=made.tools())
+    assert (result.interrupted, result.comparison.verdict) == (True, verdict)
+    assert result.comparison.reason == reason
 
 
 def test_ctrl_c_before_the_verdict_ends_it(tmp_path):
@@ -411,6 +451,19 @@ def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_pin(tmp_pat
     assert (found.cause, found.remedy.trial.of) == ("hash-order", "pins")
     tried = [name for name in made.names if name.startswith("fix")]
     assert len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RecursionError])
+def test_what_pins_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_path, error):
+    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+
+    def broken(name):
+        if name == "fix-1-1":
+            raise error
+
+    made.on_run = broken
+    notes = verify(request(tmp_path), tools=made.tools()).comparison.notes
+    assert any(note.startswith("with the hash seed fixed, 1 pair of runs was identical") for note in notes)
 
 
 def test_a_patch_is_not_tried_again_under_the_same_name(tmp_path):
