@@ -124,6 +124,8 @@ def test_line_and_cause_of_planted_draws(name, tmp_path):
     comparison = compare_records(*pair)
     assert comparison.verdict == "different"
     first = comparison.findings[0]
-    assert first.site is not None
-    assert (first.cause, first.site.line) == (cause, line), first.evidence
-    assert cause != "unknown" or any("gave other values in the two runs" in text for text in first.evidence)
+    assert first.origin.site is not None
+    assert (first.cause, first.origin.site.line) == (cause, line), first.diagnosis.evidence
+    assert cause != "unknown" or any(
+        "gave other values in the two runs" in text for text in first.diagnosis.evidence
+    )

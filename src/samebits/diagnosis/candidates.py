@@ -83,9 +83,9 @@ def cause_of_pin(finding: Finding, pin: str) -> Cause:
     if finding.cause in causes:
         return finding.cause
     # No op was found, so none that had another number of threads.
-    if finding.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
+    if finding.origin.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
         return Cause.NONDETERMINISTIC_KERNEL
-    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.entry)]
+    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.origin.entry)]
     return (*fitting, *causes, Cause.UNKNOWN)[0]
 
 
@@ -105,12 +105,12 @@ def _choices(finding: Finding) -> tuple[Pins, ...]:
     by_source = _of_sources(finding)
     by_cause = [pins for source in _ranked(finding) for pins in specification_of(source.cause).pins]
     known = specification_of(finding.cause).pins
-    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.entry])
+    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.origin.entry])
     return tuple(dict.fromkeys(pins for pins in sets if pins))
 
 
 def _ranked(finding: Finding) -> list[Source]:
-    return sorted(finding.sources, key=lambda source: source.cause != finding.cause)
+    return sorted(finding.origin.sources, key=lambda source: source.cause != finding.cause)
 
 
 def _of_sources(finding: Finding) -> list[Pins]:

@@ -110,9 +110,9 @@ def traces(
     if not words:
         return None
     listed = list(findings)
-    drawn = [*sources, *(source for finding in listed for source in finding.sources)]
+    drawn = [*sources, *(source for finding in listed for source in finding.origin.sources)]
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
-    entries = {finding.entry for finding in listed}
+    entries = {finding.origin.entry for finding in listed}
     by_row = {pin for source in drawn for pin in pins_of(source)}
     found: dict[str, Trace] = {}
     for pin, mechanism in MECHANISMS.items():

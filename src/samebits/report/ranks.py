@@ -98,16 +98,17 @@ def render_json(result: RankComparison) -> str:
 
 
 def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> list[str]:
+    origin = finding.origin
     lines = [""]
     if number:
-        lines += style.wrap(printable(finding.evidence[0]), hanging=2)
-    if finding.site is not None:
-        lines.append(f"  {place(finding.site, folder)}")
-        text = source_line(finding.site, Sources(folder))
+        lines += style.wrap(printable(finding.diagnosis.evidence[0]), hanging=2)
+    if origin.site is not None:
+        lines.append(f"  {place(origin.site, folder)}")
+        text = source_line(origin.site, Sources(folder))
         if text:
             lines.append(f"    > {text}")
-    for text in finding.evidence[1:]:
+    for text in finding.diagnosis.evidence[1:]:
         lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
-    if len(finding.names) > 1:
-        lines += style.wrap(printable(f"  in that step: {some(finding.names, 6)}"), hanging=4)
+    if len(origin.names) > 1:
+        lines += style.wrap(printable(f"  in that step: {some(origin.names, 6)}"), hanging=4)
     return lines

@@ -90,12 +90,13 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
         return comparison
     first, *others = comparison.findings
     file = files[0]
-    site = None if file.site == first.site else first.site
-    sources = tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files)
+    origin = replace(
+        first.origin,
+        site=file.site,
+        entered_site=None if file.site == first.origin.site else first.origin.site,
+        sources=tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files),
+    )
     remedy = Remedy(f"remove {file.path} before each run, or give each run a copy of the folder (`--fresh`)")
-    evidence = (*first.evidence, *(f"written by the run before: {each.words()}" for each in files))
-    found = replace(
-        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources, evidence=evidence,
-        remedy=remedy,
-    )  # fmt: skip
-    return replace(comparison, findings=(found, *others))
+    evidence = (f"written by the run before: {each.words()}" for each in files)
+    blamed = replace(first, origin=origin, remedy=remedy).with_cause(Cause.ENVIRONMENT, *evidence)
+    return replace(comparison, findings=(blamed, *others))

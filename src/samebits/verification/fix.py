@@ -23,7 +23,7 @@ from samebits.verification.user_files import read_project
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.diagnosis.patches.source_file import Project
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
@@ -118,7 +118,7 @@ class _Terms:
     def pairs(self, findings: Sequence[Finding]) -> int:
         """How many pairs must be identical."""
         causes = {finding.cause for finding in findings}
-        causes |= {source.cause for finding in findings for source in finding.sources}
+        causes |= {source.cause for finding in findings for source in finding.origin.sources}
         least, better = pairs_needed(causes, self._same)
         return least if self.aim.shown else better
 
@@ -282,18 +282,23 @@ def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> boo
     """Whether what differs with a patch is not what differed first before it."""
     if comparison is None or not comparison.findings or not before:
         return False
-    return _signature(before[0]) not in [_signature(finding) for finding in comparison.findings]
+    return _signature(before[0].origin) not in [_signature(finding.origin) for finding in comparison.findings]
 
 
-def _signature(finding: Finding) -> object:
+def _signature(origin: Origin) -> object:
     """What stays of a finding when its line moves."""
-    site = finding.site
-    return finding.kind, finding.op, (site.file, site.function) if site is not None else None, finding.module
+    site = origin.site
+    return (
+        origin.kind,
+        origin.op,
+        (site.file, site.function) if site is not None else None,
+        origin.module,
+    )
 
 
 def _words(comparison: Comparison) -> str:
     """What still differs, and where."""
-    site = comparison.findings[0].site if comparison.findings else None
+    site = comparison.findings[0].origin.site if comparison.findings else None
     where = f" at {site.file}:{site.line}" if site is not None else ""
     step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""
     return f"still differs{where}{step}"

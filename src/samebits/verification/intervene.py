@@ -194,7 +194,12 @@ class PinnedRuns:
 def divergence_of(comparison: Comparison) -> object:
     """Where runs differ first: the step, and what differs there."""
     first = next(iter(comparison.step_findings), None)
-    return comparison.first_step, first and (first.kind, first.op, first.site, first.names)
+    return comparison.first_step, first and (
+        first.origin.kind,
+        first.origin.op,
+        first.origin.site,
+        first.origin.names,
+    )
 
 
 def look_again(state: State, runner: Runner, pinned: PinnedRuns) -> State:

@@ -14,7 +14,7 @@ from samebits.verification.measure import draw_after, is_located, measured_at
 from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding, Origins
+    from samebits.comparison.results import Finding, Origin, OriginSearch
     from samebits.recording.events import Event
     from samebits.verification.localise import Localisation
     from samebits.verification.results import ScriptRun
@@ -132,21 +132,21 @@ class _Rounds:
             self._behind = tuple(rule for late in origins.behind for rule in self._rules_for(pair, late))
             new = self._rules[n_rules:]
             replaceable = any(rule.place for rule in new)
-            if not replaceable and (number > 1 or not new or self.findings[0].difference is not None):
+            if not replaceable and (number > 1 or not new or self.findings[0].origin.difference is not None):
                 return
             pair, origins = self._first_round() if number == 1 else self._round()
             self.agreed = replaceable and origins is None and not (_unplaced(pair) or failed(pair))
             if not replaceable:
                 return
 
-    def _fresh(self, pair: Pair, origins: Origins) -> list[Finding]:
+    def _fresh(self, pair: Pair, origins: OriginSearch) -> list[Finding]:
         """The findings of a pair that are not known yet, nor a mere consequence."""
         if not self.findings:
             return list(origins.findings)
         return [
             found
             for found in origins.findings
-            if not (_unplaced(pair) and found.entry in _WAYS) and not self._is_known(pair, found)
+            if not (_unplaced(pair) and found.origin.entry in _WAYS) and not self._is_known(pair, found)
         ]
 
     def _is_known(self, pair: Pair, found: Finding) -> bool:
@@ -161,29 +161,29 @@ class _Rounds:
         line: tuple[str, ...] = ()
         if self.findings:
             first = self.findings[0]
-            where = f"{place(first.site)} ({first.op})"
+            where = f"{place(first.origin.site)} ({first.origin.op})"
             line = (f"seen once run 1's value was put in place of run 2's at {where}",)
         for found in fresh:
             rules = self._rules_for(pair, found)
             self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
             self._rules += rules
-            self.findings.append(replace(found, evidence=(*found.evidence, *line)))
+            self.findings.append(found.with_evidence(*line))
 
     def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
         open_record = self._tools.open_record
         with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
-            return _rules_for(a, b, found)
+            return _rules_for(a, b, found.origin)
 
-    def _first_round(self) -> tuple[Pair, Origins | None]:
+    def _first_round(self) -> tuple[Pair, OriginSearch | None]:
         """A race may hide in one pair, and there are the values of the first origin to show."""
         for _ in range(MOST_ATTEMPTS):
             pair, origins = self._round()
-            if self.findings[0].difference is not None or origins is not None or not self._own[0]:
+            if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
                 return pair, origins
         self.notes.append(NOT_MEASURED)
         return pair, origins
 
-    def _round(self) -> tuple[Pair, Origins | None]:
+    def _round(self) -> tuple[Pair, OriginSearch | None]:
         """One pair with all rules so far."""
         substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
         first = self._kept_by(substitution)
@@ -193,7 +193,7 @@ class _Rounds:
         if pair.first.info is None or pair.second.info is None:
             return pair, None
         self.findings = [
-            found if found.difference else measured_at(self._tools, pair, substitution, found, rules)
+            found if found.origin.difference else measured_at(self._tools, pair, substitution, found, rules)
             for found, rules in zip(self.findings, self._own, strict=True)
         ]
         until = self._series.deadline
@@ -250,7 +250,7 @@ class _Rounds:
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
         """Causes and lines of the origins so far: their draws are not the reason of anything more."""
         return tuple(
-            (found.cause, *spot(found.site)) for found in self.findings if found.cause != Cause.UNKNOWN
+            (found.cause, *spot(found.origin.site)) for found in self.findings if found.cause != Cause.UNKNOWN
         )
 
     def _take_notes(self, pair: Pair) -> None:
@@ -259,13 +259,14 @@ class _Rounds:
             self.notes += [n for n in notes if n.startswith((NOT_PLACED, NO_ROOM)) and n not in self.notes]
 
 
-def _is_of(found: Finding, known: Finding) -> bool:
+def _is_of(new: Finding, known: Finding) -> bool:
     """Whether a finding belongs to one that is known: the same line, or its backward."""
-    if found.site is not None and spot(found.site) == spot(known.site):
-        return found.op == known.op or found.cause == known.cause != Cause.UNKNOWN
+    origin, other = new.origin, known.origin
+    if origin.site is not None and spot(origin.site) == spot(other.site):
+        return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
     # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
-    behind = found.forward_site is not None and spot(found.forward_site) == spot(known.site)
-    return behind and found.entry == known.entry == OriginKind.ARGUMENT
+    behind = origin.forward_site is not None and spot(origin.forward_site) == spot(other.site)
+    return behind and origin.entry == other.entry == OriginKind.ARGUMENT
 
 
 def _unplaced(pair: Pair) -> bool:
@@ -274,36 +275,39 @@ def _unplaced(pair: Pair) -> bool:
     return info is None or any(note.startswith(NOT_PLACED) for note in info.notes)
 
 
-def _rules_for(a: OpenRecord, b: OpenRecord, finding: Finding) -> tuple[Rule, ...]:
+def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
     """By which rules the values of an origin are kept in one run and put in place in another.
 
     Args:
         a: record of the first run of the pair that showed it.
         b: of the second.
-        finding: the origin.
+        origin: where the difference entered.
 
     Returns:
         none where the runs did different things: there are no two values. A rule that does not place only
         shows by how much they differ.
     """
-    seq = finding.events[0]
-    if seq is None or finding.events[1] is None or finding.entry == OriginKind.CONTROL_FLOW:
+    seq = origin.events[0]
+    if seq is None or origin.events[1] is None or origin.entry == OriginKind.CONTROL_FLOW:
         return ()
     event = a.event(seq)
     rule = _rule(event)
-    if finding.kind in _VALUES:
-        is_batch = finding.kind == "batch" and finding.entry == OriginKind.BATCH
+    if origin.kind in _VALUES:
+        is_batch = origin.kind == "batch" and origin.entry == OriginKind.BATCH
         return (replace(rule, part="value", place=is_batch),)
-    if finding.kind == "rng":
+    if origin.kind == "rng":
         draw = draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
         return (replace(rule, part="state"), *shown)
-    if finding.kind != "op":
+    if origin.kind != "op":
         return ()
-    if finding.entry == OriginKind.OUTSIDE and finding.entered:
-        return (replace(rule, part="in", positions=finding.entered),)
-    backward = _backward_rules(a, b, event) if finding.entry == OriginKind.ARGUMENT else ()
-    return (replace(rule, part=_PARTS.get(finding.entry, "out"), place=finding.entry in _PARTS), *backward)
+    if origin.entry == OriginKind.OUTSIDE and origin.entered:
+        return (replace(rule, part="in", positions=origin.entered),)
+    backward = _backward_rules(a, b, event) if origin.entry == OriginKind.ARGUMENT else ()
+    return (
+        replace(rule, part=_PARTS.get(origin.entry, "out"), place=origin.entry in _PARTS),
+        *backward,
+    )
 
 
 def _rule(event: Event) -> Rule:

@@ -12,7 +12,7 @@ from samebits.verification.series import BudgetSpent
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.comparison.results import Comparison, Origins, Source
+    from samebits.comparison.results import Comparison, OriginSearch, Source
     from samebits.verification.series import Pair
     from samebits.verification.state import Runner, State
     from samebits.verification.tools import Tools
@@ -42,7 +42,7 @@ class Localisation:
     """
 
     pair: Pair | None
-    origins: Origins | None
+    origins: OriginSearch | None
     pairs: int
     first_op_step: int = 0
     max_steps: int | None = None
@@ -106,8 +106,8 @@ def take_origins(state: State) -> State:
     comparison = with_origins(state.comparison, state.localisation)
     findings = comparison.findings
     # Where the first origin names no source, the draws that differ before the runs diverge may be it.
-    if findings and not findings[0].sources and findings[0].cause == Cause.UNKNOWN:
-        findings = (replace(findings[0], sources=state.drawn), *findings[1:])
+    if findings and not findings[0].origin.sources and findings[0].cause == Cause.UNKNOWN:
+        findings = (findings[0].with_sources(state.drawn), *findings[1:])
     return replace(state, comparison=replace(comparison, findings=findings))
 
 
@@ -177,7 +177,7 @@ def origins_of(
     excluded: tuple[str, ...] = (),
     explained: tuple[tuple[Cause, str, int], ...] = (),
     until: float | None = None,
-) -> Origins | None:
+) -> OriginSearch | None:
     """Where the differences of an op-level pair came in; None when there are none, or a record is missing.
 
     Args:
@@ -196,11 +196,11 @@ def origins_of(
         return tools.find_origins(a, b, excluded, explained, until)
 
 
-def came_before(origins: Origins) -> bool:
+def came_before(origins: OriginSearch) -> bool:
     """Whether a value that differed may have been written before operations were recorded."""
     if not origins.findings:
         return not origins.unread
-    return any(finding.entry == OriginKind.OUTSIDE for finding in origins.findings)
+    return any(finding.origin.entry == OriginKind.OUTSIDE for finding in origins.findings)
 
 
 def with_origins(comparison: Comparison, localisation: Localisation) -> Comparison:

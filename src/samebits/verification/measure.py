@@ -12,7 +12,7 @@ from samebits.comparison.results import descriptions, place
 from samebits.recording.substitution import KeptEvents
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.recording.events import Event
     from samebits.recording.substitution import Substitution
     from samebits.verification.series import Pair
@@ -48,9 +48,9 @@ def lacks_difference(state: State) -> bool:
     if not is_located(state):
         return False
     first = state.comparison.findings[0]
-    if first.entry == OriginKind.CONTROL_FLOW:
+    if first.origin.entry == OriginKind.CONTROL_FLOW:
         return False
-    return first.difference is None and None not in first.events
+    return first.origin.difference is None and None not in first.origin.events
 
 
 def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
@@ -58,23 +58,27 @@ def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
 
     For a seeding, which has no tensors, those of the first draw after it are taken.
     """
-    if finding.difference is not None or finding.entry == OriginKind.CONTROL_FLOW or None in finding.events:
+    if (
+        finding.origin.difference is not None
+        or finding.origin.entry == OriginKind.CONTROL_FLOW
+        or None in finding.origin.events
+    ):
         return finding
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
-        first, second = _event(a, finding, 0), _event(b, finding, 1)
+        first, second = _event(a, finding.origin, 0), _event(b, finding.origin, 1)
         if first is None or second is None or first.op != second.op:
             return finding
         return _with_difference(finding, a.captures(first.seq), b.captures(second.seq), first)
 
 
-def _event(record: OpenRecord, finding: Finding, run: int) -> Event | None:
+def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
     """The event of the finding in one run."""
-    seq = finding.events[run]
+    seq = origin.events[run]
     if seq is None:
         return None
-    if finding.kind in _KEPT_KINDS:
+    if origin.kind in _KEPT_KINDS:
         return record.event(seq)
-    return draw_after(record, record.event(seq)) if finding.kind == "rng" else None
+    return draw_after(record, record.event(seq)) if origin.kind == "rng" else None
 
 
 def measured_at(
@@ -100,7 +104,7 @@ def measured_at(
             if ours is None:
                 continue
             measured = _with_difference(finding, kept.tensors(ours), own.tensors(theirs), ours.event)
-            if measured.difference is not None:
+            if measured.origin.difference is not None:
                 return measured
     return finding
 
@@ -122,15 +126,17 @@ def _with_difference(
         theirs: the same of the second run.
         event: of the first run: the origin's own or, of a seeding, the first draw after it.
     """
-    own = finding.kind == event.kind
-    wanted = set(finding.positions if own else positions(event, "out"))  # and not the generator's state
+    own = finding.origin.kind == event.kind
+    wanted = set(
+        finding.origin.positions if own else positions(event, "out")
+    )  # and not the generator's state
     chosen = ours.keys() & wanted or ours.keys()
     pairs = {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}
     difference = captured_difference({at: ours[at] for at in chosen}, theirs, pairs)
     if difference is None or not difference.elements:
         return finding
     if own:
-        return replace(finding, difference=difference)
+        return replace(finding, origin=replace(finding.origin, difference=difference))
     line = f"the first draw after it: {event.op} at {place(event.site)}"
-    outputs = descriptions(event, "out")
-    return replace(finding, difference=difference, outputs=outputs, evidence=(*finding.evidence, line))
+    origin = replace(finding.origin, difference=difference, outputs=descriptions(event, "out"))
+    return replace(finding, origin=origin).with_evidence(line)

@@ -117,7 +117,9 @@ def _believable(comparison: Comparison) -> Comparison:
 
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """
-    kept = tuple(finding for finding in comparison.findings if finding.entry != OriginKind.UNINITIALIZED)
+    kept = tuple(
+        finding for finding in comparison.findings if finding.origin.entry != OriginKind.UNINITIALIZED
+    )
     return replace(comparison, findings=kept)
 
 

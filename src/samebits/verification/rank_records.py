@@ -147,7 +147,7 @@ def _state(results: Mapping[int, Verification]) -> Verdict:
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:
     """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
-    kinds = [finding.kind for finding in comparison.step_findings] or ["step"]
+    kinds = [finding.origin.kind for finding in comparison.step_findings] or ["step"]
     order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
     return comparison.first_step is None, comparison.first_step or 0, order
 

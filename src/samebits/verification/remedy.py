@@ -47,7 +47,7 @@ def patch_draws(state: State, runner: Runner) -> State:
     fix = try_patch(runner, aim, Effort(1, 1, last_step(state)))
     if fix is None or not fix.confirmed:
         return state
-    shown = tuple(replace(each, confirmed_by=f"with the change below, {fix.shown()}") for each in findings)
+    shown = tuple(each.confirmed(f"with the change below, {fix.shown()}") for each in findings)
     return replace(state, comparison=replace(comparison, findings=shown), trial=fix)
 
 

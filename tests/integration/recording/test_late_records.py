@@ -37,7 +37,7 @@ def difference(folder, before: str, draw: str):
     comparison = compare_records(folder / "1.sbr", folder / "2.sbr")
     assert comparison.verdict == "different"
     (first, *_) = comparison.findings
-    return first.cause, " | ".join(first.evidence)
+    return first.cause, " | ".join(first.diagnosis.evidence)
 
 
 def test_a_seed_before_is_known(tmp_path):

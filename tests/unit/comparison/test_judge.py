@@ -50,7 +50,7 @@ def test_different_state_is_different():
     assert result.reason == ("the state differs at step 1: parameter w (f32[4]); step 0 is identical")
     assert (result.first_step, result.steps, result.differing_steps) == (1, 3, 2)
     (finding,) = result.findings
-    assert (finding.kind, finding.names, finding.outputs, finding.site.line) == (
+    assert (finding.origin.kind, finding.origin.names, finding.origin.outputs, finding.origin.site.line) == (
         "step",
         ("w",),
         ("f32[4]",),
@@ -65,8 +65,8 @@ def test_the_first_event_of_the_step_comes_first():
     other = train(weight="v")
     other.log[1] = replace(other.log[1], digests=(b"x" * 16,))
     result = judge(tape.record(), other.record())
-    assert [finding.kind for finding in result.step_findings] == ["batch", "loss", "grad", "step"]
-    assert result.findings[0].kind == "batch"
+    assert [finding.origin.kind for finding in result.step_findings] == ["batch", "loss", "grad", "step"]
+    assert result.findings[0].origin.kind == "batch"
 
 
 def test_a_gradient_is_state():
@@ -75,7 +75,7 @@ def test_a_gradient_is_state():
 
     result = judge(train().record(), train(after=change).record())
     assert result.verdict == "different"
-    assert result.findings[0].kind == "grad"
+    assert result.findings[0].origin.kind == "grad"
 
 
 def test_values_of_autograd_grad_are_no_state():
@@ -140,7 +140,7 @@ def test_a_generator_used_before_the_first_boundary():
             t._state({}, {}, None, "end")
             t.log.pop()
         t.boundary({"w": t.outside(state)})
-    assert "it was used at step 0" in judge(tape.record(), other.record()).findings[0].evidence[0]
+    assert "it was used at step 0" in judge(tape.record(), other.record()).findings[0].diagnosis.evidence[0]
 
 
 def test_generators_are_evidence_of_a_difference():
@@ -149,7 +149,7 @@ def test_generators_are_evidence_of_a_difference():
         t.seed(value, line=2, call="numpy.random.seed")
         t.boundary({"w": t.outside(value)})
     result = judge(tape.record(), other.record())
-    assert result.findings[0].evidence == (
+    assert result.findings[0].diagnosis.evidence == (
         (
             "the state of NumPy's generator differed at step 0; it was seeded differently:"
             " numpy.random.seed(3) and numpy.random.seed(4) at /home/u/train.py:2"
@@ -219,7 +219,7 @@ def test_a_generator_that_was_never_used_is_no_evidence():
 
 
 def result_lines(a, b):
-    return judge(a.record(), b.record()).findings[0].evidence
+    return judge(a.record(), b.record()).findings[0].diagnosis.evidence
 
 
 def test_excused_names_are_left_out_and_noted():
@@ -239,7 +239,7 @@ def test_a_name_in_one_run_only_is_different():
     other.boundary({"w": other.outside(1)}, {"extra": other.outside(2)})
     result = judge(tape.record(), other.record())
     assert result.verdict == "different"
-    assert result.findings[0].evidence == ("only the second run has buffer extra (f32[4])",)
+    assert result.findings[0].diagnosis.evidence == ("only the second run has buffer extra (f32[4])",)
 
 
 def test_a_name_in_one_run_only_at_the_end_does_not_count():
@@ -265,7 +265,7 @@ def test_state_that_differs_at_the_end_is_different():
     other.end({"w": other.outside("changed after the last step")})
     result = judge(tape.record(), other.record())
     assert result.verdict == "different"
-    assert result.findings[0].op == "end"
+    assert result.findings[0].origin.op == "end"
 
 
 def reads(values, line=8, **more):
@@ -290,7 +290,7 @@ def test_as_many_reads_with_other_values_are_different():
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
     assert result.reason == "the training is identical at every step; 1 reported value differs"
-    first, second = result.findings[0].events
+    first, second = result.findings[0].origin.events
     assert a.log[first].kind == b.log[second].kind == "read"
     assert a.log[first].digests == (a.log[first].digests[0],) != b.log[second].digests
 
@@ -309,7 +309,7 @@ def test_reads_of_other_shapes_are_different():
     a, b = train(before=read((3,))), train(before=read((4,)))
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
-    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in result.findings[0].evidence
+    assert "shapes differ at /home/u/train.py:8: f32[3] and f32[4]" in result.findings[0].diagnosis.evidence
 
 
 def test_reads_of_several_threads_are_compared_without_order():
@@ -339,7 +339,9 @@ def test_saves(values, verdict):
     a, b = (train(before=save(value)) for value in values)
     result = judge(a.record(), b.record())
     assert result.verdict == verdict
-    assert [finding.names for finding in result.findings] == ([] if verdict == "identical" else [("0",)])
+    assert [finding.origin.names for finding in result.findings] == (
+        [] if verdict == "identical" else [("0",)]
+    )
 
 
 def test_an_extra_save_is_a_note():
@@ -486,7 +488,7 @@ def test_reads_are_boundaries_without_optimizer():
     assert (result.verdict, result.steps) == ("identical", 2)
     assert result.final_digest[0] == result.final_digest[1]
     result = judge(reading_script(1, 2).record(), reading_script(1, 3).record())
-    assert (result.verdict, result.findings[0].step) == ("different", 1)
+    assert (result.verdict, result.findings[0].origin.step) == ("different", 1)
 
 
 def test_another_number_of_reads_is_different_when_nothing_else_is_compared():
@@ -614,8 +616,8 @@ def test_values_that_are_only_read_out_leave_the_state_identical():
     result = judge(a.record(), b.record())
     assert (result.verdict, result.state) == ("different", "identical")
     assert result.reason == "the training is identical at every step; 2 reported values differ"
-    assert [(found.site.line, found.step) for found in result.reported] == [(8, 1), (10, 1)]
-    assert result.reported[0].evidence == ("it differs in 2 steps",)
+    assert [(found.origin.site.line, found.origin.step) for found in result.reported] == [(8, 1), (10, 1)]
+    assert result.reported[0].diagnosis.evidence == ("it differs in 2 steps",)
     assert result.first_step == 1
 
 
@@ -693,7 +695,7 @@ def test_values_of_another_thread_that_differ_as_a_whole_count():
 
     result = judge(train(before=read("a")).record(), train(before=read("b")).record())
     assert (result.verdict, result.state) == ("different", "identical")
-    assert [(found.kind, found.step) for found in result.reported] == [("read", 0)]
+    assert [(found.origin.kind, found.origin.step) for found in result.reported] == [("read", 0)]
 
 
 def test_values_of_threads_with_other_names_count_in_runs_that_were_ended_too():

@@ -45,8 +45,12 @@ def test_replicas_that_part(ddp):
     assert comparison.verdict == "different"
     assert comparison.reason == "w, w.momentum: ranks 0 and 1 part at step 1"
     finding = comparison.findings[0]
-    assert (finding.step, finding.names, finding.site.line) == (1, ("w", "w.momentum"), 12)
-    assert "were not averaged" in finding.evidence[1]
+    assert (finding.origin.step, finding.origin.names, finding.origin.site.line) == (
+        1,
+        ("w", "w.momentum"),
+        12,
+    )
+    assert "were not averaged" in finding.diagnosis.evidence[1]
 
 
 def test_the_odd_one_of_three_ranks_is_named():
@@ -63,7 +67,7 @@ def test_equal_gradients_point_to_the_optimizer():
     """What was averaged and used differently is another mistake than what was not averaged."""
     comparison = compared(trained([1, 2], gradients=[5, 6]), trained([1, 3], gradients=[5, 6])).comparison
 
-    assert "what the optimizer did with them" in comparison.findings[0].evidence[1]
+    assert "what the optimizer did with them" in comparison.findings[0].diagnosis.evidence[1]
 
 
 def test_replicas_that_differ_before_the_first_step():
@@ -170,11 +174,11 @@ def test_samplers_that_do_not_agree():
     )
 
     assert comparison.verdict == "different"
-    assert comparison.findings[0].kind == "batch"
+    assert comparison.findings[0].origin.kind == "batch"
     assert (
         "1 sample came more than once: its samplers have seed 0 on rank 0, 1 on rank 1" in comparison.reason
     )
-    assert "1 of 8 samples is on no rank" in comparison.findings[1].evidence[0]
+    assert "1 of 8 samples is on no rank" in comparison.findings[1].diagnosis.evidence[0]
 
 
 def test_padding_is_said():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import finding_support
+
 from samebits.comparison.results import Comparison, Finding, Remedy
 from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
@@ -44,7 +46,7 @@ def finding(file: str = "/code/train.py", **fields) -> Finding:
         "inputs": ("f32[6, 4]",),
         "outputs": ("f32[6, 4]",),
     }
-    return Finding(**{**values, **fields})
+    return finding_support.finding(**{**values, **fields})
 
 
 def different(*findings: Finding, **fields) -> Verification:

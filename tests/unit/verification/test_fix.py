@@ -257,6 +257,6 @@ def test_the_main_file_of_a_module_and_a_folder(tmp_path, monkeypatch):
 
 
 def origins(*findings):
-    from samebits.comparison.results import Origins
+    from samebits.comparison.results import OriginSearch
 
-    return Origins(findings)
+    return OriginSearch(findings)

@@ -6,14 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 from fake_runs import World, different
+from finding_support import finding
 
-from samebits.comparison.results import Finding, Origins
+from samebits.comparison.results import OriginSearch
 from samebits.verification.localise import find_operation
 from samebits.verification.results import ScriptRun
 from samebits.verification.series import BudgetSpent, Pair
 from samebits.verification.state import Runner
 
-OUTSIDE = Origins((Finding("op", 5, "aten::lift_fresh.default", None, None, None, None, entry="outside"),))
+OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", entry="outside"),))
 
 
 @dataclass

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from fake_runs import World, different, finding, request
 
-from samebits.comparison.results import Origins, Source
+from samebits.comparison.results import OriginSearch, Source
 from samebits.environment.usage import Usage
 from samebits.errors import SamebitsError
 from samebits.verification import room as room_module
@@ -212,7 +212,7 @@ def explaining(*helps, **fields) -> World:
     """Runs that differ, in whose explanation others are made."""
     found = finding(**fields)
     verdicts = {"run-2": different(2), "op-1b": different(2)}
-    return World(verdicts=verdicts, origins={"op-1b": Origins((found,))}, helps=helps)
+    return World(verdicts=verdicts, origins={"op-1b": OriginSearch((found,))}, helps=helps)
 
 
 def test_pairs_that_explain_are_made_at_the_same_time(folder, spacious):
@@ -253,7 +253,7 @@ def test_where_one_of_two_fails_both_are_made_again(folder, spacious, monkeypatc
     result = verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert world.together[2:6] == [["op-1a", "op-1b"], ["op-1a-alone"], ["op-1b-alone"], ["pinned-01"]]
     assert world.settings("op-1b-alone").reference.endswith("op-1a-alone.sbr")
-    assert result.comparison.findings[0].confirmed_by.startswith(
+    assert result.comparison.findings[0].diagnosis.confirmed_by.startswith(
         "with the clock frozen, 1 pair of runs was identical"
     )
     crowded = [run.record for run in result.runs if run.purpose == "crowded"]

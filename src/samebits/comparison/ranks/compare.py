@@ -9,7 +9,7 @@ from samebits.comparison.ranks.data import data_shares
 from samebits.comparison.ranks.replicas import ReplicaWalk
 from samebits.comparison.ranks.results import RankComparison, some, words
 from samebits.comparison.ranks.steps import RankStep, rank_steps
-from samebits.comparison.results import Comparison, Finding
+from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -74,7 +74,7 @@ def _result(
         notes.append(f"all ranks had the same batches in {same_batches} of {walk.steps} steps")
     compared = walk.compared()
     if findings:
-        verdict, reason = "different", str(findings[0].evidence[0])
+        verdict, reason = "different", str(findings[0].diagnosis.evidence[0])
         notes = [unfit, *notes] if unfit else notes
     elif unfit or not compared or not walk.steps:
         verdict, reason = (
@@ -86,7 +86,7 @@ def _result(
     comparison = Comparison(
         verdict,  # type: ignore[arg-type]
         reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
-        first_step=findings[0].step if findings else None, state=verdict,  # type: ignore[arg-type]
+        first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
     )  # fmt: skip
     return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
 
@@ -104,10 +104,8 @@ def _finding(splits: list[Split]) -> Finding:
         who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
     headline = f"{some(names)}: {who}"
     event = first.events[away[0]]
-    return Finding(
-        "step", first.step, event.op, None, event.site, None, None,
-        evidence=(headline, *_evidence(first)), names=tuple(names),
-    )  # fmt: skip
+    origin = Origin("step", first.step, event.op, None, event.site, None, None, names=tuple(names))
+    return Finding(origin, Diagnosis(evidence=(headline, *_evidence(first))))
 
 
 def _evidence(split: Split) -> list[str]:
@@ -121,7 +119,8 @@ def _evidence(split: Split) -> list[str]:
 
 
 def _data_finding(step: int, site: object, text: str) -> Finding:
-    return Finding("batch", step, "DataLoader", None, site, None, None, evidence=(text,))  # type: ignore[arg-type]
+    origin = Origin("batch", step, "DataLoader", None, site, None, None)  # type: ignore[arg-type]
+    return Finding(origin, Diagnosis(evidence=(text,)))
 
 
 def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:

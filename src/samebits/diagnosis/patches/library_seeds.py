@@ -31,7 +31,7 @@ _GENERATOR = "rng"  # a parameter that takes a generator, or a number where the 
 
 def asked_of(finding: Finding) -> Source | None:
     """The first source of the finding's cause that a library drew from for the user's line."""
-    own = (source for source in finding.sources if source.cause == finding.cause)
+    own = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next((source for source in own if source.library is not None), None)
     if source is None or source.library is None or source.library.parameter:
         return source
