@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
 
 SCHEMA = 1
 

@@ -13,9 +13,9 @@ from samebits.diagnosis.patches.propose import propose
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.fix_results import Fix
 from samebits.verification.judge import judged
 from samebits.verification.localise import find_operation, with_origins
+from samebits.verification.results import Fix
 from samebits.verification.series import BudgetSpent, Pair, Plan
 from samebits.verification.trials import least_steps, pairs_needed, time_limit
 from samebits.verification.user_files import read_project

@@ -7,24 +7,26 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits.comparison.compare import compare
 from samebits.comparison.results import Comparison
 from samebits.recording.settings import RecordingSettings
+from samebits.recording.store import RecordReader
 from samebits.verification import fitness
 from samebits.verification.child_records import children_of, with_children
 from samebits.verification.earlier_files import blamed, note_of
+from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.series import Pair, Plan
 from samebits.verification.state import INTERRUPTED, State
-from samebits.verification.tools import Counted
+from samebits.verification.tools import Counted, Tools
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from samebits.comparison.results import Verdict
+    from samebits.recording.events import RunInfo
     from samebits.recording.runner import Target
     from samebits.verification.earlier_files import EarlierFile
-    from samebits.verification.results import ScriptRun
     from samebits.verification.state import Runner
-    from samebits.verification.tools import Tools
 
 _REMADE = ("-excused", "-whole")  # so end the names of runs that are made once more
 
@@ -211,6 +213,28 @@ def judged(
     elif doubt:
         comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
     return with_children(comparison, records, tools, excluded), a.n_values
+
+
+def verify_records(first: str, second: str) -> Verification:
+    """Compare two records; where both have operations, name the first that differed.
+
+    Args:
+        first: path of one record.
+        second: path of the other.
+
+    Raises:
+        SamebitsError: one of them cannot be read.
+    """
+    with RecordReader(first) as a, RecordReader(second) as b:
+        runs = (_recorded(first, a.info), _recorded(second, b.info))
+        counted = Counted(a)
+        comparison = with_children(compare(counted, b), (first, second), Tools())
+        command = a.info.command
+    return Verification(comparison, command, runs, 0.0, counted.n_values)
+
+
+def _recorded(path: str, info: RunInfo) -> ScriptRun:
+    return ScriptRun("compare", path, info.exit_status or 0, 0.0, (), info)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:

@@ -15,7 +15,7 @@ from samebits.environment.ranks import KEY, RankFacts
 from samebits.errors import SamebitsError
 from samebits.recording.naming import SUFFIX
 from samebits.recording.store import RecordReader
-from samebits.verification.rank_places import read_label
+from samebits.verification.rank_folders import read_label
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.tools import Counted
 

@@ -19,7 +19,7 @@ from samebits.verification.user_files import read_project
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding
     from samebits.diagnosis.patches.source_file import Project
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
     from samebits.verification.state import Runner, State
 
 

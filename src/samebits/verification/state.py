@@ -11,8 +11,8 @@ import traceback
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from samebits.verification.perturbation import STRESS_WORDS
 from samebits.verification.results import Verification
+from samebits.verification.runs import STRESS_WORDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Source
     from samebits.diagnosis.attribution import Confirmation
     from samebits.diagnosis.search import Pins
-    from samebits.verification.fix_results import Fix
     from samebits.verification.localise import Localisation
     from samebits.verification.request import VerifyRequest
-    from samebits.verification.results import ScriptRun
+    from samebits.verification.results import Fix, ScriptRun
     from samebits.verification.series import Pair, Series
     from samebits.verification.tools import Tools
 

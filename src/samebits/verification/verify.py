@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
+from samebits.recording.store.creation import sidecars
+from samebits.recording.store.shrink import drop_contents
 from samebits.verification.intervene import PinnedRuns, intervene, look_again, terms_of
 from samebits.verification.iterate import hides_a_generator, iterate
 from samebits.verification.judge import cut_short, exclude_unread, judge, judge_again, run_first
 from samebits.verification.localise import has_only_unread, localise, take_origins
 from samebits.verification.measure import lacks_difference, measure
-from samebits.verification.place import check_target
-from samebits.verification.pruning import pruned
+from samebits.verification.preconditions import check_target
 from samebits.verification.remedy import answer, fix, patch_draws, remedy
 from samebits.verification.replay import replay
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series
@@ -24,7 +27,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from samebits.verification.request import VerifyRequest
-    from samebits.verification.results import Verification
+    from samebits.verification.results import ScriptRun, Verification
+
+_KEPT = frozenset({"prepare", "compare", "excuse", "localise", "replay"})
+_SHRUNK = frozenset({"localise", "replay"})
 
 
 def verify(
@@ -183,3 +189,26 @@ def _time_was_over(runner: Runner) -> str:
         f"the time for explaining, {runner.series.budget_s:.0f} s, was over before the search was: this "
         "is what is known so far; --budget SECONDS gives it more"
     )
+
+
+def pruned(result: Verification) -> Verification:
+    """The result, after the records of runs with a change were removed, and kept tensors from the others.
+
+    `show` and `compare` need neither. What cannot be removed stays.
+
+    Args:
+        result: of a verification that is over.
+    """
+    return replace(result, runs=tuple(map(_pruned, result.runs)))
+
+
+def _pruned(run: ScriptRun) -> ScriptRun:
+    record = Path(run.record)
+    if run.purpose in _SHRUNK:
+        drop_contents(record)
+    if run.purpose in _KEPT:
+        return run
+    for path in (record, *sidecars(record)):
+        with contextlib.suppress(OSError):
+            path.unlink()
+    return replace(run, kept=False)

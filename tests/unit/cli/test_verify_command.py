@@ -15,7 +15,7 @@ from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.verification import Verification
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 
 DIFFERENT = Comparison("different", "the state differs at step 2", 3)
 

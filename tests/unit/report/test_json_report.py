@@ -17,7 +17,7 @@ from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import json as json_report
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 
 SITE = {"file": str, "line": int, "function": str}
 DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}

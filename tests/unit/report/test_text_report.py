@@ -19,8 +19,7 @@ from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.recording.substitution import NOT_PLACED
 from samebits.report import text
 from samebits.report.style import Style
-from samebits.verification.fix_results import Fix
-from samebits.verification.results import Verification
+from samebits.verification.results import Fix, Verification
 
 PLAIN = Style(colour=False, width=100)
 

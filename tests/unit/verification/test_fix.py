@@ -16,7 +16,7 @@ from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
 from samebits.verification.fix import MOST_ROUNDS, Aim, find_fix
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 from samebits.verification.series import Plan, Series
 from samebits.verification.state import Runner
 from samebits.verification.user_files import main_file, project_root, read_project
