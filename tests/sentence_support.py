@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.notes import Note, NoteCode
 from samebits.report import evidence
 from samebits.report.notes import sentence
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Finding
 
 
 class Noted(Protocol):
@@ -19,18 +22,9 @@ class Noted(Protocol):
         ...
 
 
-class Seen(Protocol):
-    """What has evidence."""
-
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """The evidence."""
-        ...
-
-
-def evidence_of(finding: Seen) -> tuple[str, ...]:
+def evidence_of(finding: Finding) -> tuple[str, ...]:
     """The sentences of the evidence of a finding."""
-    return tuple(evidence.sentences(finding.evidence))
+    return tuple(evidence.sentences(finding.diagnosis.evidence))
 
 
 def text_evidence(text: str) -> Evidence:

@@ -125,8 +125,8 @@ def test_line_and_cause_of_planted_draws(name, tmp_path):
     comparison = compare_records(*pair)
     assert comparison.verdict == "different"
     first = comparison.findings[0]
-    assert first.site is not None
-    assert (first.cause, first.site.line) == (cause, line), evidence_of(first)
+    assert first.origin.site is not None
+    assert (first.cause, first.origin.site.line) == (cause, line), evidence_of(first)
     assert cause != "unknown" or any(
         "gave other values in the two runs" in text for text in evidence_of(first)
     )

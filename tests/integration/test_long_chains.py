@@ -30,4 +30,4 @@ def test_a_long_chain_is_followed_to_its_beginning(run, length):
         run(tape, value, length)
     found = find_origins(tapes[0].record(), tapes[1].record())
     assert found.complete
-    assert found.findings[0].site.line == 3
+    assert found.findings[0].origin.site.line == 3

@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 # There is room on the busiest machine; tells which runs are made.
 DRIVER = """\
 import sys
-from samebits.verification import room, series
-room.free_processors = lambda others: 1000
-room.available_bytes = lambda: 1 << 50
+from samebits.verification import concurrency, series
+concurrency.free_processors = lambda others: 1000
+concurrency.available_bytes = lambda: 1 << 50
 make = series.Series._make
 def told(self, plans):
     print("runs", *[plan.name for plan in plans], file=sys.stderr, flush=True)

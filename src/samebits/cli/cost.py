@@ -17,7 +17,7 @@ from samebits.cost import CostRequest, measure_cost
 from samebits.determinism.control import Control
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report.cost import render_cost, render_cost_json
-from samebits.verification.place import check_target
+from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:
     import argparse

@@ -14,7 +14,7 @@ from samebits.doctor.imports import entry, imported_packages
 from samebits.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
 from samebits.report import doctor as report
-from samebits.verification.place import check_target
+from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:
     import argparse

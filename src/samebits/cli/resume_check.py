@@ -19,7 +19,7 @@ from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
 from samebits.resuming import ResumeRequest, resume_check
 from samebits.resuming.placeholders import split_words
-from samebits.verification.place import check_target, refuse_missing
+from samebits.verification.preconditions import check_target, refuse_missing
 
 if TYPE_CHECKING:
     import argparse

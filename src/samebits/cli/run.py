@@ -20,8 +20,8 @@ from samebits.recording.farewell import ending_words
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
-from samebits.verification.place import check_named, check_place, check_target
-from samebits.verification.rank_places import given_rank_record, rank_record
+from samebits.verification.preconditions import check_named, check_target, check_writable
+from samebits.verification.rank_folders import given_rank_record, rank_record
 
 if TYPE_CHECKING:
     import argparse
@@ -73,7 +73,7 @@ class RunCommand:
         check_target(options.target)
         control, pins, ranks = control_of(options), pins_of(options), rank_facts()
         record = self._record(options, ranks)
-        check_place(record)
+        check_writable(record)
         in_place = options.own_process and os.name == "posix"
         settings = RecordingSettings(
             record=str(record),

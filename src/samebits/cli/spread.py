@@ -23,7 +23,7 @@ from samebits.spread.request import SpreadRequest, merged_arguments, share_cores
 from samebits.spread.seeds import parse_seeds
 from samebits.spread.spread import evaluate, run_configuration
 from samebits.spread.store import is_spread, load_configuration
-from samebits.verification.place import refuse_missing
+from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:
     import argparse

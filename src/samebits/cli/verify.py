@@ -22,13 +22,13 @@ from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff
-from samebits.verification.place import refuse_missing
+from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
 
 
 class VerifyCommand:

@@ -4,7 +4,7 @@ from samebits.comparison.compare import compare_records as compare_records
 from samebits.comparison.origin import find_origins as find_origins
 from samebits.comparison.results import Comparison as Comparison
 from samebits.comparison.results import Finding as Finding
-from samebits.comparison.results import Origins as Origins
+from samebits.comparison.results import OriginSearch as OriginSearch
 from samebits.comparison.results import Remedy as Remedy
 from samebits.comparison.results import Verdict as Verdict
 from samebits.comparison.verdict import judge as judge

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from samebits.comparison.lookup import EventCache, Lookup
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.comparison.survey import Survey
     from samebits.recording.events import Event
 
@@ -64,7 +64,7 @@ class DrawEvidence:
         """
         if not _eligible(finding):
             return finding
-        target = self._event(finding)
+        target = self._event(finding.origin)
         if target is not None and _chose_seeds(target):
             return finding
         before = [] if target is None else self._before(target)
@@ -74,12 +74,8 @@ class DrawEvidence:
             return self._by_threads(finding)
         lines, claims = self._claims(finding, target, before)
         named = _named(before, claims)
-        finding = replace(
-            finding,
-            evidence=(*finding.evidence, *lines, *_listed(named)),
-            sources=tuple(pair.source for pair in named[:_SHOWN]),
-        )
-        return _claimed(finding, claims)
+        finding = finding.with_evidence(*lines, *_listed(named))
+        return _claimed(finding.with_sources(pair.source for pair in named[:_SHOWN]), claims)
 
     def with_those_on_line(self, finding: Finding) -> Finding:
         """The finding of several events of one line, with the generators that were drawn from on that line.
@@ -87,30 +83,26 @@ class DrawEvidence:
         An index from a sampler and one that a dataset drew reach the same line, and which of them an event
         of one run had may be that of the other in the other run.
         """
-        target = self._event(finding)
+        target = self._event(finding.origin)
         event = None if target is None else target[0] or target[1]
-        known = {(source.op, source.site) for source in finding.sources}
+        known = {(source.op, source.site) for source in finding.origin.sources}
         on_line = [
             pair
             for pair in self._pairs
             if event is not None and pair.unseeded and pair.a.step == event.step
-            and _same_line(pair.a, finding) and (pair.a.op, pair.a.site) not in known
+            and _same_line(pair.a, finding.origin) and (pair.a.op, pair.a.site) not in known
         ]  # fmt: skip
         named = _named(on_line, [])[:_SHOWN]
-        return replace(
-            finding,
-            evidence=(*finding.evidence, *(pair.evidence() for pair in named)),
-            sources=(*finding.sources, *(pair.source for pair in named)),
-        )
+        sources = (*finding.origin.sources, *(pair.source for pair in named))
+        return finding.with_evidence(*(pair.evidence() for pair in named)).with_sources(sources)
 
     def _by_threads(self, finding: Finding) -> Finding:
         """A kernel whose results are other ones with another number of threads, when the runs had such."""
         records = self._lookup.a.record, self._lookup.b.record
         counts = [threads_per_op(record.info.environment) for record in records]
-        if finding.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
+        if finding.origin.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
             return finding
-        line = Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts)
-        return replace(finding, cause=Cause.THREAD_COUNT, evidence=(*finding.evidence, line))
+        return finding.with_cause(Cause.THREAD_COUNT, Evidence.of(EvidenceCode.THREAD_NUMBERS, *counts))
 
     @cached_property
     def _pairs(self) -> list[DrawPair]:
@@ -126,11 +118,11 @@ class DrawEvidence:
             return set()
         return {_source(pair) for pair in self._pairs if pair.a.step < first.a.first}
 
-    def _event(self, finding: Finding) -> Target | None:
+    def _event(self, origin: Origin) -> Target | None:
         lookup = self._lookup
         found = tuple(
             None if seq is None else cache.get(seq)
-            for cache, seq in zip((lookup.a, lookup.b), finding.events, strict=True)
+            for cache, seq in zip((lookup.a, lookup.b), origin.events, strict=True)
         )
         return None if found == (None, None) else (found[0], found[1])
 
@@ -148,7 +140,7 @@ class DrawEvidence:
     ) -> tuple[list[Evidence], list[DrawPair]]:
         """Evidence of seedings, and the draws that can have mattered."""
         near = [pair for pair in before if self._is_near(pair, target)]
-        on_line = [pair for pair in near if _same_line(pair.a, finding)]
+        on_line = [pair for pair in near if _same_line(pair.a, finding.origin)]
         # Unwritten memory differs wherever it is filled later, too: only a pin tells whether it was read.
         claims = [pair for pair in on_line or near if not (pair.generator or pair.unwritten)]
         claims = [pair for pair in claims if pair.fresh] or claims  # all that is drawn then follows from it
@@ -198,13 +190,14 @@ def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
 
 
 def _eligible(finding: Finding) -> bool:
-    if finding.kind == "rng" and finding.op == "seed":
+    origin = finding.origin
+    if origin.kind == "rng" and origin.op == "seed":
         return True
-    if finding.entry == OriginKind.KERNEL:
+    if origin.entry == OriginKind.KERNEL:
         return finding.cause == Cause.NONDETERMINISTIC_KERNEL
-    if finding.entry == OriginKind.ORDER:
+    if origin.entry == OriginKind.ORDER:
         return finding.cause in (Cause.UNKNOWN, Cause.RACE)
-    return finding.cause == Cause.UNKNOWN and finding.entry in (*_ENTRIES, OriginKind.RNG)
+    return finding.cause == Cause.UNKNOWN and origin.entry in (*_ENTRIES, OriginKind.RNG)
 
 
 def _chose_seeds(target: Target) -> bool:
@@ -220,8 +213,8 @@ def _source(pair: DrawPair) -> object:
     return pair.a.op, site_key(pair.a.site)
 
 
-def _same_line(drawn: Event, finding: Finding) -> bool:
-    return finding.site is not None and site_key(drawn.site) == site_key(finding.site)
+def _same_line(drawn: Event, origin: Origin) -> bool:
+    return origin.site is not None and site_key(drawn.site) == site_key(origin.site)
 
 
 def _named(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[DrawPair]:
@@ -243,11 +236,10 @@ def _claimed(finding: Finding, claims: list[DrawPair]) -> Finding:
     causes = {pair.cause for pair in claims}
     if len(causes) != 1:
         return finding
-    found = replace(finding, cause=causes.pop())
+    finding = finding.with_cause(causes.pop())
     last = max(claims, key=lambda pair: pair.a.seq)
     sources = {pair.generator or _source(pair) for pair in claims}
-    if len(sources) != 1 or last.a.site is None or _same_line(last.a, finding):
-        return found
-    entered = Evidence.of(EvidenceCode.ENTERED, finding.site, finding.op)
-    evidence = (*found.evidence, entered)
-    return replace(found, site=last.a.site, entered_site=finding.site, other_site=None, evidence=evidence)
+    if len(sources) != 1 or last.a.site is None or _same_line(last.a, finding.origin):
+        return finding
+    entered = Evidence.of(EvidenceCode.ENTERED, finding.origin.site, finding.origin.op)
+    return replace(finding.with_evidence(entered), origin=finding.origin.taken_at(last.a.site))

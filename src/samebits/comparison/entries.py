@@ -9,7 +9,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
 from samebits.comparison.ops import positions, read_inputs
 from samebits.comparison.reorder import nearby_threads
-from samebits.comparison.results import Finding, describe, descriptions, values_of
+from samebits.comparison.results import Diagnosis, Finding, Origin, describe, descriptions, values_of
 
 if TYPE_CHECKING:
     from samebits.comparison.draws import Blame
@@ -34,16 +34,16 @@ def finding(
     if event is None:
         raise ValueError("a finding needs an event")
     differing = () if a is None or b is None else _differing(a, b)
-    return Finding(
+    origin = Origin(
         kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=inputs_equal, cause=cause, evidence=evidence,
-        entry=entry,
+        forward_site=event.forward_site, inputs_equal=inputs_equal, entry=entry,
         names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
         inputs=descriptions(event, "in", "rng"), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,
         other_site=other.site if other and other.site != event.site else None,
         other_op=other.op if other and other.op != event.op else None,
     )  # fmt: skip
+    return Finding(origin, Diagnosis(cause, evidence))
 
 
 def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
@@ -78,7 +78,9 @@ def outside(a: Event, b: Event, point: Point, *, more: tuple[Evidence, ...] = ()
     line = Evidence.of(EvidenceCode.FROM_OUTSIDE, info.name or part, describe(info))
     equal = False if info.role == "in" else None
     found = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
-    return replace(found, entered=(point.position_a,)) if info.role == "in" else found
+    if info.role != "in":
+        return found
+    return replace(found, origin=replace(found.origin, entered=(point.position_a,)))
 
 
 def batch(a: Event, b: Event) -> Finding:
@@ -137,12 +139,14 @@ def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
         lines.append(Evidence.of(EvidenceCode.WENT_ON, which, None if event is None else call_of(event)))
     start, other = (b, a) if of_second else (a, b)
     found = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
-    return replace(
-        found,
+    origin = found.origin
+    origin = replace(
+        origin,
         events=(a.seq if a else None, b.seq if b else None),
-        other_site=other.site if other and other.site != found.site else None,
-        other_op=other.op if other and other.op != found.op else None,
+        other_site=other.site if other and other.site != origin.site else None,
+        other_op=other.op if other and other.op != origin.op else None,
     )
+    return replace(found, origin=origin)
 
 
 def lost(a: Event | None, b: Event | None, why: EvidenceCode) -> Finding:

@@ -35,7 +35,7 @@ from samebits.comparison.ops import (
 from samebits.comparison.partings import block_start, first_parting
 from samebits.comparison.points import Point
 from samebits.comparison.reorder import accumulates, reordered
-from samebits.comparison.results import Origins
+from samebits.comparison.results import OriginSearch
 from samebits.comparison.starts import last_steps, read_points, save_points, start_points
 from samebits.comparison.threads import survey_runs
 from samebits.comparison.unread import is_unread
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from samebits.comparison.draws import Blame
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event
 
@@ -59,7 +59,7 @@ def find_origins(
     excused: Collection[str] = (),
     explained: Collection[tuple[Cause, str, int]] = (),
     until: float | None = None,
-) -> Origins:
+) -> OriginSearch:
     """Find where the first difference between two op-level records came in.
 
     From each state tensor, read and save that differs in the first step with a difference, the operations
@@ -89,7 +89,7 @@ def find_origins(
         findings = one_sided or first_parting(lookup, found)
     drawn = DrawEvidence(lookup, found, last_steps(a, b, found), explained)
     shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
-    return Origins(
+    return OriginSearch(
         shown,
         tuple(unread),
         tuple(_unread_notes(unread) + walk.notes),
@@ -161,7 +161,7 @@ class Walk:
         if self._found:
             self.behind = self._explained
             for late in self._explained:
-                note = Note.of(NoteCode.LATE_VALUE, late.site)
+                note = Note.of(NoteCode.LATE_VALUE, late.origin.site)
                 self.notes += [] if note in self.notes else [note]
             return self._found
         return self._explained
@@ -178,18 +178,18 @@ class Walk:
             self._found.append(finding)
             return
         if finding.cause == Cause.UNKNOWN:
-            finding = replace(finding, evidence=finding.evidence + self._hints)
+            finding = finding.with_evidence(*self._hints)
         # What torch draws and reads inside itself, such as a sampler's order, is not on record as a read; but
         # the draw is, at the same line of user code.
-        event = None if finding.events[0] is None else self._lookup.a.get(finding.events[0])
+        event = None if finding.origin.events[0] is None else self._lookup.a.get(finding.origin.events[0])
         drawn, new = (False, []) if event is None else self._draws.before(event)
         self._ask(new)
-        later = drawn or any(self._behind(finding, read) for read in self._reads)
+        later = drawn or any(self._behind(finding.origin, read) for read in self._reads)
         (self._explained if later else self._found).append(finding)
 
     @staticmethod
-    def _behind(finding: Finding, read: tuple[int, int]) -> bool:
-        return all(seq is None or seq > before for seq, before in zip(finding.events, read, strict=True))
+    def _behind(origin: Origin, read: tuple[int, int]) -> bool:
+        return all(seq is None or seq > before for seq, before in zip(origin.events, read, strict=True))
 
     def _visit(self, point: Point) -> None:
         a, b = self._lookup.a.get(point.seq_a), self._lookup.b.get(point.seq_b)
@@ -327,7 +327,8 @@ class Walk:
         if a is None and b is None:
             return entries.draw(blame)
         found = block_start(lookup, a, b)
-        return replace(found, evidence=blame.evidence + found.evidence)
+        diagnosis = replace(found.diagnosis, evidence=blame.evidence + found.diagnosis.evidence)
+        return replace(found, diagnosis=diagnosis)
 
     def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
         """Different operations made the tensor: find out why."""
@@ -370,9 +371,9 @@ def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[st
 
 def _enters(finding: Finding) -> bool:
     """Whether the difference came from outside of torch's data flow: by Python's doing."""
-    if finding.entry in _ENTERED or finding.op == "seed":
+    if finding.origin.entry in _ENTERED or finding.origin.op == "seed":
         return True
-    return finding.entry in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
+    return finding.origin.entry in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
 
 
 def _or_none(seq: int | None) -> int:
@@ -386,8 +387,8 @@ def _unread_notes(unread: dict[str, Point]) -> list[Note]:
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
     """In the order of the second run, those of one op and site together."""
     by_place: dict[object, list[Finding]] = {}
-    for found in sorted(findings, key=_position):
-        by_place.setdefault((found.op, found.site), []).append(found)
+    for found in sorted(findings, key=lambda each: _position(each.origin)):
+        by_place.setdefault((found.origin.op, found.origin.site), []).append(found)
     return list(by_place.values())
 
 
@@ -404,7 +405,7 @@ def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     where it comes after these: other operations made then what an op takes.
     """
     listed = list(findings)
-    parted = [at for at, found in enumerate(listed) if found.entry == OriginKind.CONTROL_FLOW]
+    parted = [at for at, found in enumerate(listed) if found.origin.entry == OriginKind.CONTROL_FLOW]
     if parted:
         listed = [found for at, found in enumerate(listed) if at < parted[0] or not _is_mere_order(found)]
     if parted or any(found.cause == Cause.RACE for found in listed):
@@ -413,16 +414,15 @@ def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _is_mere_order(found: Finding) -> bool:
-    return found.entry == OriginKind.ORDER and found.cause == Cause.UNKNOWN
+    return found.origin.entry == OriginKind.ORDER and found.cause == Cause.UNKNOWN
 
 
 def _merged(group: list[Finding]) -> Finding:
     if len(group) == 1:
         return group[0]
-    line = Evidence.of(EvidenceCode.SUCH_EVENTS, len(group))
-    return replace(group[0], evidence=(*group[0].evidence, line))
+    return group[0].with_evidence(Evidence.of(EvidenceCode.SUCH_EVENTS, len(group)))
 
 
-def _position(found: Finding) -> int:
-    first, second = found.events
+def _position(origin: Origin) -> int:
+    first, second = origin.events
     return second if second is not None else first if first is not None else -1

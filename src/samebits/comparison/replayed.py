@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.results import Comparison, Finding, Remedy, shortened
+from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin, Remedy, shortened
 from samebits.determinism.op_advice import remedy_for
 
 if TYPE_CHECKING:
@@ -39,9 +39,9 @@ def with_evidence(comparison: Comparison, found: Replayed) -> Comparison:
     by_place = {(item.op, item.site): item for item in found.summary.unrepeated}
     findings = []
     for finding in comparison.findings:
-        item = by_place.get((finding.op or "", finding.site))
-        if item is not None and finding.kind == "op" and finding.entry == "kernel":
-            findings.append(replace(finding, evidence=(*finding.evidence, _evidence(item))))
+        item = by_place.get((finding.origin.op or "", finding.origin.site))
+        if item is not None and finding.origin.kind == "op" and finding.origin.entry == "kernel":
+            findings.append(finding.with_evidence(_evidence(item)))
         else:
             findings.append(finding)
     return replace(comparison, findings=tuple(findings), replayed=found)
@@ -56,7 +56,7 @@ def _finding(found: Unrepeated, times: int) -> Finding:
     if times == 1 and found.differing < found.calls:
         evidence.append(Evidence.of(EvidenceCode.REPEAT_MORE))
     text = remedy_for(found.op, found.device)
-    return Finding(
+    origin = Origin(
         kind=KIND,
         step=found.step,
         op=found.op,
@@ -65,13 +65,12 @@ def _finding(found: Unrepeated, times: int) -> Finding:
         forward_site=found.forward_site,
         inputs_equal=True,
         difference=found.difference,
-        cause=Cause.NONDETERMINISTIC_KERNEL,
-        evidence=tuple(evidence),
-        remedy=Remedy(text) if text else None,
         entry=OriginKind.KERNEL,
         inputs=tuple(map(shortened, found.inputs)),
         outputs=tuple(map(shortened, found.outputs)),
     )
+    diagnosis = Diagnosis(Cause.NONDETERMINISTIC_KERNEL, tuple(evidence))
+    return Finding(origin, diagnosis, Remedy(text) if text else None)
 
 
 def _evidence(found: Unrepeated) -> Evidence:

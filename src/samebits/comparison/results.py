@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
@@ -10,6 +10,8 @@ from samebits.determinism.rng_sources import words_of
 from samebits.recording.events import GIVEN
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from samebits.comparison.evidence import Evidence
     from samebits.comparison.replayed import Replayed
     from samebits.hooks.frames import Site
@@ -118,8 +120,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Finding:
-    """One place where two runs part.
+class Origin:
+    """The event at which two runs diverge, and how the difference entered there.
 
     Args:
         kind: kind of the event, such as `op`, `batch`, `step` or `read`.
@@ -131,10 +133,7 @@ class Finding:
         forward_site: for a backward op, the line whose forward made it.
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
-        cause: why, `unknown` without evidence.
-        evidence: what was seen.
-        remedy: the change proposed, if any.
-        entry: how the difference came in; `NONE` at step level.
+        entry: how the difference entered; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
         inputs: descriptions such as `f32[4, 3, 32, 32]`.
         outputs: the same of the outputs or values.
@@ -143,9 +142,8 @@ class Finding:
         entered: which tensors that the event read hold a value from outside torch.
         other_site: the line of the event of the other run, when it is another one.
         other_op: op of the event of the other run, when it is another one.
-        sources: the draws that the evidence names, those first that can have mattered.
         entered_site: where the value became part of a tensor, when `site` is the line that took it.
-        confirmed_by: which pairs of runs with something pinned were identical, in words.
+        sources: the draws that the evidence names, those first that can have mattered.
     """
 
     kind: str
@@ -156,9 +154,6 @@ class Finding:
     forward_site: Site | None
     inputs_equal: bool | None
     difference: Difference | None = None
-    cause: Cause = Cause.UNKNOWN
-    evidence: tuple[Evidence, ...] = ()
-    remedy: Remedy | None = None
     entry: OriginKind = OriginKind.NONE
     names: tuple[str, ...] = ()
     inputs: tuple[str, ...] = ()
@@ -169,8 +164,64 @@ class Finding:
     other_site: Site | None = None
     other_op: str | None = None
     entered_site: Site | None = None
-    confirmed_by: str = ""
     sources: tuple[Source, ...] = ()
+
+    def taken_at(self, site: Site | None) -> Origin:
+        """The origin at the line that took the value; the one where it entered a tensor is kept beside it."""
+        entered = self.entered_site or self.site
+        return replace(self, site=site, entered_site=entered, other_site=None)
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """Why the runs diverge at an origin.
+
+    Args:
+        cause: why, `unknown` without evidence.
+        evidence: what was seen.
+        confirmed_by: which pairs of runs with a change were identical, in words.
+    """
+
+    cause: Cause = Cause.UNKNOWN
+    evidence: tuple[Evidence, ...] = ()
+    confirmed_by: str = ""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """An origin, what is known of its cause, and what to do about it.
+
+    Args:
+        origin: where two runs diverge.
+        diagnosis: why.
+        remedy: the change proposed, if any.
+    """
+
+    origin: Origin
+    diagnosis: Diagnosis = Diagnosis()
+    remedy: Remedy | None = None
+
+    @property
+    def cause(self) -> Cause:
+        """Why the runs diverge there."""
+        return self.diagnosis.cause
+
+    def with_cause(self, cause: Cause, *evidence: Evidence) -> Finding:
+        """The finding with a cause, and more evidence."""
+        lines = (*self.diagnosis.evidence, *evidence)
+        return replace(self, diagnosis=replace(self.diagnosis, cause=cause, evidence=lines))
+
+    def with_evidence(self, *evidence: Evidence) -> Finding:
+        """The finding with more evidence."""
+        return self.with_cause(self.cause, *evidence)
+
+    def with_sources(self, sources: Iterable[Source]) -> Finding:
+        """The finding with other draws that its value may come from."""
+        return replace(self, origin=replace(self.origin, sources=tuple(sources)))
+
+    def confirmed(self, by: str) -> Finding:
+        """The finding with the pairs of runs that confirm its cause, in words."""
+        return replace(self, diagnosis=replace(self.diagnosis, confirmed_by=by))
 
 
 @dataclass(frozen=True)
@@ -223,13 +274,13 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Origins:
+class OriginSearch:
     """Where the differences between two op-level records came in.
 
     Args:
         findings: the origins, in the order of the second run.
         unread: names of state tensors that differ only in memory that nothing wrote and nothing read; they
-            are to be excused.
+            are to be excluded.
         notes: remarks on these, and on what the search could not reach.
         complete: False when the search met its bound before it had followed every difference.
         behind: places where a value that differs entered after a read or a draw that differs: it may come

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import cause_of_draw, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.results import Finding, describe, values_of
+from samebits.comparison.results import Diagnosis, Finding, Origin, describe, values_of
 
 if TYPE_CHECKING:
     from samebits.comparison.sources import Record
@@ -37,10 +37,10 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
     for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
         findings.append(value_finding(a, b, seq_a, seq_b))
     if not (found.a.hard or survey.several_threads):  # such a record does not number what it reads
-        findings = [replace(each, step=found.step) for each in findings]
-    findings.sort(key=_position)
+        findings = [replace(each, origin=replace(each.origin, step=found.step)) for each in findings]
+    findings.sort(key=lambda each: _position(each.origin))
     first, *others = findings
-    return (_with_evidence(first, tuple(lines)), *others)
+    return (first.with_evidence(*lines), *others)
 
 
 def _drawn_from(record: Record, last_step: int) -> set[str]:
@@ -62,7 +62,7 @@ def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ..
     found = []
     for reported in listed:
         steps = Evidence.of(EvidenceCode.STEPS_DIFFER, reported.steps)
-        found.append(_with_evidence(value_finding(a, b, *reported.first), (steps,)))
+        found.append(value_finding(a, b, *reported.first).with_evidence(steps))
     return tuple(found)
 
 
@@ -90,27 +90,28 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
         for pair in pairs
         if pair.a is None or pair.b is None
     ]
-    return Finding(
+    origin = Origin(
         kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=None, evidence=tuple(lines[:5]),
+        forward_site=event.forward_site, inputs_equal=None,
         names=tuple(pair.name for pair in pairs),
         outputs=tuple(describe(p.event.tensors[p.position]) for p in shown if p),
         events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
         positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
     )  # fmt: skip
+    return Finding(origin, Diagnosis(evidence=tuple(lines[:5])))
 
 
 def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
     """A finding for a read, save, batch or loss that both runs have with different values."""
     first, second = a.event(seq_a), b.event(seq_b)
     positions = _differing_positions(first, second)
-    return Finding(
+    origin = Origin(
         kind=first.kind, step=first.step, op=first.op, module=first.module or None, site=first.site,
         forward_site=first.forward_site, inputs_equal=None,
-        evidence=_shape_evidence(first, second),
         names=tuple(first.tensors[i].name for i in positions if first.tensors[i].name),
         outputs=values_of(first), events=(seq_a, seq_b), positions=positions,
     )  # fmt: skip
+    return Finding(origin, Diagnosis(evidence=_shape_evidence(first, second)))
 
 
 def _differing_positions(a: Event, b: Event) -> tuple[int, ...]:
@@ -124,10 +125,6 @@ def _shape_evidence(a: Event, b: Event) -> tuple[Evidence, ...]:
     return (Evidence.of(EvidenceCode.SHAPES_DIFFER, a.site, ours, theirs),)
 
 
-def _position(finding: Finding) -> int:
-    first, second = finding.events
+def _position(origin: Origin) -> int:
+    first, second = origin.events
     return first if first is not None else second if second is not None else 0
-
-
-def _with_evidence(finding: Finding, lines: tuple[Evidence, ...]) -> Finding:
-    return replace(finding, evidence=finding.evidence + lines)

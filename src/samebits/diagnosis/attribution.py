@@ -15,7 +15,7 @@ from samebits.recording.notes import Note, NoteCode
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from samebits.comparison.results import Finding, Source
+    from samebits.comparison.results import Finding, Origin, Source
     from samebits.diagnosis.search import InterventionSet, SearchResult
     from samebits.hooks.frames import Site
 
@@ -75,7 +75,7 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
         spoken_for = _spoken_for(listed, causes, alone=alone)
         for at, finding in enumerate(listed):
             if at in spoken_for:
-                listed[at] = _caused(replace(finding, confirmed_by=confirmed.line()), name, confirmed.pins)
+                listed[at] = _caused(finding.confirmed(confirmed.line()), name, confirmed.pins)
             elif alone:
                 listed[at] = _caused(finding, name, confirmed.pins)
         if not spoken_for:
@@ -86,21 +86,26 @@ def attributed(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Fi
 def _met(findings: Sequence[Finding], causes: tuple[Cause, ...], confirmed: Confirmation) -> list[Finding]:
     """A finding of its own for a source that met another one at the same place, of which that one is told."""
     for finding in findings:
-        fixed = (each for each in finding.sources if each.cause in causes and fixed_by(each, confirmed.pins))
+        fixed = (
+            each for each in finding.origin.sources if each.cause in causes and fixed_by(each, confirmed.pins)
+        )
         own = next(fixed, None)
         if own is not None and own.site is not None:
-            place = finding.entered_site or finding.site
+            place = finding.origin.entered_site or finding.origin.site
             entered = None if place == own.site else place
-            found = replace(finding, cause=own.cause, site=own.site, entered_site=entered, sources=(own,))
-            return [replace(found, other_site=None, remedy=None, confirmed_by=confirmed.line())]
+            origin = replace(
+                finding.origin, site=own.site, entered_site=entered, other_site=None, sources=(own,)
+            )
+            met = replace(finding, origin=origin, remedy=None)
+            return [met.with_cause(own.cause).confirmed(confirmed.line())]
     return []
 
 
 def _caused(finding: Finding, pin: str, pins: InterventionSet) -> Finding:
     """The finding with the cause that a pin shows, without sources of that cause that the pins do not fix."""
     cause = cause_of_intervention(finding, pin)
-    sources = tuple(each for each in finding.sources if each.cause != cause or fixed_by(each, pins))
-    return _at_source(replace(finding, cause=cause, sources=sources))
+    sources = tuple(each for each in finding.origin.sources if each.cause != cause or fixed_by(each, pins))
+    return _at_source(finding.with_cause(cause).with_sources(sources))
 
 
 def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
@@ -116,50 +121,47 @@ def by_source(findings: Sequence[Finding]) -> tuple[Finding, ...]:
     for finding in findings:
         own = [finding]
         if finding.cause == Cause.UNKNOWN:
-            own = [_of_source(finding, source) for source in _of_their_own(finding)]
+            own = [_of_source(finding, source) for source in _of_their_own(finding.origin)]
         fresh = all(specification_of(each.cause).seeded_by for each in own)
         if not own or not (fresh or (len(own) == 1 and _is_shown(own[0]))):
             return ()
-        listed += [each for each in own if (each.cause, each.site) not in {(e.cause, e.site) for e in listed}]
+        listed += [
+            each
+            for each in own
+            if (each.cause, each.origin.site) not in {(e.cause, e.origin.site) for e in listed}
+        ]
     return tuple(listed)
 
 
 def _is_shown(finding: Finding) -> bool:
     """Whether an operation shows the finding's cause by itself, or the draw log has sources of no other."""
     known = specification_of(finding.cause)
-    seen = not finding.sources and known.seen_as == finding.entry
-    drawn = {source.cause for source in finding.sources} == {finding.cause}
+    seen = not finding.origin.sources and known.seen_as == finding.origin.entry
+    drawn = {source.cause for source in finding.origin.sources} == {finding.cause}
     return seen or (drawn and known.acts_at_its_line)
 
 
-def _of_their_own(finding: Finding) -> list[Source]:
+def _of_their_own(origin: Origin) -> list[Source]:
     """The sources, without the memory that a generator of NumPy's at the same line fills itself."""
-    filled = {source.site for source in finding.sources if source.cause == Cause.UNSEEDED_NUMPY}
+    filled = {source.site for source in origin.sources if source.cause == Cause.UNSEEDED_NUMPY}
     return [
-        s for s in finding.sources if s.cause != Cause.UNINITIALIZED or s.site is None or s.site not in filled
+        s for s in origin.sources if s.cause != Cause.UNINITIALIZED or s.site is None or s.site not in filled
     ]
 
 
 def _of_source(finding: Finding, source: Source) -> Finding:
     """The finding at the line of one of its sources."""
-    if source.site is None or source.site == finding.site:
-        return replace(finding, cause=source.cause, sources=(source,))
-    entered = finding.entered_site or finding.site
-    return replace(
-        finding,
-        cause=source.cause,
-        site=source.site,
-        entered_site=entered,
-        other_site=None,
-        sources=(source,),
-    )
+    own = finding.with_cause(source.cause).with_sources((source,))
+    if source.site is None or source.site == finding.origin.site:
+        return own
+    return replace(own, origin=own.origin.taken_at(source.site))
 
 
 def unexplained(findings: Sequence[Finding], confirmed: Confirmation) -> tuple[Finding, ...]:
     """The findings where pins made the runs identical that have no way to act: seen, and no cause."""
     first, *others = findings
     line = Evidence.of(EvidenceCode.PINS_WITHOUT_TRACE, confirmed.line())
-    return (replace(first, evidence=(*first.evidence, line)), *others)
+    return (first.with_evidence(line), *others)
 
 
 def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Finding, ...]:
@@ -173,12 +175,17 @@ def withdrawn(findings: Sequence[Finding], in_vain: Collection[str]) -> tuple[Fi
 
 
 def _withdrawn(finding: Finding, in_vain: frozenset[str]) -> Finding:
-    blamed = [source for source in finding.sources if source.cause == finding.cause]
+    blamed = [source for source in finding.origin.sources if source.cause == finding.cause]
     pins = tuple(dict.fromkeys(pin for source in blamed for pin in interventions_of(source)))
-    if not pins or not in_vain.issuperset(pins) or finding.confirmed_by or finding.entry == OriginKind.RNG:
+    if (
+        not pins
+        or not in_vain.issuperset(pins)
+        or finding.diagnosis.confirmed_by
+        or finding.origin.entry == OriginKind.RNG
+    ):
         return finding
     line = Evidence.of(EvidenceCode.PINS_DID_NOT_HELP, pins, blamed[0].op)
-    return replace(finding, cause=Cause.UNKNOWN, evidence=(*finding.evidence, line))
+    return finding.with_cause(Cause.UNKNOWN, line)
 
 
 def remedied(finding: Finding, confirmed: Confirmation) -> Finding:
@@ -209,36 +216,36 @@ def _at_source(finding: Finding) -> Finding:
     A line that was named for a value of another cause, such as a listing of files whose names are random,
     gives way to the latest source of the cause that the pins have shown.
     """
-    own = [source.site for source in finding.sources if source.cause == finding.cause]
+    origin = finding.origin
+    own = [source.site for source in origin.sources if source.cause == finding.cause]
     site = _taken_at(own)
     if finding.cause == Cause.WALL_CLOCK and site is None:
-        site = _timed_at(finding)
+        site = _timed_at(finding.origin)
     if _stands_at_another(finding):
         site = site or (own[0] if own else None)
-    elif finding.entered_site is not None:
+    elif origin.entered_site is not None:
         return finding
-    if site is None or site == finding.site:
+    if site is None or site == origin.site:
         return finding
-    entered = finding.entered_site or finding.site
-    return replace(finding, site=site, entered_site=entered, other_site=None)
+    return replace(finding, origin=origin.taken_at(site))
 
 
 def _stands_at_another(finding: Finding) -> bool:
     """Whether it was put at the line of a source that is of another cause."""
-    there = {source.cause for source in finding.sources if source.site == finding.site}
-    return finding.entered_site is not None and bool(there) and finding.cause not in there
+    there = {source.cause for source in finding.origin.sources if source.site == finding.origin.site}
+    return finding.origin.entered_site is not None and bool(there) and finding.cause not in there
 
 
 def _taken_at(sites: list[Site | None]) -> Site | None:
     return sites[0] if len(set(sites)) == 1 else None
 
 
-def _timed_at(finding: Finding) -> Site | None:
+def _timed_at(origin: Origin) -> Site | None:
     """Where a function that reads the clock before and after something ends the measurement.
 
     Of the sources those that can have mattered come first, the latest of them before the others.
     """
-    sites = [source.site for source in finding.sources if source.cause == Cause.WALL_CLOCK]
+    sites = [source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK]
     functions = {None if site is None else (site.file, site.function) for site in sites}
     return sites[0] if len(functions) == 1 else None
 

@@ -112,9 +112,9 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
     if finding.cause in causes:
         return finding.cause
     # No op was found, so none that had another number of threads.
-    if finding.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
+    if finding.origin.entry == OriginKind.NONE and Cause.NONDETERMINISTIC_KERNEL in causes:
         return Cause.NONDETERMINISTIC_KERNEL
-    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.entry)]
+    fitting = [cause for cause in causes if specification_of(cause).seen_as in (None, finding.origin.entry)]
     return (*fitting, *causes, Cause.UNKNOWN)[0]
 
 
@@ -138,12 +138,12 @@ def _choices(finding: Finding) -> tuple[InterventionSet, ...]:
         for interventions in specification_of(source.cause).interventions
     ]
     known = specification_of(finding.cause).interventions
-    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.entry])
+    sets = (*by_source, *known, *by_cause, *_BY_ENTRY[finding.origin.entry])
     return tuple(dict.fromkeys(interventions for interventions in sets if interventions))
 
 
 def _ranked(finding: Finding) -> list[Source]:
-    return sorted(finding.sources, key=lambda source: source.cause != finding.cause)
+    return sorted(finding.origin.sources, key=lambda source: source.cause != finding.cause)
 
 
 def _of_sources(finding: Finding) -> list[InterventionSet]:
@@ -219,9 +219,9 @@ def traces(
     if not words:
         return None
     listed = list(findings)
-    drawn = [*sources, *(source for finding in listed for source in finding.sources)]
+    drawn = [*sources, *(source for finding in listed for source in finding.origin.sources)]
     causes = {finding.cause for finding in listed} | {source.cause for source in drawn}
-    entries = {finding.entry for finding in listed}
+    entries = {finding.origin.entry for finding in listed}
     by_row = {intervention for source in drawn for intervention in interventions_of(source)}
     where: dict[str, Trace] = {}
     for intervention, mechanism in MECHANISMS.items():

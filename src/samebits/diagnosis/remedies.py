@@ -17,7 +17,7 @@ from samebits.diagnosis.patches.slices import Sources
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.comparison.results import Comparison, Finding, Source
+    from samebits.comparison.results import Comparison, Finding, Origin, Source
     from samebits.diagnosis.patches.edits import Patch
     from samebits.diagnosis.patches.source_file import Project
 
@@ -107,8 +107,8 @@ def op_advice(op: str) -> str:
 
 def _source(finding: Finding, project: Project | None) -> str:
     """What gave the evidence: the first draw of the finding's cause, else a call on its line, else the op."""
-    drawn = (source.op for source in finding.sources if source.cause == finding.cause)
-    return next(drawn, "") or _called(finding, project) or finding.op or ""
+    drawn = (source.op for source in finding.origin.sources if source.cause == finding.cause)
+    return next(drawn, "") or _called(finding, project) or finding.origin.op or ""
 
 
 def _with_call(text: str, asked: Source, project: Project | None, *, made: bool) -> str:
@@ -125,27 +125,27 @@ def _with_call(text: str, asked: Source, project: Project | None, *, made: bool)
 def _called(finding: Finding, project: Project | None) -> str:
     """What the line calls that no draw shows, such as `builtins.hash`."""
     unseen = specification_of(finding.cause).undrawn_calls
-    names = _calls(finding, project) if unseen else []
+    names = _calls(finding.origin, project) if unseen else []
     return next((name for name in names if name in unseen), "")
 
 
-def _calls(finding: Finding, project: Project | None) -> list[str]:
+def _calls(origin: Origin, project: Project | None) -> list[str]:
     """The full names of what the line of a finding calls, where its file is the user's."""
-    if project is None or finding.site is None:
+    if project is None or origin.site is None:
         return []
-    syntax = Sources(project).syntax(finding.site.file)
-    return [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({finding.site.line})]
+    syntax = Sources(project).syntax(origin.site.file)
+    return [] if syntax is None else [syntax.name(call.func) for call in syntax.calls({origin.site.line})]
 
 
 def _in_worker(finding: Finding) -> bool:
-    return any(source.in_worker and source.cause == finding.cause for source in finding.sources)
+    return any(source.in_worker and source.cause == finding.cause for source in finding.origin.sources)
 
 
 def _with_place(text: str, finding: Finding) -> str:
     """The sentence, with the line of the source where that is not the finding's own."""
-    drawn = (source for source in finding.sources if source.cause == finding.cause)
+    drawn = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next(drawn, None)
-    if source is None or source.site is None or source.site == finding.site:
-        extra = op_advice(finding.op or "") if finding.cause == Cause.NONDETERMINISTIC_KERNEL else ""
+    if source is None or source.site is None or source.site == finding.origin.site:
+        extra = op_advice(finding.origin.op or "") if finding.cause == Cause.NONDETERMINISTIC_KERNEL else ""
         return f"{text}; or instead of the op: {extra}" if extra else text
     return f"{text} ({source.op} at {place(source.site)})"

@@ -19,7 +19,7 @@ from samebits.diagnosis.patches.values import is_measured
 from samebits.hooks.frames import Site
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.diagnosis.patches.slices import Lines
     from samebits.diagnosis.patches.source_file import Project
     from samebits.diagnosis.patches.syntax import Syntax
@@ -39,27 +39,32 @@ def at_source_line(finding: Finding, project: Project) -> Finding:
         finding: an origin.
         project: the user's files.
     """
-    if not finding.confirmed_by or finding.site is None:
+    origin = finding.origin
+    if not finding.diagnosis.confirmed_by or origin.site is None:
         return finding
     sources = Sources(project)
     if finding.cause == Cause.WALL_CLOCK:
-        site = _measured(sources, finding)
-    elif finding.cause == Cause.RACE and finding.entry == OriginKind.OUTSIDE and not finding.sources:
+        site = _measured(sources, finding.origin)
+    elif finding.cause == Cause.RACE and origin.entry == OriginKind.OUTSIDE and not origin.sources:
         site = _shared_at(sources)
-    elif specification_of(finding.cause).visible and finding.entered_site is None:
+    elif specification_of(finding.cause).visible and origin.entered_site is None:
         site = _only_line(sources, finding)
     else:
         site = None
-    if site is None or (site.file, site.line) == (finding.site.file, finding.site.line):
+    if site is None or (site.file, site.line) == (origin.site.file, origin.site.line):
         return finding
-    entered = finding.entered_site or finding.site
-    line = Evidence.of(EvidenceCode.ENTERED, entered, finding.op or finding.kind)
-    evidence = (*finding.evidence, *(() if finding.entered_site else (line,)))
-    return replace(finding, site=site, entered_site=entered, other_site=None, evidence=evidence)
+    entered = origin.entered_site or origin.site
+    line = Evidence.of(EvidenceCode.ENTERED, entered, origin.op or origin.kind)
+    evidence = () if origin.entered_site else (line,)
+    return replace(finding.with_evidence(*evidence), origin=origin.taken_at(site))
 
 
 def _only_line(sources: Sources, finding: Finding) -> Site | None:
-    sites = [site for site in (finding.site, finding.forward_site, finding.other_site) if site is not None]
+    sites = [
+        site
+        for site in (finding.origin.site, finding.origin.forward_site, finding.origin.other_site)
+        if site is not None
+    ]
     if _suspects(sources, finding.cause, named_lines(sources, sites)):
         return None
     behind = lines_behind(sources, sites)
@@ -100,10 +105,10 @@ def _suspects(sources: Sources, cause: Cause, lines: Lines) -> set[Site]:
     return sites
 
 
-def _measured(sources: Sources, finding: Finding) -> Site | None:
+def _measured(sources: Sources, origin: Origin) -> Site | None:
     """Of several readings of the clock in one function the one that ends a measurement."""
-    read = {source.site for source in finding.sources if source.cause == Cause.WALL_CLOCK and source.site}
-    inside = {site for site in read if (site.file, site.function) == _scope(finding.site)}
+    read = {source.site for source in origin.sources if source.cause == Cause.WALL_CLOCK and source.site}
+    inside = {site for site in read if (site.file, site.function) == _scope(origin.site)}
     ends = {site for site in inside if _is_measured_at(sources, site)}
     return ends.pop() if len(ends) == 1 else None
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.report.style import Style, printable
 
 if TYPE_CHECKING:
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
 
 _MOST_REFUSALS = 4
 _COLOURS = {"+": "green", "-": "red", "@": "dim"}

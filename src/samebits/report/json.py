@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
 
 SCHEMA = 1
 
@@ -99,22 +99,23 @@ def _text(fields: dict[str, Any]) -> str:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
+    origin = finding.origin
     remedy = finding.remedy
     return {
-        "kind": finding.kind,
-        "step": finding.step,
-        "op": finding.op,
-        "module": finding.module,
-        "site": _site(finding.site),
-        "forward_site": _site(finding.forward_site),
-        "inputs_equal": finding.inputs_equal,
-        "difference": _difference(finding.difference),
+        "kind": origin.kind,
+        "step": origin.step,
+        "op": origin.op,
+        "module": origin.module,
+        "site": _site(origin.site),
+        "forward_site": _site(origin.forward_site),
+        "inputs_equal": origin.inputs_equal,
+        "difference": _difference(origin.difference),
         "cause": finding.cause,
-        "evidence": evidence.sentences(finding.evidence),
-        "confirmed_by": finding.confirmed_by,
-        "entered_site": _site(finding.entered_site),
+        "evidence": evidence.sentences(finding.diagnosis.evidence),
+        "confirmed_by": finding.diagnosis.confirmed_by,
+        "entered_site": _site(origin.entered_site),
         "sources": [
-            {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in finding.sources
+            {"op": source.op, "site": _site(source.site), "cause": source.cause} for source in origin.sources
         ],
         "remedy": None if remedy is None else _remedy(remedy),
     }

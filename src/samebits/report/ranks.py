@@ -100,16 +100,17 @@ def render_json(result: RankComparison) -> str:
 
 
 def _finding(finding: Finding, style: Style, folder: str, *, number: int) -> list[str]:
-    lines, lines_of_evidence = [""], evidence.sentences(finding.evidence)
+    origin = finding.origin
+    lines, lines_of_evidence = [""], evidence.sentences(finding.diagnosis.evidence)
     if number:
         lines += style.wrap(printable(lines_of_evidence[0]), hanging=2)
-    if finding.site is not None:
-        lines.append(f"  {place(finding.site, folder)}")
-        text = source_line(finding.site, Sources(folder))
+    if origin.site is not None:
+        lines.append(f"  {place(origin.site, folder)}")
+        text = source_line(origin.site, Sources(folder))
         if text:
             lines.append(f"    > {text}")
     for text in lines_of_evidence[1:]:
         lines += style.wrap(printable(f"  why: {text.replace(folder + os.sep, '')}"), hanging=4)
-    if len(finding.names) > 1:
-        lines += style.wrap(printable(f"  in that step: {some(finding.names, 6)}"), hanging=4)
+    if len(origin.names) > 1:
+        lines += style.wrap(printable(f"  in that step: {some(origin.names, 6)}"), hanging=4)
     return lines

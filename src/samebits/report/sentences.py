@@ -10,7 +10,7 @@ from samebits.comparison.results import place
 from samebits.determinism.rng_sources import words_of
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Finding, Source
+    from samebits.comparison.results import Finding, Origin, Source
 
 _FRESH = re.compile(r"random\.(Random|seed)|numpy\.random\.SeedSequence|torch\.Generator\.seed")
 _BY_KIND = {
@@ -30,37 +30,39 @@ def why(finding: Finding) -> str:
     Args:
         finding: an origin.
     """
+    origin = finding.origin
     source = _source(finding)
     drawn = source.site if source is not None and specification_of(finding.cause).is_drawn else None
-    where = place(drawn or finding.site) if drawn or finding.site else "code outside any line of Python"
-    reached = f", and it reached {place(finding.site)}" if drawn and drawn != finding.site else ""
-    step = "" if finding.step is None else f"step {finding.step}: "
-    shown = f"; {finding.confirmed_by}" if finding.confirmed_by else ""
+    where = place(drawn or origin.site) if drawn or origin.site else "code outside any line of Python"
+    reached = f", and it reached {place(origin.site)}" if drawn and drawn != origin.site else ""
+    step = "" if origin.step is None else f"step {origin.step}: "
+    shown = f"; {finding.diagnosis.confirmed_by}" if finding.diagnosis.confirmed_by else ""
     return f"{step}{where} {_what(finding, source)}{reached}{shown}"
 
 
 def _what(finding: Finding, found: Source | None) -> str:
     """What the line did, from the cause and what gave the evidence."""
+    origin = finding.origin
     known, source = specification_of(finding.cause), found.op if found is not None else ""
     if found is not None and found.is_left_file:
         return f"read what the run before had written ({source})"
     if known.library:
-        return _seeding(finding, known.sentence, words_of(known.library), source)
-    without_op = finding.entry == OriginKind.NONE and known.sentence_without_op
-    sentence = without_op or known.sentence or _BY_KIND.get(finding.entry, "is where the runs part")
-    return sentence.format(source=f" ({source})" if source else "", op=finding.op, taken=source or finding.op)
+        return _seeding(finding.origin, known.sentence, words_of(known.library), source)
+    without_op = origin.entry == OriginKind.NONE and known.sentence_without_op
+    sentence = without_op or known.sentence or _BY_KIND.get(origin.entry, "is where the runs part")
+    return sentence.format(source=f" ({source})" if source else "", op=origin.op, taken=source or origin.op)
 
 
-def _seeding(finding: Finding, sentence: str, library: str, source: str) -> str:
+def _seeding(origin: Origin, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
         return f"made a generator of {library}'s without a seed of its own ({source})"
-    if finding.kind == "rng" and finding.op == "seed" and not source:
+    if origin.kind == "rng" and origin.op == "seed" and not source:
         return f"gave {library}'s generator another seed in each run"
     return sentence.format(library=library)
 
 
 def _source(finding: Finding) -> Source | None:
     """What gave the evidence: on the line of the finding, if there is one."""
-    own = [source for source in finding.sources if source.cause == finding.cause]
-    here = [source for source in own if source.site == finding.site]
+    own = [source for source in finding.origin.sources if source.cause == finding.cause]
+    here = [source for source in own if source.site == finding.origin.site]
     return next(iter(here or own), None)

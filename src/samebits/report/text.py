@@ -22,7 +22,7 @@ from samebits.report.verdict_text import reported_lines, verdict_lines
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from samebits.comparison.results import Comparison, Finding
+    from samebits.comparison.results import Comparison, Finding, Origin
     from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.verification.results import Verification
@@ -140,7 +140,7 @@ def _first(
     finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
 ) -> list[Block]:
     """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
-    everything = verbose or finding.cause == Cause.UNKNOWN or finding.kind == REPLAY
+    everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == REPLAY
     reasons = _why(finding, everything=everything, likely=likely)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
     return [
@@ -159,15 +159,16 @@ def _origin(
     everything: bool,
 ) -> list[str]:
     """Where it is, and what came out."""
-    title = "does not repeat" if finding.kind == REPLAY else "first difference"
-    lines = style.wrap(f"{title}: {_headline(finding)}", hanging=2)
+    origin = finding.origin
+    title = "does not repeat" if origin.kind == REPLAY else "first difference"
+    lines = style.wrap(f"{title}: {_headline(origin)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
-    lines += _quoted("", finding.site, style, sources)
-    shown = [finding.site]
+    lines += _quoted("", origin.site, style, sources)
+    shown = [origin.site]
     for label, site in (
-        ("entered at", finding.entered_site),
-        ("backward of", finding.forward_site),
-        (f"in run {other} at", finding.other_site),
+        ("entered at", origin.entered_site),
+        ("backward of", origin.forward_site),
+        (f"in run {other} at", origin.other_site),
     ):
         if site is not None and site not in shown:
             lines += _quoted(label, site, style, sources)
@@ -180,14 +181,14 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
     return [line for label, text in shown for line in row(label, text, style)]
 
 
-def _headline(finding: Finding) -> str:
-    what = finding.op if finding.kind in _OPS else _KIND_WORDS.get(finding.kind, finding.kind)
-    if finding.kind == "rng" and finding.op == "seed":
+def _headline(origin: Origin) -> str:
+    what = origin.op if origin.kind in _OPS else _KIND_WORDS.get(origin.kind, origin.kind)
+    if origin.kind == "rng" and origin.op == "seed":
         what = "a generator is seeded"
-    elif finding.kind not in _OPS and finding.op:
-        what = f"{what} ({finding.op})"
-    parts = [f"step {finding.step}"] if finding.step is not None else []
-    parts.append(str(what) + (f" in module {finding.module}" if finding.module else ""))
+    elif origin.kind not in _OPS and origin.op:
+        what = f"{what} ({origin.op})"
+    parts = [f"step {origin.step}"] if origin.step is not None else []
+    parts.append(str(what) + (f" in module {origin.module}" if origin.module else ""))
     return printable(", ".join(parts))
 
 
@@ -208,19 +209,20 @@ def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> li
 
 
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
-    out = "first draw" if finding.kind == "rng" else "what came out"
-    rows = [("what went in", _inputs(finding))] if everything else []
+    origin = finding.origin
+    out = "first draw" if origin.kind == "rng" else "what came out"
+    rows = [("what went in", _inputs(origin))] if everything else []
     rows.append((out, _outputs(finding)))
-    if finding.difference is not None and finding.difference.values is not None:
-        rows.append(("", _values(finding.difference, other)))
-    if finding.other_op and finding.other_op != finding.op:
-        rows.append((f"in run {other}", f"{finding.other_op} instead"))
+    if origin.difference is not None and origin.difference.values is not None:
+        rows.append(("", _values(origin.difference, other)))
+    if origin.other_op and origin.other_op != origin.op:
+        rows.append((f"in run {other}", f"{origin.other_op} instead"))
     return rows
 
 
 def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str, str]]:
     """The cause, and what speaks for it."""
-    likely = likely and not finding.confirmed_by
+    likely = likely and not finding.diagnosis.confirmed_by
     if finding.cause == Cause.UNKNOWN:
         cause = ("cause", "not known yet")
     else:
@@ -228,31 +230,31 @@ def _why(finding: Finding, *, everything: bool, likely: bool) -> list[tuple[str,
     return [
         cause,
         ("why", why(finding)),
-        *(("", f"- {line}") for line in evidence.sentences(finding.evidence) if everything),
+        *(("", f"- {line}") for line in evidence.sentences(finding.diagnosis.evidence) if everything),
     ]
 
 
-def _inputs(finding: Finding) -> str:
-    what = ", ".join(finding.inputs)
-    if finding.inputs_equal is None:
+def _inputs(origin: Origin) -> str:
+    what = ", ".join(origin.inputs)
+    if origin.inputs_equal is None:
         return what
-    if finding.kind == REPLAY:
+    if origin.kind == REPLAY:
         return f"{what}: the same bits each time" if what else "the same bits each time"
-    verdict = "the same bits in both runs" if finding.inputs_equal else "not the same in both runs"
+    verdict = "the same bits in both runs" if origin.inputs_equal else "not the same in both runs"
     return f"{what}: {verdict}" if what else verdict
 
 
 def _outputs(finding: Finding) -> str:
-    what = _named_outputs(finding)
-    difference = finding.difference
+    what = _named_outputs(finding.origin)
+    difference = finding.origin.difference
     if difference is None:
         return what
     return f"{what}: {_amount(difference)}" if what else _amount(difference)
 
 
-def _named_outputs(finding: Finding) -> str:
+def _named_outputs(origin: Origin) -> str:
     """`fc1.weight f32[3], fc1.bias f32[1] and 2 more`."""
-    names, outputs = finding.names, finding.outputs
+    names, outputs = origin.names, origin.outputs
     if len(names) == len(outputs):
         parts = [f"{name} {output}".strip() for name, output in zip(names, outputs, strict=True)]
     else:
@@ -285,9 +287,9 @@ def _is_listed(comparison: Comparison) -> bool:
     first = comparison.findings[0]
     return (
         bool(comparison.reported)
-        and first.kind == "read"
+        and first.origin.kind == "read"
         and first.cause == Cause.UNKNOWN
-        and first.entry == OriginKind.NONE
+        and first.origin.entry == OriginKind.NONE
     )
 
 
@@ -299,7 +301,7 @@ def _parted(
     Where the runs went on with different lines, all that came after may differ for that alone.
     """
     first, *others = findings
-    if verbose or first.entry != OriginKind.CONTROL_FLOW:
+    if verbose or first.origin.entry != OriginKind.CONTROL_FLOW:
         return findings, ()
     following = tuple(each for each in others if each.cause == Cause.UNKNOWN)
     return tuple(each for each in findings if each not in following), following
@@ -319,8 +321,9 @@ def _divided(findings: tuple[Finding, ...]) -> list[tuple[str, list[Finding]]]:
     alike = [each for each in others if each.cause == first.cause != Cause.UNKNOWN]
     rest = [each for each in others if each not in alike]
     apart = [each for each in rest if Cause.UNKNOWN not in (each.cause, first.cause)]
+    why = "for the same reason" if first.diagnosis.confirmed_by else "by the same cause"
     return [
-        (f"also different {'for the same reason' if first.confirmed_by else 'by the same cause'}", alike),
+        (f"also different {why}", alike),
         ("also different on its own", apart),
         ("also different", [each for each in rest if each not in apart]),
     ]
@@ -331,9 +334,9 @@ def _others(title: str, findings: Sequence[Finding], style: Style, folder: str) 
         return []
     lines = ["", style.paint(title, "bold")]
     for finding in findings[:_MOST_FINDINGS]:
-        where = f", {place(finding.site, folder)}" if finding.site is not None else ""
+        where = f", {place(finding.origin.site, folder)}" if finding.origin.site is not None else ""
         cause = f" ({finding.cause})" if finding.cause != Cause.UNKNOWN else ""
-        lines += style.wrap(f"{_headline(finding)}{where}{cause}", indent=2, hanging=4)
+        lines += style.wrap(f"{_headline(finding.origin)}{where}{cause}", indent=2, hanging=4)
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  ... and {len(findings) - _MOST_FINDINGS} more (--json lists all)")
     return lines
@@ -432,7 +435,7 @@ def _next(result: Verification, folder: str) -> str:
     records = [run.record for run in result.runs if run.purpose == "localise"]
     if result.comparison.verdict != "different" or not findings or not records:
         return ""
-    step = f" --step {findings[0].step}" if findings[0].step is not None else ""
+    step = f" --step {findings[0].origin.step}" if findings[0].origin.step is not None else ""
     return f"samebits show {_shown(records[-1], folder)} --events op{step}"
 
 

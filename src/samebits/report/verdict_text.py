@@ -46,20 +46,25 @@ def count(value: int, noun: str) -> str:
 
 
 def _line(finding: Finding, style: Style, sources: Sources) -> list[str]:
-    where = place(finding.site, sources.folder) if finding.site is not None else "an unknown line"
-    how = _READS.get(finding.op or "", finding.op or "read")
-    said = [how, *evidence.sentences(finding.evidence)]
+    origin = finding.origin
+    where = place(origin.site, sources.folder) if origin.site is not None else "an unknown line"
+    how = _READS.get(origin.op or "", origin.op or "read")
+    said = [how, *evidence.sentences(finding.diagnosis.evidence)]
     lines = ["  " + style.paint(f"{where} ({printable('; '.join(said))})", "dim")]
-    text = source_line(finding.site, sources) if finding.site is not None else ""
+    text = source_line(origin.site, sources) if origin.site is not None else ""
     return [*lines, "    > " + style.paint(text[: style.width - 6], "bold")] if text else lines
 
 
 def _hint(comparison: Comparison, folder: str) -> str:
     """What a value that is only reported may be, and how not to count it."""
     clocks = [
-        found for found in comparison.findings if found.cause == Cause.WALL_CLOCK and found.site is not None
+        found
+        for found in comparison.findings
+        if found.cause == Cause.WALL_CLOCK and found.origin.site is not None
     ]
-    times = ", ".join(dict.fromkeys(place(found.site, folder) for found in clocks if found.site is not None))
+    times = ", ".join(
+        dict.fromkeys(place(found.origin.site, folder) for found in clocks if found.origin.site is not None)
+    )
     what = f"The time taken at {times} is only reported: a log value. " if times else ""
     rest = "Nothing that was trained or saved depends on these values."
     return f"hint: {what}{rest} With --state-only they do not count: exit status 0."

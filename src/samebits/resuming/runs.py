@@ -11,7 +11,7 @@ from samebits.recording.naming import SUFFIX
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.supervision import ended_orphans
 from samebits.resuming.placeholders import fill_in
-from samebits.verification.place import check_place
+from samebits.verification.preconditions import check_writable
 from samebits.verification.runs import Job, Script, run_jobs
 from samebits.verification.stdin import StandardInput
 from samebits.verification.working_folder import WorkingFolder
@@ -50,7 +50,7 @@ class RunMaker:
             message = f"{place} exists, and the copy of the working folder goes there; give another --keep"
             raise SamebitsError(message, slug="resume-keep")
         self.folder.check()
-        check_place(self.record("whole"))
+        check_writable(self.record("whole"))
 
     @property
     def runs(self) -> tuple[ScriptRun, ...]:

@@ -21,7 +21,7 @@ from samebits.spread.remarks import comparability, remarks
 from samebits.spread.results import Configuration, Contrast, Failure, Spread
 from samebits.spread.store import changed_files, command_of, folder_of, load_run, save_run, write_index
 from samebits.verification.fitness import ended_words
-from samebits.verification.place import check_place, check_target
+from samebits.verification.preconditions import check_target, check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +68,7 @@ def run_configuration(request: SpreadRequest, announce: Announce | None = None) 
     """
     check_target(request.target)
     folder = folder_of(request)
-    check_place(folder / "seed.sbr")
+    check_writable(folder / "seed.sbr")
     write_index(folder, request)
     known, changed = ({}, ()) if request.fresh else _finished(folder, request.seeds)
     ongoing = _Ongoing(request, folder, dict(known), announce)

@@ -1,6 +1,6 @@
 """Runs a script several times in fresh processes and judges the records."""
 
-from samebits.verification.records import verify_records as verify_records
+from samebits.verification.judge import verify_records as verify_records
 from samebits.verification.request import VerifyRequest as VerifyRequest
 from samebits.verification.results import ScriptRun as ScriptRun
 from samebits.verification.results import Verification as Verification

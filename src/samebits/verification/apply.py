@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from samebits.diagnosis.patches.edits import PatchedFile
-    from samebits.verification.fix_results import Fix
+    from samebits.verification.results import Fix
 
 DIFF_NAME = "fix.diff"
 

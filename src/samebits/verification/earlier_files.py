@@ -81,13 +81,13 @@ def blamed(comparison: Comparison, files: Sequence[EarlierFile]) -> Comparison:
         return comparison
     first, *others = comparison.findings
     file = files[0]
-    site = None if file.site == first.site else first.site
-    sources = tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files)
+    origin = replace(
+        first.origin,
+        site=file.site,
+        entered_site=None if file.site == first.origin.site else first.origin.site,
+        sources=tuple(Source(each.path, each.site, Cause.ENVIRONMENT, is_left_file=True) for each in files),
+    )
     remedy = Remedy(f"remove {file.path} before each run, or give each run a copy of the folder (`--fresh`)")
     left = (Evidence.of(EvidenceCode.LEFT_BY_RUN_BEFORE, each.path, each.site) for each in files)
-    found = replace(
-        first, cause=Cause.ENVIRONMENT, site=file.site, entered_site=site, sources=sources,
-        evidence=(*first.evidence, *left),
-        remedy=remedy,
-    )  # fmt: skip
-    return replace(comparison, findings=(found, *others))
+    blamed = replace(first, origin=origin, remedy=remedy).with_cause(Cause.ENVIRONMENT, *left)
+    return replace(comparison, findings=(blamed, *others))

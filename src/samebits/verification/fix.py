@@ -1,4 +1,4 @@
-"""Trying patches: runs with other text in the place of the user's files, which stay as they are."""
+"""Looking for a patch: runs with other text in the place of the user's files, which stay as they are."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from samebits.diagnosis.patches.propose import propose
 from samebits.errors import SamebitsError
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import fitness
-from samebits.verification.chance import pairs_needed
-from samebits.verification.fix_results import Fix
-from samebits.verification.interventions import least_steps, time_limit
-from samebits.verification.judging import judged
-from samebits.verification.localise import localise, with_origins
+from samebits.verification.judge import judged
+from samebits.verification.localise import find_operation, with_origins
+from samebits.verification.results import Fix
 from samebits.verification.series import BudgetSpent, Pair, Plan
+from samebits.verification.trials import least_steps, pairs_needed, time_limit
 from samebits.verification.user_files import read_project
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.diagnosis.patches.source_file import Project
     from samebits.verification.results import ScriptRun
     from samebits.verification.series import Series
-    from samebits.verification.tools import Tools
+    from samebits.verification.state import Runner
 
     Pairs = tuple[tuple[str, str], ...]
 
@@ -60,14 +59,14 @@ class Aim:
     Args:
         comparison: the difference, with its origins.
         pins: names of the pins that made the runs identical.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
         shown: whether something else shows the cause too: pins with which a pair was identical, or draws that
             differed. Then no more pairs are made than are needed.
     """
 
     comparison: Comparison
     pins: tuple[str, ...] = ()
-    excused: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     shown: bool = False
 
 
@@ -80,24 +79,23 @@ class _Trial:
     comparison: Comparison | None = None
 
 
-def find_fix(series: Series, tools: Tools, aim: Aim, effort: Effort = Effort()) -> Fix:
+def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
     """Look for a patch with which the runs are identical.
 
     Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
     and the new origin is patched as well.
 
     Args:
-        series: makes the runs.
-        tools: compare them.
+        runner: makes the runs and compares them.
         aim: the difference that is to go.
         effort: how much is done for it.
 
     Raises:
         SamebitsError: the patched files cannot be written (`record-unwritable`), or a record cannot be read.
     """
-    project = read_project(series.source, aim.comparison.findings)
-    with series.limited():
-        return _Search(series, tools, project, _Terms(series, aim, effort)).search()
+    project = read_project(runner.series.source, aim.comparison.findings)
+    with runner.series.limited():
+        return _Search(runner, project, _Terms(runner.series, aim, effort)).search()
 
 
 class _Terms:
@@ -120,7 +118,7 @@ class _Terms:
     def pairs(self, findings: Sequence[Finding]) -> int:
         """How many pairs must be identical."""
         causes = {finding.cause for finding in findings}
-        causes |= {source.cause for finding in findings for source in finding.sources}
+        causes |= {source.cause for finding in findings for source in finding.origin.sources}
         least, better = pairs_needed(causes, self._same)
         return least if self.aim.shown else better
 
@@ -128,11 +126,11 @@ class _Terms:
 class _Search:
     """One search for a patch."""
 
-    def __init__(self, series: Series, tools: Tools, project: Project, terms: _Terms) -> None:
-        self._series, self._tools, self._terms = series, tools, terms
+    def __init__(self, runner: Runner, project: Project, terms: _Terms) -> None:
+        self._runner, self._series, self._terms = runner, runner.series, terms
         self._original = project
         self._tried = 0
-        self._before = len({_trial_of(run) for run in series.runs if run.purpose == "fix"})
+        self._before = len({_trial_of(run) for run in runner.series.runs if run.purpose == "fix"})
         self._refusals: list[str] = []
         self._why: list[str] = []
         self._untried: Fix | None = None
@@ -193,14 +191,14 @@ class _Search:
         for number in range(1, needed + 1):
             if number > 1:
                 second = series.run(self._plan(number, needed, first.record))
-            found = self._judged(Pair(first, second))
-            if found.verdict == "different":
-                trial = _Trial(number - 1, "", found)
+            comparison = self._judged(Pair(first, second))
+            if comparison.verdict == "different":
+                trial = _Trial(number - 1, "", comparison)
                 # Where the next origin is not patched as well, it need not be looked for.
                 located = self._terms.effort.rounds > 1
-                return self._located(project, trial) if located else replace(trial, words=_words(found))
-            if found.verdict != "identical":
-                return _Trial(number - 1, found.reason or "the runs with it could not be judged")
+                return self._located(project, trial) if located else replace(trial, words=_words(comparison))
+            if comparison.verdict != "identical":
+                return _Trial(number - 1, comparison.reason or "the runs with it could not be judged")
         return _Trial(needed, "")
 
     def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
@@ -208,7 +206,7 @@ class _Search:
         settings = RecordingSettings(
             record="",
             reference=reference,
-            excused=self._terms.aim.excused,
+            excused=self._terms.aim.excluded,
             max_steps=self._terms.effort.max_steps,
         )
         more = max(0, needed - max(number, 1))
@@ -222,7 +220,7 @@ class _Search:
         reason = fitness.failure(runs, target)
         if reason or pair.first.info is None or pair.second.info is None:
             return Comparison("not_judged", f"with it {reason}", 0)
-        comparison, _ = judged(pair, self._tools, target, self._terms.aim.excused)
+        comparison, _ = judged(pair, self._runner.tools, target, self._terms.aim.excluded)
         if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
             reason = f"with it the script ends after {comparison.steps} steps, before the difference"
             return replace(comparison, verdict="not_judged", reason=reason)
@@ -232,10 +230,9 @@ class _Search:
         """The trial with the origins of what still differs."""
         if trial.comparison is None:
             return trial
-        found = localise(
-            self._patched_series(project), self._tools, trial.comparison, 1, self._terms.aim.excused
-        )
-        comparison = with_origins(trial.comparison, found)
+        runner = replace(self._runner, series=self._patched_series(project))
+        localisation = find_operation(runner, trial.comparison, 1, self._terms.aim.excluded)
+        comparison = with_origins(trial.comparison, localisation)
         return replace(trial, comparison=comparison, words=_words(comparison))
 
     def _written(self, project: Project) -> Pairs:
@@ -281,22 +278,27 @@ def _how_failed(run: ScriptRun) -> str:
     return f"the script fails with it: {said or f'exit status {run.status}'}"
 
 
-def _is_another(found: Comparison | None, before: Sequence[Finding]) -> bool:
+def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> bool:
     """Whether what differs with a patch is not what differed first before it."""
-    if found is None or not found.findings or not before:
+    if comparison is None or not comparison.findings or not before:
         return False
-    return _signature(before[0]) not in [_signature(finding) for finding in found.findings]
+    return _signature(before[0].origin) not in [_signature(finding.origin) for finding in comparison.findings]
 
 
-def _signature(finding: Finding) -> object:
+def _signature(origin: Origin) -> object:
     """What stays of a finding when its line moves."""
-    site = finding.site
-    return finding.kind, finding.op, (site.file, site.function) if site is not None else None, finding.module
+    site = origin.site
+    return (
+        origin.kind,
+        origin.op,
+        (site.file, site.function) if site is not None else None,
+        origin.module,
+    )
 
 
 def _words(comparison: Comparison) -> str:
     """What still differs, and where."""
-    site = comparison.findings[0].site if comparison.findings else None
+    site = comparison.findings[0].origin.site if comparison.findings else None
     where = f" at {site.file}:{site.line}" if site is not None else ""
     step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""
     return f"still differs{where}{step}"

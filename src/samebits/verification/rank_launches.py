@@ -14,7 +14,7 @@ from samebits.recording.naming import FOLDER_SUFFIX
 from samebits.recording.notes import Note, NoteCode
 from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.verification.fitness import ended_words
-from samebits.verification.place import check_place, check_target
+from samebits.verification.preconditions import check_target, check_writable
 from samebits.verification.rank_records import LaunchComparison, verify_launches
 
 if TYPE_CHECKING:
@@ -118,7 +118,9 @@ def _believable(comparison: Comparison) -> Comparison:
 
     `DistributedDataParallel` takes its buckets from `torch.empty`, and its C++ code writes to them.
     """
-    kept = tuple(finding for finding in comparison.findings if finding.entry != OriginKind.UNINITIALIZED)
+    kept = tuple(
+        finding for finding in comparison.findings if finding.origin.entry != OriginKind.UNINITIALIZED
+    )
     return replace(comparison, findings=kept)
 
 
@@ -153,7 +155,7 @@ def _check_folder(folder: Path) -> None:
     if first.exists():
         message = f"{first} exists and is not overwritten; give another --keep, or remove it"
         raise SamebitsError(message, slug="record-exists")
-    check_place(first / "x")
+    check_writable(first / "x")
     first.rmdir()  # the ranks make it
 
 

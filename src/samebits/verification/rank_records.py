@@ -16,7 +16,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.naming import SUFFIX
 from samebits.recording.notes import Note, NoteCode
 from samebits.recording.store import RecordReader
-from samebits.verification.rank_places import read_label
+from samebits.verification.rank_folders import read_label
 from samebits.verification.results import ScriptRun, Verification
 from samebits.verification.tools import Counted
 
@@ -148,7 +148,7 @@ def _state(results: Mapping[int, Verification]) -> Verdict:
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:
     """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
-    kinds = [finding.kind for finding in comparison.step_findings] or ["step"]
+    kinds = [finding.origin.kind for finding in comparison.step_findings] or ["step"]
     order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
     return comparison.first_step is None, comparison.first_step or 0, order
 

@@ -1,4 +1,4 @@
-"""One more run, in which each op is executed again."""
+"""The stage of one more run, in which each op is executed again."""
 
 from __future__ import annotations
 
@@ -12,37 +12,30 @@ from samebits.recording.settings import RecordingSettings
 from samebits.verification.series import Plan
 
 if TYPE_CHECKING:
-    from samebits.comparison.results import Comparison
     from samebits.verification.results import ScriptRun
-    from samebits.verification.series import Series
+    from samebits.verification.state import Runner, State
     from samebits.verification.tools import Tools
 
 
-def with_replay(
-    series: Series, tools: Tools, comparison: Comparison, first: ScriptRun, times: int
-) -> Comparison:
+def replay(state: State, runner: Runner) -> State:
     """Run the script once more, each op executed again, and add what that showed.
 
     The verdict is that of the ordinary runs: an op that does not repeat need not reach the state.
-
-    Args:
-        series: makes the run.
-        tools: compare it with the first run.
-        comparison: the verdict.
-        first: the first of the compared runs.
-        times: how often each op is executed again.
     """
-    settings = RecordingSettings(record="", replay=times)
-    run = series.run(Plan("replay", "executing each operation again", settings, "replay"))
-    summary = ReplaySummary.from_dict(run.info.replay) if run.info is not None else None
+    settings = RecordingSettings(record="", replay=runner.request.replay)
+    run = runner.series.run(Plan("replay", "executing each operation again", settings, "replay"))
+    comparison, info = state.comparison, run.info
+    summary = ReplaySummary.from_dict(info.replay) if info is not None else None
     notes = [*comparison.notes, *_ending(run)]
-    if run.info is None or summary is None:
-        return replace(comparison, notes=(*notes, Note.of(NoteCode.NOT_REPLAYED)))
-    found = replayed(summary)
-    notes += [note for note in run.info.notes if note not in notes]
+    if info is None or summary is None:
+        notes.append(Note.of(NoteCode.NOT_REPLAYED))
+        return replace(state, comparison=replace(comparison, notes=tuple(notes)))
+    evidence = replayed(summary)
+    notes += [note for note in info.notes if note not in notes]
     if comparison.verdict == "identical" and not _ending(run):
-        notes += _against(tools, first, run, bool(found.findings))
-    return with_evidence(replace(comparison, notes=tuple(notes)), found)
+        notes += _against(runner.tools, state.first, run, bool(evidence.findings))
+    comparison = with_evidence(replace(comparison, notes=tuple(notes)), evidence)
+    return replace(state, comparison=comparison)
 
 
 def _ending(run: ScriptRun) -> list[Note]:

@@ -18,11 +18,10 @@ from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
 from samebits.verification import fitness
 from samebits.verification.child_records import focused
+from samebits.verification.concurrency import Concurrency
 from samebits.verification.earlier_files import read_notes
-from samebits.verification.perturbation import NONE, stress
-from samebits.verification.place import check_place
-from samebits.verification.room import Room
-from samebits.verification.runs import Job, Script, run_jobs
+from samebits.verification.preconditions import check_writable
+from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
 from samebits.verification.stdin import StandardInput
 from samebits.verification.working_folder import MOST_COPIED_BYTES, WorkingFolder, in_copy
 
@@ -32,9 +31,9 @@ if TYPE_CHECKING:
     from samebits.comparison.results import Source
     from samebits.recording.settings import RecordingSettings
     from samebits.verification.earlier_files import EarlierFile
-    from samebits.verification.perturbation import Perturbation
     from samebits.verification.request import VerifyRequest
     from samebits.verification.results import ScriptRun
+    from samebits.verification.runs import Perturbation
 
 
 _Number = TypeVar("_Number", int, float)
@@ -134,7 +133,7 @@ class Series:
         self.count_reads = False
         self._announce = announce or (lambda _: None)
         self._run_jobs = run_jobs
-        self._room = Room(request)
+        self._concurrency = Concurrency(request)
         self._stdin = StandardInput()
         self._script = Script(request.target, request.output, request.environment, self._stdin)
         self._overlay: tuple[tuple[str, str], ...] = ()
@@ -183,6 +182,19 @@ class Series:
         other._overlay, other._prefix = overlay, prefix
         return other
 
+    def look_at(self, child: str, *, count_reads: bool) -> None:
+        """From now on, as the compared runs have shown.
+
+        Args:
+            child: see the attribute.
+            count_reads: see the attribute.
+        """
+        self.child, self.count_reads = child, count_reads
+
+    def mark_first_as_preparation(self) -> None:
+        """The first run left files that the compared ones read: it is none of these any more."""
+        self.runs[0] = replace(self.runs[0], purpose="prepare")
+
     def earlier_files(self, since: int = 0) -> tuple[EarlierFile, ...]:
         """What the latest compared run read of files that compared runs before it had written.
 
@@ -203,13 +215,13 @@ class Series:
         if first.exists():
             message = f"{first} exists and is not overwritten; give another --keep, or remove it"
             raise SamebitsError(message, slug="record-exists")
-        check_place(first)
+        check_writable(first)
         if self._copy is not None:
             self._copy.check()
 
     def close(self) -> None:
         """Take away the copy of the working folder, if there is one, and notes."""
-        self._room.close()
+        self._concurrency.close()
         if self._copy is not None:
             self._copy.remove()
 
@@ -242,7 +254,7 @@ class Series:
             runs = self._made_at_once(first, second)
             if runs is not None:
                 return runs
-            self._room.keep_apart()
+            self._concurrency.keep_apart()
             self.runs[made:] = [replace(run, purpose="crowded") for run in self.runs[made:]]
             first, second = (replace(plan, name=f"{plan.name}-alone") for plan in (first, second))
         run = self.run(first)
@@ -259,11 +271,11 @@ class Series:
                 raise
             return None
         failed = any(run.timed_out or fitness.has_failed(run) for run in runs)
-        return None if failed or not self._room.is_untouched() else (runs[0], runs[1])
+        return None if failed or not self._concurrency.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
         """Take note of what differed before the compared runs parted."""
-        self._room.note_draws(drawn)
+        self._concurrency.note_draws(drawn)
 
     def _is_for_two(self, *plans: Plan) -> bool:
         """Whether these can be made at the same time: each has an end, whether or not it stops early.
@@ -273,7 +285,7 @@ class Series:
         ends = all(plan.settings.max_steps is not None or plan.limit_s is not None for plan in plans)
         if not ends or any(map(self._has_fixed_addresses, plans)):
             return False
-        return not self.child and self._stdin.can_be_shared() and self._room.for_two()
+        return not self.child and self._stdin.can_be_shared() and self._concurrency.allows_two()
 
     def _has_fixed_addresses(self, plan: Plan) -> bool:
         """Whether a run starts without address space randomisation by a pin or a switch."""
@@ -287,7 +299,7 @@ class Series:
         jobs = [self._job(plan, phase, left) for plan in plans]
         jobs[1:] = [replace(job, settings=replace(job.settings, progress=False)) for job in jobs[1:]]
         compared, begun = plans[0].purpose == "compare", time.time_ns()
-        with self._room.measured() if compared else nullcontext():
+        with self._concurrency.measured() if compared else nullcontext():
             runs = self._run_jobs(jobs)
         if compared:
             self._times.append((begun, time.time_ns()))
@@ -332,7 +344,7 @@ class Series:
         if plan.purpose == "compare":
             settings = replace(settings, earlier=self._earlier(settings.record))
         if plan.purpose == "compare" or phase.runs > 1:
-            settings = replace(settings, effects=self._room.notes_for(settings.record))
+            settings = replace(settings, effects=self._concurrency.notes_for(settings.record))
         return settings
 
     @property

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from samebits.causes import Cause
-    from samebits.comparison.results import Comparison, Origins, Source
+    from samebits.comparison.results import Comparison, OriginSearch, Source
     from samebits.comparison.sources import Record
     from samebits.recording.events import Event, RunInfo
     from samebits.verification.series import RunJobs
@@ -67,7 +67,7 @@ class FindOrigins(Protocol):
         excused: Collection[str] = (),
         explained: Collection[tuple[Cause, str, int]] = (),
         until: float | None = None,
-    ) -> Origins:
+    ) -> OriginSearch:
         """Where differences came in."""
         ...
 

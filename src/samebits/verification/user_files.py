@@ -93,7 +93,12 @@ def main_file(target: Target) -> str:
 def _site_files(findings: Iterable[Finding]) -> list[str]:
     found = []
     for finding in findings:
-        sites = [finding.site, finding.forward_site, finding.other_site, *(s.site for s in finding.sources)]
+        sites = [
+            finding.origin.site,
+            finding.origin.forward_site,
+            finding.origin.other_site,
+            *(s.site for s in finding.origin.sources),
+        ]
         found += [site.file for site in sites if site is not None]
     return list(dict.fromkeys(found))
 

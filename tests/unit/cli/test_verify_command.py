@@ -5,16 +5,17 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import finding_support
 import pytest
 
 from samebits.cli import verify as command
 from samebits.cli.main import main
-from samebits.comparison.results import Comparison, Finding
+from samebits.comparison.results import Comparison
 from samebits.diagnosis.patches.edits import Patch, PatchedFile
 from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.hooks.frames import Site
 from samebits.verification import Verification
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 
 DIFFERENT = Comparison("different", "the state differs at step 2", 3)
 
@@ -80,7 +81,7 @@ def finding(**fields):
     """An origin."""
     site = Site("/w/train.py", 3, "main")
     values = {"cause": "unseeded-numpy", "outputs": ("f32[4]",), "entry": "outside", **fields}
-    return Finding("op", 2, "aten::add.Tensor", None, site, None, inputs_equal=True, **values)
+    return finding_support.finding(step=2, op="aten::add.Tensor", site=site, inputs_equal=True, **values)
 
 
 @pytest.fixture

@@ -53,7 +53,7 @@ def test_op_level_names_the_operation(tmp_path):
     result = compare_records(write(tmp_path / "a.sbr", noisy(1)), write(tmp_path / "b.sbr", noisy(2)))
     assert result.verdict == "different"
     (finding,) = result.findings
-    assert (finding.op, finding.site.line, finding.cause) == (
+    assert (finding.origin.op, finding.origin.site.line, finding.cause) == (
         "aten::sum.default",
         8,
         "nondeterministic-kernel",
@@ -64,7 +64,7 @@ def test_op_level_names_the_operation(tmp_path):
 def test_step_level_names_the_first_event(tmp_path, levels):
     paths = [write(tmp_path / f"{run}.sbr", noisy(run, level)) for run, level in enumerate(levels)]
     (finding,) = compare_records(*paths).findings
-    assert (finding.kind, finding.site.line, finding.step) == ("read", 9, 0)
+    assert (finding.origin.kind, finding.origin.site.line, finding.origin.step) == ("read", 9, 0)
 
 
 def test_records_of_two_scripts(tmp_path):
@@ -129,4 +129,4 @@ def test_many_operations(tmp_path):
         tape.boundary({"w": x})
         paths.append(write(tmp_path / f"{run}.sbr", tape))
     (finding,) = compare_records(*paths).findings
-    assert finding.events == (101, 101)
+    assert finding.origin.events == (101, 101)

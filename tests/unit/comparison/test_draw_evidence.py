@@ -62,7 +62,7 @@ def origin(a, b):
 def test_a_draw_right_before_the_origin_is_its_cause(source):
     """The finding has the cause and the line of the draw, and says where the value entered."""
     found = origin(*(make(value, draws=[(source, value, 8)]) for value in (1, 2)))
-    assert (found.cause, found.site.line) == (CAUSES[source], 8)
+    assert (found.cause, found.origin.site.line) == (CAUSES[source], 8)
     assert any("train.py:8" in line for line in evidence_of(found))
     assert any("entered at" in line and "train.py:10" in line for line in evidence_of(found))
 
@@ -78,28 +78,28 @@ def test_values_are_shown():
 def test_equal_draws_say_nothing():
     """A draw with the same value is no evidence."""
     found = origin(*(make(value, draws=[("time.time", 0, 8)]) for value in (1, 2)))
-    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert (found.cause, found.origin.site.line) == ("unknown", 10)
     assert not any("time.time" in line for line in evidence_of(found))
 
 
 def test_a_clock_with_an_operation_in_between_is_evidence_only():
     """Most clocks are read for logs: far from the origin they are shown, not blamed."""
     found = origin(*(make(value, draws=[("time.time", value, 8)], between=True) for value in (1, 2)))
-    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert (found.cause, found.origin.site.line) == ("unknown", 10)
     assert any("time.time" in line for line in evidence_of(found))
 
 
 def test_a_clock_on_the_line_of_the_origin_is_its_cause():
     """Whatever operations that line has."""
     found = origin(*(make(value, draws=[("time.time", value, 10)], between=True) for value in (1, 2)))
-    assert (found.cause, found.site.line) == ("wall-clock", 10)
+    assert (found.cause, found.origin.site.line) == ("wall-clock", 10)
 
 
 def test_a_generator_without_a_seed_is_blamed_from_afar():
     """It was made in an earlier step, with operations in between."""
     early = "numpy.random.SeedSequence"
     found = origin(*(make(value, early=[(early, value, 2)], between=True) for value in (1, 2)))
-    assert (found.cause, found.site.line) == ("unseeded-numpy", 2)
+    assert (found.cause, found.origin.site.line) == ("unseeded-numpy", 2)
 
 
 def test_what_differed_in_equal_steps_is_harmless():
@@ -118,7 +118,7 @@ def test_two_causes_are_left_open():
     """Both are shown."""
     draws = ("time.time", 7), ("os.getpid", 8)
     found = origin(*(make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2)))
-    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert (found.cause, found.origin.site.line) == ("unknown", 10)
     assert sum("gave other values" in line for line in evidence_of(found)) == 2
 
 
@@ -135,7 +135,7 @@ def test_unwritten_memory_is_named_and_blamed_by_no_draw_alone():
     a, b = (make(v, draws=[(op, v, line) for op, line in draws]) for v in (1, 2))
     found = origin(a, b)
     assert found.cause == "wall-clock"
-    assert [source.cause for source in found.sources] == ["wall-clock", "uninitialized"]
+    assert [source.cause for source in found.origin.sources] == ["wall-clock", "uninitialized"]
     assert "memory that nothing had written" in evidence_of(found)[-1]
     a, b = (make(v, draws=[("numpy.empty", v, 10)]) for v in (1, 2))
     assert origin(a, b).cause == "unknown"
@@ -161,7 +161,7 @@ def test_a_seed_from_a_clock_is_the_clocks_doing():
         return tape.record()
 
     found = origin(run(1), run(2))
-    assert (found.cause, found.site.line) == ("wall-clock", 5)
+    assert (found.cause, found.origin.site.line) == ("wall-clock", 5)
     assert any(
         "seeded differently: numpy.random.seed(1) and numpy.random.seed(2)" in x for x in evidence_of(found)
     )
@@ -178,7 +178,7 @@ def test_a_torch_seed_from_the_process_id():
         return tape.record()
 
     found = origin(run(1), run(2))
-    assert (found.kind, found.cause, found.site.line) == ("rng", "environment", 5)
+    assert (found.origin.kind, found.cause, found.origin.site.line) == ("rng", "environment", 5)
 
 
 def test_a_seed_that_torch_chose_itself_owes_nothing_to_what_was_drawn_before():
@@ -190,7 +190,7 @@ def test_a_seed_that_torch_chose_itself_owes_nothing_to_what_was_drawn_before():
         return tape.record()
 
     found = origin(run(1), run(2))
-    assert (found.kind, found.cause, found.site.line) == ("rng", "unseeded-torch", 6)
+    assert (found.origin.kind, found.cause, found.origin.site.line) == ("rng", "unseeded-torch", 6)
 
 
 def test_draws_alone_are_no_difference():
@@ -204,7 +204,7 @@ def test_draws_alone_are_no_difference():
 def test_the_draws_that_are_named_are_there_as_values():
     """Op, line and cause of each, those that can have mattered first."""
     found = origin(make(1, draws=[("os.getpid", 1, 8)]), make(2, draws=[("os.getpid", 2, 8)]))
-    assert [(s.op, s.site.line, s.cause) for s in found.sources] == [("os.getpid", 8, "environment")]
+    assert [(s.op, s.site.line, s.cause) for s in found.origin.sources] == [("os.getpid", 8, "environment")]
 
 
 QUEUE = "multiprocessing.Queue.get"
@@ -213,21 +213,25 @@ QUEUE = "multiprocessing.Queue.get"
 def test_another_order_of_what_comes_out_of_a_queue_is_a_race():
     first, second = [(QUEUE, item, 8) for item in "abc"], [(QUEUE, item, 8) for item in "bac"]
     found = origin(make(1, draws=first), make(2, draws=second))
-    assert (found.cause, found.site.line) == ("race", 8)
+    assert (found.cause, found.origin.site.line) == ("race", 8)
 
 
 def test_other_things_in_a_queue_are_none():
     """Their contents are what differs, not their order."""
     first, second = [(QUEUE, item, 8) for item in "abc"], [(QUEUE, item, 8) for item in "axc"]
     found = origin(make(1, draws=first), make(2, draws=second))
-    assert (found.cause, found.sources) == ("unknown", ())
+    assert (found.cause, found.origin.sources) == ("unknown", ())
 
 
 def test_draws_do_not_shift_the_alignment():
     """One run reads a clock more often: the origin is the same."""
     extra = [("time.time", n, 8) for n in range(30)]
     found = origin(make(1, draws=extra), make(2, draws=extra[:2]))
-    assert (found.op, found.entry, found.site.line) == ("aten::add_.Tensor", "outside", 10)
+    assert (found.origin.op, found.origin.entry, found.origin.site.line) == (
+        "aten::add_.Tensor",
+        "outside",
+        10,
+    )
 
 
 def test_entropy_that_was_not_used_is_no_evidence():
@@ -242,7 +246,7 @@ def test_entropy_that_was_not_used_is_no_evidence():
         return tape.record()
 
     found = origin(run(1), run(2))
-    assert (found.cause, found.site.line) == ("unknown", 10)
+    assert (found.cause, found.origin.site.line) == ("unknown", 10)
     assert not any("SeedSequence" in line or "seeded at" in line for line in evidence_of(found))
 
 
@@ -259,7 +263,7 @@ def kernel(value, *, threads=None, environment=None):
 def test_another_number_of_threads_explains_a_kernel():
     """The line is the one that set it."""
     found = origin(kernel(1, threads=2), kernel(2, threads=3))
-    assert (found.cause, found.site.line, found.entered_site.line) == ("thread-count", 3, 10)
+    assert (found.cause, found.origin.site.line, found.origin.entered_site.line) == ("thread-count", 3, 10)
     assert any("was given other values in the two runs: 2 and 3" in line for line in evidence_of(found))
 
 
@@ -267,7 +271,7 @@ def test_threads_at_the_end_of_two_runs_explain_a_kernel():
     """Nothing in the script set them: the environment did."""
     facts = [{"torch": {"threads": {"intra-op": count}}} for count in (1, 4)]
     found = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[1]))
-    assert (found.cause, found.site.line) == ("thread-count", 10)
+    assert (found.cause, found.origin.site.line) == ("thread-count", 10)
     assert "the first run ended with 1 threads for an op, the second with 4" in evidence_of(found)
     same = origin(kernel(1, environment=facts[0]), kernel(2, environment=facts[0]))
     assert same.cause == "nondeterministic-kernel"
@@ -290,6 +294,6 @@ def test_sources_of_all_that_one_line_did_are_told():
         return tape.record()
 
     found = origin(sampled(1), sampled(2))
-    assert (found.op, found.cause) == ("aten::select", "unknown")
-    assert [source.op for source in found.sources] == ["time.time", "random.random"]
+    assert (found.origin.op, found.cause) == ("aten::select", "unknown")
+    assert [source.op for source in found.origin.sources] == ["time.time", "random.random"]
     assert any(line.startswith("random.random at ") for line in evidence_of(found))

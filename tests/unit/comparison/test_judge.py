@@ -53,7 +53,7 @@ def test_different_state_is_different():
     assert result.reason == ("the state differs at step 1: parameter w (f32[4]); step 0 is identical")
     assert (result.first_step, result.steps, result.differing_steps) == (1, 3, 2)
     (finding,) = result.findings
-    assert (finding.kind, finding.names, finding.outputs, finding.site.line) == (
+    assert (finding.origin.kind, finding.origin.names, finding.origin.outputs, finding.origin.site.line) == (
         "step",
         ("w",),
         ("f32[4]",),
@@ -68,8 +68,8 @@ def test_the_first_event_of_the_step_comes_first():
     other = train(weight="v")
     other.log[1] = replace(other.log[1], digests=(b"x" * 16,))
     result = judge(tape.record(), other.record())
-    assert [finding.kind for finding in result.step_findings] == ["batch", "loss", "grad", "step"]
-    assert result.findings[0].kind == "batch"
+    assert [finding.origin.kind for finding in result.step_findings] == ["batch", "loss", "grad", "step"]
+    assert result.findings[0].origin.kind == "batch"
 
 
 def test_a_gradient_is_state():
@@ -78,7 +78,7 @@ def test_a_gradient_is_state():
 
     result = judge(train().record(), train(after=change).record())
     assert result.verdict == "different"
-    assert result.findings[0].kind == "grad"
+    assert result.findings[0].origin.kind == "grad"
 
 
 def test_values_of_autograd_grad_are_no_state():
@@ -289,7 +289,7 @@ def test_state_that_differs_at_the_end_is_different():
     other.end({"w": other.outside("changed after the last step")})
     result = judge(tape.record(), other.record())
     assert result.verdict == "different"
-    assert result.findings[0].op == "end"
+    assert result.findings[0].origin.op == "end"
 
 
 def reads(values, line=8, **more):
@@ -314,7 +314,7 @@ def test_as_many_reads_with_other_values_are_different():
     result = judge(a.record(), b.record())
     assert result.verdict == "different"
     assert result.reason == "the training is identical at every step; 1 reported value differs"
-    first, second = result.findings[0].events
+    first, second = result.findings[0].origin.events
     assert a.log[first].kind == b.log[second].kind == "read"
     assert a.log[first].digests == (a.log[first].digests[0],) != b.log[second].digests
 
@@ -363,7 +363,9 @@ def test_saves(values, verdict):
     a, b = (train(before=save(value)) for value in values)
     result = judge(a.record(), b.record())
     assert result.verdict == verdict
-    assert [finding.names for finding in result.findings] == ([] if verdict == "identical" else [("0",)])
+    assert [finding.origin.names for finding in result.findings] == (
+        [] if verdict == "identical" else [("0",)]
+    )
 
 
 def test_an_extra_save_is_a_note():
@@ -510,7 +512,7 @@ def test_reads_are_boundaries_without_optimizer():
     assert (result.verdict, result.steps) == ("identical", 2)
     assert result.final_digest[0] == result.final_digest[1]
     result = judge(reading_script(1, 2).record(), reading_script(1, 3).record())
-    assert (result.verdict, result.findings[0].step) == ("different", 1)
+    assert (result.verdict, result.findings[0].origin.step) == ("different", 1)
 
 
 def test_another_number_of_reads_is_different_when_nothing_else_is_compared():
@@ -638,7 +640,7 @@ def test_values_that_are_only_read_out_leave_the_state_identical():
     result = judge(a.record(), b.record())
     assert (result.verdict, result.state) == ("different", "identical")
     assert result.reason == "the training is identical at every step; 2 reported values differ"
-    assert [(found.site.line, found.step) for found in result.reported] == [(8, 1), (10, 1)]
+    assert [(found.origin.site.line, found.origin.step) for found in result.reported] == [(8, 1), (10, 1)]
     assert evidence_of(result.reported[0]) == ("it differs in 2 steps",)
     assert result.first_step == 1
 
@@ -717,7 +719,7 @@ def test_values_of_another_thread_that_differ_as_a_whole_count():
 
     result = judge(train(before=read("a")).record(), train(before=read("b")).record())
     assert (result.verdict, result.state) == ("different", "identical")
-    assert [(found.kind, found.step) for found in result.reported] == [("read", 0)]
+    assert [(found.origin.kind, found.origin.step) for found in result.reported] == [("read", 0)]
 
 
 def test_values_of_threads_with_other_names_count_in_runs_that_were_ended_too():

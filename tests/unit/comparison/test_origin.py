@@ -43,14 +43,18 @@ def test_kernel_with_other_bits_for_the_same_inputs():
         tape.boundary({"w": w})
 
     finding = only(run, 1, 2)
-    assert (finding.op, finding.site.line, finding.cause) == (
+    assert (finding.origin.op, finding.origin.site.line, finding.cause) == (
         "aten::scatter_add.default",
         3,
         "nondeterministic-kernel",
     )
-    assert (finding.inputs_equal, finding.entry, finding.kind) == (True, "kernel", "op")
-    assert finding.inputs == ("f32[4]", "f32[4]")
-    assert (finding.outputs, finding.positions, finding.events) == (("f32[4]",), (2,), (2, 2))
+    assert (finding.origin.inputs_equal, finding.origin.entry, finding.origin.kind) == (True, "kernel", "op")
+    assert finding.origin.inputs == ("f32[4]", "f32[4]")
+    assert (finding.origin.outputs, finding.origin.positions, finding.origin.events) == (
+        ("f32[4]",),
+        (2,),
+        (2, 2),
+    )
 
 
 def test_backward_op_has_its_forward_site_and_module():
@@ -60,7 +64,7 @@ def test_backward_op_has_its_forward_site_and_module():
         tape.boundary({"w": g})
 
     finding = only(run, 1, 2)
-    assert (finding.forward_site.line, finding.module) == (4, "fc1")
+    assert (finding.origin.forward_site.line, finding.origin.module) == (4, "fc1")
 
 
 def test_independent_origins_come_in_order_and_once():
@@ -73,7 +77,7 @@ def test_independent_origins_come_in_order_and_once():
         tape.boundary({"q": first, **late})
 
     found = origins(run, 1, 2)
-    assert [f.site.line for f in found.findings] == [5, 2]
+    assert [f.origin.site.line for f in found.findings] == [5, 2]
     assert "3 such events are origins" in evidence_of(found.findings[0])
 
 
@@ -84,7 +88,11 @@ def test_uninitialized_memory_is_blamed_where_it_enters():
         tape.boundary({"w": y})
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.op, finding.site.line) == ("uninitialized", "aten::empty.memory_format", 3)
+    assert (finding.cause, finding.origin.op, finding.origin.site.line) == (
+        "uninitialized",
+        "aten::empty.memory_format",
+        3,
+    )
     assert evidence_of(finding) == (
         (
             "aten::empty.memory_format gives memory that holds whatever was in it before; it was read by"
@@ -105,7 +113,7 @@ def test_memory_that_is_overwritten_is_not_blamed():
         tape.boundary({"w": buffer, "v": out})
 
     found = origins(run, 1, 2)
-    assert [(f.op, f.cause) for f in found.findings] == [
+    assert [(f.origin.op, f.cause) for f in found.findings] == [
         ("aten::sum.default", "nondeterministic-kernel"),
         ("aten::mm.out", "nondeterministic-kernel"),
     ]
@@ -119,7 +127,7 @@ def test_partial_writes_are_followed_past_those_that_are_equal():
         tape.copy_(whole.view("b"), x, line=6)
         tape.boundary({"w": whole})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_partial_write_over_uninitialized_memory():
@@ -132,7 +140,7 @@ def test_partial_write_over_uninitialized_memory():
         tape.copy_(whole.view("b"), x, line=6)
         tape.boundary({"w": whole})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_rest_of_partly_written_memory_is_blamed_when_read():
@@ -142,7 +150,7 @@ def test_rest_of_partly_written_memory_is_blamed_when_read():
         tape.copy_(whole.view("a"), x, line=5)
         tape.boundary({"w": tape.op("sum.default", whole, line=6)})
 
-    assert (only(run, 1, 2).cause, only(run, 1, 2).site.line) == ("uninitialized", 2)
+    assert (only(run, 1, 2).cause, only(run, 1, 2).origin.site.line) == ("uninitialized", 2)
 
 
 def test_unread_memory_in_the_state_is_no_origin():
@@ -175,7 +183,7 @@ def test_unread_memory_beside_a_true_difference():
 
     found = origins(run, 1, 2)
     assert found.unread == ("pad",)
-    assert [f.site.line for f in found.findings] == [5]
+    assert [f.origin.site.line for f in found.findings] == [5]
 
 
 def test_state_computed_from_uninitialized_memory_is_an_origin():
@@ -197,7 +205,7 @@ def test_memory_changed_from_outside_is_not_unread():
 
     found = origins(run, 1, 2)
     assert found.unread == ()
-    assert [f.entry for f in found.findings] == ["outside"]
+    assert [f.origin.entry for f in found.findings] == ["outside"]
 
 
 def test_partial_writes_that_both_differ():
@@ -208,7 +216,7 @@ def test_partial_writes_that_both_differ():
             tape.copy_(whole.view(part), tape.op("sum.default", x, line=line, noise=value), line=8)
         tape.boundary({"w": whole})
 
-    assert [f.site.line for f in origins(run, 1, 2).findings] == [4, 5]
+    assert [f.origin.site.line for f in origins(run, 1, 2).findings] == [4, 5]
 
 
 def test_equal_partial_writes_are_passed_over_whatever_else_the_run_did():
@@ -223,7 +231,7 @@ def test_equal_partial_writes_are_passed_over_whatever_else_the_run_did():
             tape.copy_(target.view("b"), x, line=9)
         tape.boundary({"w": whole})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_a_read_of_uninitialized_memory_is_an_origin():
@@ -231,7 +239,7 @@ def test_a_read_of_uninitialized_memory_is_an_origin():
         tape.read(tape.empty(garbage, line=3), line=4)
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.site.line) == ("uninitialized", 3)
+    assert (finding.cause, finding.origin.site.line) == ("uninitialized", 3)
 
 
 def test_memory_that_numpy_could_write_is_not_called_uninitialized():
@@ -242,7 +250,7 @@ def test_memory_that_numpy_could_write_is_not_called_uninitialized():
         tape.log[-1] = replace(event, op="numpy", links=(replace(event.links[0], memory=x.memory.serial),))
         tape.boundary({"w": tape.op("mul.Tensor", x, line=5)})
 
-    assert (only(run, 1, 2).entry, only(run, 1, 2).cause) == ("outside", "unknown")
+    assert (only(run, 1, 2).origin.entry, only(run, 1, 2).cause) == ("outside", "unknown")
 
 
 def test_a_value_from_outside_enters_at_its_first_op():
@@ -253,13 +261,13 @@ def test_a_value_from_outside_enters_at_its_first_op():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.op, finding.site.line, finding.entry, finding.cause) == (
+    assert (finding.origin.op, finding.origin.site.line, finding.origin.entry, finding.cause) == (
         "aten::lift_fresh.default",
         6,
         "outside",
         "unknown",
     )
-    assert finding.inputs_equal is False
+    assert finding.origin.inputs_equal is False
 
 
 def test_state_from_outside():
@@ -269,7 +277,7 @@ def test_state_from_outside():
         tape.boundary({"w": tape.outside(value)})
 
     finding = only(run, 1, 2)
-    assert (finding.kind, finding.names) == ("step", ("w",))
+    assert (finding.origin.kind, finding.origin.names) == ("step", ("w",))
     assert "w (f32[4]) differs and no recorded operation wrote it" in evidence_of(finding)[0]
 
 
@@ -279,7 +287,7 @@ def test_memory_changed_from_outside_after_an_op():
         x.memory.cells[""] = value  # through x.numpy()
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
-    assert (only(run, 1, 2).entry, only(run, 1, 2).site.line) == ("outside", 7)
+    assert (only(run, 1, 2).origin.entry, only(run, 1, 2).origin.site.line) == ("outside", 7)
 
 
 def test_an_address_used_again_by_numpy():
@@ -294,7 +302,7 @@ def test_an_address_used_again_by_numpy():
         x.memory.cells[""] = ("from numpy", value)
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
-    assert (only(run, 0, 1).entry, only(run, 0, 1).site.line) == ("outside", 7)
+    assert (only(run, 0, 1).origin.entry, only(run, 0, 1).origin.site.line) == ("outside", 7)
 
 
 def test_a_python_value_enters_as_an_argument():
@@ -303,7 +311,7 @@ def test_a_python_value_enters_as_an_argument():
         tape.boundary({"w": tape.op("mul.Scalar", x, line=7, arguments=str(rate))})
 
     finding = only(run, 0.1, 0.2)
-    assert (finding.entry, finding.cause, finding.inputs_equal) == ("argument", "unknown", True)
+    assert (finding.origin.entry, finding.cause, finding.origin.inputs_equal) == ("argument", "unknown", True)
     assert evidence_of(finding) == ("its arguments were (0.1) in the first run and (0.2) in the second",)
 
 
@@ -317,7 +325,7 @@ def test_a_python_value_that_came_from_a_read_is_followed():
         tape.boundary({"w": tape.op("mul.Scalar", x, line=7, arguments=str(noise))})
 
     found = origins(run, 1, 2)
-    assert [f.site.line for f in found.findings] == [2]
+    assert [f.origin.site.line for f in found.findings] == [2]
     assert notes_of(found) == (
         "a value that differs entered at /home/u/train.py:7, after a read or draw that differs",
     )
@@ -330,7 +338,7 @@ def test_a_value_that_differs_before_the_read_is_its_own_origin():
         tape.read(tape.op("sum.default", x, line=5, noise=noise), line=6)
         tape.boundary({"w": w})
 
-    assert [f.site.line for f in origins(run, 1, 2).findings] == [2, 5]
+    assert [f.origin.site.line for f in origins(run, 1, 2).findings] == [2, 5]
 
 
 def test_batch():
@@ -340,8 +348,13 @@ def test_batch():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.kind, finding.op, finding.site.line, finding.entry) == ("batch", "DataLoader", 5, "batch")
-    assert finding.names == ("0",)
+    assert (finding.origin.kind, finding.origin.op, finding.origin.site.line, finding.origin.entry) == (
+        "batch",
+        "DataLoader",
+        5,
+        "batch",
+    )
+    assert finding.origin.names == ("0",)
 
 
 def test_argument_of_another_thread_says_which():
@@ -352,7 +365,7 @@ def test_argument_of_another_thread_says_which():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=2, arguments=str(k), thread=f"worker-{k}")})
 
     finding = only(run, 1, 2)
-    assert finding.entry == "argument"
+    assert finding.origin.entry == "argument"
     assert evidence_of(finding)[1] == "it ran in worker-1 in the first run, in worker-2 in the second"
 
 
@@ -371,7 +384,7 @@ def test_batch_of_worker_processes():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.kind, finding.entry, finding.cause) == ("batch", "batch", "unknown")
+    assert (finding.origin.kind, finding.origin.entry, finding.cause) == ("batch", "batch", "unknown")
 
 
 def test_batch_of_worker_processes_linked_to_its_memory():
@@ -384,7 +397,7 @@ def test_batch_of_worker_processes_linked_to_its_memory():
         made.memory.writer = event.seq
         tape.boundary({"w": tape.op("mul.Tensor", made, line=7)})
 
-    assert only(run, 1, 2).kind == "batch"
+    assert only(run, 1, 2).origin.kind == "batch"
 
 
 def test_tensor_from_a_file_is_no_kernel():
@@ -392,7 +405,7 @@ def test_tensor_from_a_file_is_no_kernel():
         tape.boundary({"w": tape.op("mul.Tensor", from_worker(tape, value, line=3), line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.site.line, finding.entry, finding.cause) == (3, "outside", "unknown")
+    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (3, "outside", "unknown")
 
 
 def test_batches_that_arrive_between_the_draws_of_their_loader():
@@ -413,7 +426,7 @@ def test_batches_that_arrive_between_the_draws_of_their_loader():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 0, 1)
-    assert (finding.kind, finding.entry) == ("batch", "batch")
+    assert (finding.origin.kind, finding.origin.entry) == ("batch", "batch")
 
 
 def test_batch_made_by_ops_is_followed():
@@ -429,7 +442,7 @@ def test_batch_made_by_ops_is_followed():
         made.memory.writer = event.seq
         tape.boundary({"w": tape.op("mul.Tensor", made, line=7)})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_batch_made_by_ops_is_followed_by_its_contents():
@@ -440,7 +453,7 @@ def test_batch_made_by_ops_is_followed_by_its_contents():
         (x,) = tape.batch([made.value], line=5)
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_loader_that_draws_its_seed():
@@ -453,7 +466,11 @@ def test_loader_that_draws_its_seed():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.op, finding.site.line) == ("unseeded-torch", "aten::randn.default", 5)
+    assert (finding.cause, finding.origin.op, finding.origin.site.line) == (
+        "unseeded-torch",
+        "aten::randn.default",
+        5,
+    )
 
 
 def test_sparse_tensors_are_followed_by_their_contents():
@@ -465,7 +482,7 @@ def test_sparse_tensors_are_followed_by_their_contents():
         unlinked = tape.outside(sparse.value)
         tape.boundary({"w": tape.op("mul.Tensor", unlinked, line=7)})
 
-    assert only(run, 1, 2).site.line == 4
+    assert only(run, 1, 2).origin.site.line == 4
 
 
 def test_generators_that_were_used_are_evidence_for_values_from_outside():
@@ -485,8 +502,8 @@ def test_unseeded_generator():
         tape.boundary({"w": tape.randn(line=4)})
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.site.line, finding.entry) == ("unseeded-torch", 4, "rng")
-    assert finding.inputs == ("torch's generator",)
+    assert (finding.cause, finding.origin.site.line, finding.origin.entry) == ("unseeded-torch", 4, "rng")
+    assert finding.origin.inputs == ("torch's generator",)
     assert evidence_of(finding) == (
         "torch's generator was not in the same state before aten::randn.default: it was never seeded",
     )
@@ -498,7 +515,7 @@ def test_generator_seeded_from_something_that_changes():
         tape.boundary({"w": tape.randn(line=4)})
 
     finding = only(run, 1, 2)
-    assert (finding.cause, finding.kind, finding.op, finding.site.line) == (
+    assert (finding.cause, finding.origin.kind, finding.origin.op, finding.origin.site.line) == (
         "unseeded-torch",
         "rng",
         "seed",
@@ -525,8 +542,8 @@ def test_an_extra_draw_in_one_run():
         tape.boundary({"w": tape.randn(line=6)})
 
     finding = only(run, False, True)
-    assert (finding.cause, finding.entry) == ("unknown", "control-flow")
-    assert (finding.site.line, finding.other_site.line) == (4, 6)
+    assert (finding.cause, finding.origin.entry) == ("unknown", "control-flow")
+    assert (finding.origin.site.line, finding.origin.other_site.line) == (4, 6)
 
 
 def test_a_draw_of_another_size():
@@ -536,7 +553,7 @@ def test_a_draw_of_another_size():
         tape.boundary({"w": tape.randn(line=6)})
 
     finding = only(run, 2, 3)
-    assert (finding.site.line, finding.cause) == (3, "unknown")
+    assert (finding.origin.site.line, finding.cause) == (3, "unknown")
     assert "drew another amount" in evidence_of(finding)[1]
 
 
@@ -548,7 +565,7 @@ def test_a_draw_that_is_not_recorded():
         tape.boundary({"w": tape.randn(line=6)})
 
     finding = only(run, 1, 2)
-    assert (finding.site.line, finding.cause) == (6, "unknown")
+    assert (finding.origin.site.line, finding.cause) == (6, "unknown")
     assert "something that is not recorded moved it after aten::randn.default" in evidence_of(finding)[1]
 
 
@@ -575,7 +592,7 @@ def test_a_generator_that_was_given():
         tape.boundary({"w": rows})
 
     finding = only(run, 1, 2)
-    assert (finding.op, finding.cause) == ("aten::randn.default", "unseeded-torch")
+    assert (finding.origin.op, finding.cause) == ("aten::randn.default", "unseeded-torch")
 
     def alone(tape, state):
         tape.seed(0)
@@ -585,7 +602,7 @@ def test_a_generator_that_was_given():
         tape.boundary({"w": x})
 
     finding = only(alone, 1, 2)
-    assert (finding.cause, finding.inputs) == ("unknown", ("a generator given to it",))
+    assert (finding.cause, finding.origin.inputs) == ("unknown", ("a generator given to it",))
 
 
 def test_same_generator_state_and_other_numbers_is_the_kernel():
@@ -607,7 +624,7 @@ def accumulate(tape, order, *, threads=True):
 
 def test_race_of_threads_that_accumulate():
     finding = only(accumulate, "xyz", "yzx")
-    assert (finding.cause, finding.site.line, finding.entry) == ("race", 9, "order")
+    assert (finding.cause, finding.origin.site.line, finding.origin.entry) == ("race", 9, "order")
     assert any("Tx" in line or "Ty" in line or "Tz" in line for line in evidence_of(finding))
 
 
@@ -620,7 +637,7 @@ def test_race_of_pool_threads_that_took_other_jobs():
         tape.boundary({"total": total})
 
     finding = only(run, "xyz", "yzx")
-    assert (finding.cause, finding.site.line) == ("race", 9)
+    assert (finding.cause, finding.origin.site.line) == ("race", 9)
 
 
 def test_race_of_gradients_of_which_the_first_is_taken_over():
@@ -634,7 +651,7 @@ def test_race_of_gradients_of_which_the_first_is_taken_over():
         tape.boundary({"total": total})
 
     finding = only(run, "xyz", "zxy")
-    assert (finding.cause, finding.site.line) == ("race", 9)
+    assert (finding.cause, finding.origin.site.line) == ("race", 9)
 
 
 def test_the_first_value_taken_over_counts_like_one_added():
@@ -671,7 +688,7 @@ def test_order_in_one_thread_is_no_race():
     finding = only(run, "xyz", "zxy")
     assert finding.cause == "unknown"
     assert any("another order" in line for line in evidence_of(finding))
-    assert finding.site.line == 9
+    assert finding.origin.site.line == 9
 
 
 def foreach_add(tape, params, grads, line):
@@ -700,7 +717,7 @@ def test_a_parameter_that_only_one_run_uses_is_not_in_another_order(uses):
         tape.boundary({"first": first, "middle": middle, "x": x})
 
     found = origins(run, *uses)
-    assert [(f.site.line, f.entry) for f in found.findings] == [(7, "control-flow")]
+    assert [(f.origin.site.line, f.origin.entry) for f in found.findings] == [(7, "control-flow")]
     assert not any("another order" in line for f in found.findings for line in evidence_of(f))
 
 
@@ -715,7 +732,7 @@ def test_race_that_is_not_in_place():
         tape.boundary({"total": total})
 
     finding = only(run, "xyz", "zyx")
-    assert (finding.cause, finding.site.line) == ("race", 9)
+    assert (finding.cause, finding.origin.site.line) == ("race", 9)
 
 
 def test_race_of_read_and_write():
@@ -732,8 +749,8 @@ def test_race_of_read_and_write():
         tape.boundary({"seen": seen})
 
     finding = only(run, True, False)
-    assert (finding.cause, finding.entry) == ("race", "order")
-    assert finding.site.line == 5
+    assert (finding.cause, finding.origin.entry) == ("race", "order")
+    assert finding.origin.site.line == 5
     assert any("reader" in line and "writer" in line for line in evidence_of(finding))
 
 
@@ -765,7 +782,7 @@ def test_the_same_work_in_threads_without_difference_between_them():
         tape.boundary(dict(sorted(made.items())))
 
     finding = only(run, 1, 2)
-    assert (finding.site.line, finding.cause) == (4, "nondeterministic-kernel")
+    assert (finding.origin.site.line, finding.cause) == (4, "nondeterministic-kernel")
 
 
 def test_extra_turn_of_a_loop():
@@ -778,13 +795,18 @@ def test_extra_turn_of_a_loop():
         tape.boundary({"w": tape.op("exp.default", x, line=8)})
 
     finding = only(run, 5, 4)
-    assert (finding.entry, finding.cause, finding.site.line, finding.other_site.line) == (
+    assert (
+        finding.origin.entry,
+        finding.cause,
+        finding.origin.site.line,
+        finding.origin.other_site.line,
+    ) == (
         "control-flow",
         "unknown",
         5,
         8,
     )
-    assert finding.events[0] == 5
+    assert finding.origin.events[0] == 5
 
 
 def test_another_branch():
@@ -794,8 +816,12 @@ def test_another_branch():
         tape.boundary({"w": y})
 
     finding = only(run, True, False)
-    assert (finding.entry, finding.site.line, finding.other_site.line) == ("control-flow", 4, 6)
-    assert (finding.op, finding.other_op) == ("aten::exp.default", "aten::log.default")
+    assert (finding.origin.entry, finding.origin.site.line, finding.origin.other_site.line) == (
+        "control-flow",
+        4,
+        6,
+    )
+    assert (finding.origin.op, finding.origin.other_op) == ("aten::exp.default", "aten::log.default")
 
 
 def test_a_branch_begins_where_its_first_op_is():
@@ -805,8 +831,8 @@ def test_a_branch_begins_where_its_first_op_is():
             x = tape.op("sin.default", tape.op("exp.default", x, line=4), line=5)
         tape.boundary({"w": tape.op("log.default", x, line=6)})
 
-    assert (only(run, True, False).site.line, only(run, False, True).site.line) == (4, 4)
-    assert only(run, False, True).events == (1, 1)
+    assert (only(run, True, False).origin.site.line, only(run, False, True).origin.site.line) == (4, 4)
+    assert only(run, False, True).origin.events == (1, 1)
 
 
 def test_noisy_operations_in_another_order():
@@ -817,7 +843,7 @@ def test_noisy_operations_in_another_order():
         tape.boundary({"u": made[4], "v": made[5]})
 
     found = origins(run, 1, 2)
-    assert sorted(f.site.line for f in found.findings) == [4, 5]
+    assert sorted(f.origin.site.line for f in found.findings) == [4, 5]
     assert {f.cause for f in found.findings} == {"nondeterministic-kernel"}
 
 
@@ -830,7 +856,7 @@ def test_a_branch_taken_after_a_read_is_followed():
         y = tape.op("exp.default" if noise == 1 else "log.default", x, line=4 + noise)
         tape.boundary({"w": y})
 
-    assert only(run, 1, 2).site.line == 2
+    assert only(run, 1, 2).origin.site.line == 2
 
 
 def test_another_tensor_was_chosen():
@@ -841,7 +867,7 @@ def test_another_tensor_was_chosen():
         tape.boundary({"w": tape.op("mul.Tensor", made[choice], line=9)})
 
     finding = only(run, 0, 2)
-    assert (finding.site.line, finding.entry, finding.cause, finding.inputs_equal) == (
+    assert (finding.origin.site.line, finding.origin.entry, finding.cause, finding.origin.inputs_equal) == (
         9,
         "order",
         "unknown",
@@ -867,7 +893,7 @@ def test_another_output_of_one_op_was_chosen():
         tape.boundary({"w": tape.op("mul.Tensor", unbound(tape, line=2)[choice], line=9)})
 
     finding = only(run, 0, 1)
-    assert (finding.site.line, finding.entry, finding.cause) == (9, "order", "unknown")
+    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (9, "order", "unknown")
     assert evidence_of(finding) == (
         "it took another output of aten::unbind.int at /home/u/train.py:2 in each run",
     )
@@ -888,7 +914,7 @@ def test_the_write_that_moved_is_blamed_not_the_one_before_it(order):
         tape.boundary({"y": product})
 
     finding = only(run, *order)
-    assert (finding.site.line, finding.cause) == (2, "race")
+    assert (finding.origin.site.line, finding.cause) == (2, "race")
 
 
 def test_another_part_was_written():
@@ -903,7 +929,11 @@ def test_another_part_was_written():
         tape.boundary({"w": tape.op("mul.Tensor", vector, line=9)})
 
     finding = only(run, "0", "1")
-    assert (finding.site.line, finding.op, finding.entry) == (3, "aten::select.int", "argument")
+    assert (finding.origin.site.line, finding.origin.op, finding.origin.entry) == (
+        3,
+        "aten::select.int",
+        "argument",
+    )
 
 
 @pytest.mark.parametrize("orders", [("0", "1"), ("01", "10")])
@@ -922,7 +952,11 @@ def test_another_part_of_memory_that_was_written_is_read(orders):
         tape.boundary({"w": tape.op("mul.Tensor", cell, line=9)})
 
     finding = only(run, *orders)
-    assert (finding.site.line, finding.op, finding.entry) == (3, "aten::select.int", "argument")
+    assert (finding.origin.site.line, finding.origin.op, finding.origin.entry) == (
+        3,
+        "aten::select.int",
+        "argument",
+    )
 
 
 def test_a_batch_of_other_rows_of_one_op():
@@ -933,7 +967,7 @@ def test_a_batch_of_other_rows_of_one_op():
         tape.boundary({"w": tape.op("mul.Tensor", x, line=7)})
 
     finding = only(run, 0, 1)
-    assert (finding.site.line, finding.entry, finding.cause) == (5, "batch", "unknown")
+    assert (finding.origin.site.line, finding.origin.entry, finding.cause) == (5, "batch", "unknown")
 
 
 def test_extra_ops_in_one_run_do_not_hide_the_origin():
@@ -947,7 +981,7 @@ def test_extra_ops_in_one_run_do_not_hide_the_origin():
         y = tape.op("sum.default", x, line=5, noise=value)
         tape.boundary({"w": tape.op("norm.default", y, line=77)})
 
-    assert only(run, 1, 2).site.line == 5
+    assert only(run, 1, 2).origin.site.line == 5
 
 
 def test_difference_from_an_earlier_step():
@@ -961,7 +995,7 @@ def test_difference_from_an_earlier_step():
         tape.boundary({"w": tape.op("mul.Tensor", kept, line=6)})
 
     finding = only(run, 1, 2)
-    assert (finding.site.line, finding.step) == (2, 0)
+    assert (finding.origin.site.line, finding.origin.step) == (2, 0)
 
 
 def test_extra_read_before_training_does_not_break_the_search():
@@ -973,7 +1007,7 @@ def test_extra_read_before_training_does_not_break_the_search():
         tape.boundary({"w": x})
         tape.boundary({"w": tape.op("sum.default", x, line=6, noise=value)})
 
-    assert only(run, 1, 2).site.line == 6
+    assert only(run, 1, 2).origin.site.line == 6
 
 
 def test_different_numbers_of_steps():
@@ -985,7 +1019,7 @@ def test_different_numbers_of_steps():
         tape.end({"w": x})
 
     finding = only(run, 2, 3)
-    assert (finding.entry, finding.step, finding.site.line) == ("control-flow", 2, 5)
+    assert (finding.origin.entry, finding.origin.step, finding.origin.site.line) == ("control-flow", 2, 5)
 
 
 def test_different_numbers_of_steps_and_a_read_at_the_end():
@@ -996,7 +1030,7 @@ def test_different_numbers_of_steps_and_a_read_at_the_end():
             tape.boundary({"w": x})
         tape.read(x, line=50)
 
-    assert [only(run, 2, 3).site.line, only(run, 3, 2).site.line] == [5, 5]
+    assert [only(run, 2, 3).origin.site.line, only(run, 3, 2).origin.site.line] == [5, 5]
 
 
 def test_an_extra_op_in_the_second_run_whose_steps_are_shifted():
@@ -1010,7 +1044,11 @@ def test_an_extra_op_in_the_second_run_whose_steps_are_shifted():
         tape.boundary({"w": x})
 
     finding = only(run, 1, 2)
-    assert (finding.entry, finding.site.line, finding.events[0]) == ("control-flow", 5, 6)
+    assert (finding.origin.entry, finding.origin.site.line, finding.origin.events[0]) == (
+        "control-flow",
+        5,
+        6,
+    )
 
 
 def test_a_name_in_one_run_only():
@@ -1115,7 +1153,7 @@ def test_long_chains_need_no_recursion_and_are_visited_once():
         tape.boundary({"w": x})
     records = [tape.record() for tape in tapes]
     (finding,) = find_origins(*records).findings
-    assert finding.site.line == 1
+    assert finding.origin.site.line == 1
     assert records[0].lookups < 20_000
 
 
@@ -1126,7 +1164,7 @@ def test_checkpoint_recomputation_is_just_ops():
         again = tape.op("exp.default", x, line=4, noise=noise)
         tape.boundary({"w": tape.op("bwd.default", again, line=9)})
 
-    assert only(run, 1, 2).events == (2, 2)
+    assert only(run, 1, 2).origin.events == (2, 2)
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -1159,7 +1197,7 @@ def test_random_programs_with_one_noisy_op(seed):
         tape.hard = True
         run(tape, value)
     found = find_origins(tapes[0].record(), tapes[1].record())
-    assert [f.site.line for f in found.findings] == [100 + noisy]
+    assert [f.origin.site.line for f in found.findings] == [100 + noisy]
     assert found.findings[0].cause in ("nondeterministic-kernel", "race")
 
 
@@ -1182,8 +1220,8 @@ def test_compare_puts_the_origins_first():
         )
     result = compare(tapes[0].record(), tapes[1].record())
     assert result.verdict == "different"
-    assert [f.site.line for f in result.findings] == [2]
-    assert [f.kind for f in result.step_findings] == ["step"]
+    assert [f.origin.site.line for f in result.findings] == [2]
+    assert [f.origin.kind for f in result.step_findings] == ["step"]
     assert NO_WRITER == -1
 
 
@@ -1202,4 +1240,4 @@ def test_compare_puts_the_origins_first():
 def test_a_chain_longer_than_the_stack_is_followed_to_its_beginning(run, length):
     found = origins(lambda tape, value: run(tape, value, length), 1, 2)
     assert found.complete
-    assert found.findings[0].site.line == 3
+    assert found.findings[0].origin.site.line == 3

@@ -47,7 +47,11 @@ def test_replicas_that_part(ddp):
     assert comparison.verdict == "different"
     assert comparison.reason == "w, w.momentum: ranks 0 and 1 part at step 1"
     finding = comparison.findings[0]
-    assert (finding.step, finding.names, finding.site.line) == (1, ("w", "w.momentum"), 12)
+    assert (finding.origin.step, finding.origin.names, finding.origin.site.line) == (
+        1,
+        ("w", "w.momentum"),
+        12,
+    )
     assert "were not averaged" in evidence_of(finding)[1]
 
 
@@ -172,7 +176,7 @@ def test_samplers_that_do_not_agree():
     )
 
     assert comparison.verdict == "different"
-    assert comparison.findings[0].kind == "batch"
+    assert comparison.findings[0].origin.kind == "batch"
     assert (
         "1 sample came more than once: its samplers have seed 0 on rank 0, 1 on rank 1" in comparison.reason
     )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+import finding_support
+
 from samebits.comparison.results import Finding, Source
 from samebits.diagnosis.patches.propose import Proposal, propose
 from samebits.diagnosis.patches.source_file import Project, SourceFile
@@ -38,7 +40,7 @@ def site_of(files: Project, mark: str = MARK, function: str = "f") -> Site:
 def finding(cause: str, site: Site | None, *ops: str, kind: str = "op") -> Finding:
     """An origin, with sources on its own line."""
     sources = tuple(Source(op, site, cause) for op in ops)
-    return Finding(kind, 0, "aten::mm", None, site, None, None, cause=cause, sources=sources)
+    return finding_support.finding(kind=kind, op="aten::mm", site=site, cause=cause, sources=sources)
 
 
 def proposal(cause: str, files: Project, *ops: str) -> Proposal:

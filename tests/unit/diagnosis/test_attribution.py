@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from samebits.comparison.results import Finding, Remedy, RemedyTrial, Source
+from finding_support import changed, finding
+
+from samebits.comparison.results import Remedy, RemedyTrial, Source
 from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_note, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
@@ -13,47 +15,47 @@ from samebits.report.notes import sentence
 from samebits.report.sentences import why
 
 SITE = Site("/w/data.py", 41, "load")
-BASE = Finding("op", 3, "aten::mul", None, SITE, None, None, entry="argument")
+BASE = finding(step=3, op="aten::mul", site=SITE, entry="argument")
 
 
 def known(cause, **fields):
     """An origin with that cause."""
-    return replace(BASE, cause=cause, **fields)
+    return changed(BASE, cause=cause, **fields)
 
 
 def test_an_open_cause_is_that_of_the_pin():
     (found,) = attributed([BASE], Confirmation(("hash-seed",), 3, 3))
     assert found.cause == "hash-order"
-    assert found.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
+    assert found.diagnosis.confirmed_by == "with the hash seed fixed, 3 of 3 pairs of runs were identical"
 
 
 def test_the_line_is_that_of_the_source_where_there_is_one():
     """The draw log alone had left it open: two sources gave other values."""
     listing = Source("os.listdir", Site("/w/data.py", 9, "names"), "environment")
     names = Source("secrets.token_hex", Site("/w/data.py", 5, "names"), "os-entropy")
-    found = replace(BASE, sources=(listing, names))
+    found = changed(BASE, sources=(listing, names))
     (shown,) = attributed([found], Confirmation(("entropy",), 1, 1))
-    assert (shown.site.line, shown.entered_site) == (5, SITE)
-    two = replace(found, sources=(names, replace(names, site=Site("/w/data.py", 6, "names"))))
+    assert (shown.origin.site.line, shown.origin.entered_site) == (5, SITE)
+    two = changed(found, sources=(names, replace(names, site=Site("/w/data.py", 6, "names"))))
     (kept,) = attributed([two], Confirmation(("entropy",), 1, 1))
-    assert (kept.site, kept.entered_site) == (SITE, None)
+    assert (kept.origin.site, kept.origin.entered_site) == (SITE, None)
 
 
 def test_the_line_is_that_which_ends_a_measurement():
     """A clock was read before and after something, in one function; the later reading comes first."""
     ends, starts = (Source("time.time", Site("/w/tune.py", line, "trial"), "wall-clock") for line in (9, 5))
-    (found,) = attributed([replace(BASE, sources=(ends, starts))], Confirmation(("clock",), 1, 1))
-    assert (found.site.line, found.entered_site) == (9, SITE)
+    (found,) = attributed([changed(BASE, sources=(ends, starts))], Confirmation(("clock",), 1, 1))
+    assert (found.origin.site.line, found.origin.entered_site) == (9, SITE)
     elsewhere = replace(starts, site=Site("/w/tune.py", 30, "log"))
-    (kept,) = attributed([replace(BASE, sources=(ends, elsewhere))], Confirmation(("clock",), 1, 1))
-    assert (kept.site, kept.entered_site) == (SITE, None)
+    (kept,) = attributed([changed(BASE, sources=(ends, elsewhere))], Confirmation(("clock",), 1, 1))
+    assert (kept.origin.site, kept.origin.entered_site) == (SITE, None)
 
 
 def test_each_pin_speaks_for_the_findings_with_its_cause():
     findings = [known("wall-clock"), known("unseeded-numpy"), BASE]
     first, second, third = attributed(findings, Confirmation(("clock", "seed-numpy"), 1, 1))
     assert (first.cause, second.cause, third.cause) == ("wall-clock", "unseeded-numpy", "unknown")
-    assert first.confirmed_by == second.confirmed_by != third.confirmed_by == ""
+    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != third.diagnosis.confirmed_by == ""
 
 
 def test_a_pin_alone_outweighs_what_the_draws_suggest():
@@ -103,7 +105,7 @@ def test_sentences_tell_sources_apart():
     clock = Source("time.time", SITE, "wall-clock")
     assert "read the clock (time.time)" in why(known("wall-clock", sources=(clock,)))
     assert "another number" in why(BASE)
-    assert "outside any line" in why(replace(BASE, site=None))
+    assert "outside any line" in why(changed(BASE, site=None))
 
 
 def test_a_pin_alone_explains_all_that_differs():
@@ -114,22 +116,22 @@ def test_a_pin_alone_explains_all_that_differs():
     other = known("environment", site=listing.site, entered_site=later, sources=(listing, names))
     first, second, third = attributed([BASE, other, BASE], Confirmation(("entropy",), 2, 2))
     assert (first.cause, second.cause, third.cause) == ("os-entropy",) * 3
-    assert first.confirmed_by
-    assert not second.confirmed_by
-    assert (second.site, second.entered_site) == (names.site, later)
+    assert first.diagnosis.confirmed_by
+    assert not second.diagnosis.confirmed_by
+    assert (second.origin.site, second.origin.entered_site) == (names.site, later)
 
 
 def test_it_speaks_for_the_first_finding_though_another_has_its_cause():
     first, second = attributed([BASE, known("wall-clock")], Confirmation(("clock",), 1, 1))
     assert (first.cause, second.cause) == ("wall-clock", "wall-clock")
-    assert first.confirmed_by == second.confirmed_by != ""
+    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != ""
 
 
 def test_a_source_that_the_pin_does_not_fix_gives_no_remedy():
     """Of two facts of the machine on one line the number of the process was free to differ."""
     pid, memory = (Source(op, SITE, "environment") for op in ("os.getpid", "psutil.Process.memory_info"))
     (found,) = attributed([known("environment", sources=(pid, memory))], Confirmation(("memory-load",), 2, 2))
-    assert found.sources == (memory,)
+    assert found.origin.sources == (memory,)
     remedy = remedy_for(found)
     assert remedy is not None
     assert "what the machine has free" in remedy.text
@@ -139,11 +141,11 @@ def test_two_sources_that_meet_in_one_place_are_two_findings():
     """An index came from a sampler that was seeded from the clock, and another from Python's generator."""
     clock = Source("time.time", Site("/w/train.py", 11, "main"), "wall-clock")
     drawn = Source("random.randrange", SITE, "unseeded-python")
-    found = replace(BASE, sources=(clock, drawn))
+    found = changed(BASE, sources=(clock, drawn))
     first, second = attributed([found], Confirmation(("clock", "seed-python"), 1, 1))
-    assert (first.cause, first.site, first.entered_site) == ("wall-clock", clock.site, SITE)
-    assert (second.cause, second.site, second.entered_site) == ("unseeded-python", SITE, None)
-    assert first.confirmed_by == second.confirmed_by != ""
+    assert (first.cause, first.origin.site, first.origin.entered_site) == ("wall-clock", clock.site, SITE)
+    assert (second.cause, second.origin.site, second.origin.entered_site) == ("unseeded-python", SITE, None)
+    assert first.diagnosis.confirmed_by == second.diagnosis.confirmed_by != ""
 
 
 def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own():
@@ -151,24 +153,24 @@ def test_memory_that_a_generator_fills_at_the_same_line_is_no_source_of_its_own(
     seeded = Source("numpy.random.SeedSequence", SITE, "unseeded-numpy")
     memory = Source("numpy.empty", SITE, "uninitialized")
     elsewhere = replace(memory, site=Site("/w/train.py", 11, "main"))
-    (found,) = by_source([replace(BASE, cause="unknown", sources=(seeded, memory))])
-    assert (found.cause, found.site, found.sources) == ("unseeded-numpy", SITE, (seeded,))
-    assert by_source([replace(BASE, cause="unknown", sources=(seeded, elsewhere))]) == ()
+    (found,) = by_source([changed(BASE, cause="unknown", sources=(seeded, memory))])
+    assert (found.cause, found.origin.site, found.origin.sources) == ("unseeded-numpy", SITE, (seeded,))
+    assert by_source([changed(BASE, cause="unknown", sources=(seeded, elsewhere))]) == ()
 
 
 def test_what_an_operation_shows_by_itself_is_patched_at_once():
     kernel = known("nondeterministic-kernel", entry="kernel", sources=())
     assert by_source([kernel]) == (kernel,)
-    assert by_source([replace(kernel, entry="outside")]) == ()
+    assert by_source([changed(kernel, entry="outside")]) == ()
     clock = Source("time.time", SITE, "wall-clock")
-    assert by_source([replace(kernel, sources=(clock,))]) == ()
+    assert by_source([changed(kernel, sources=(clock,))]) == ()
 
 
 def test_what_one_kind_of_draw_shows_is_patched_at_once_and_what_two_show_is_not():
     clock, pid = Source("time.time", SITE, "wall-clock"), Source("os.getpid", SITE, "environment")
     one = known("wall-clock", sources=(clock,))
     assert by_source([one]) == (one,)
-    assert by_source([replace(one, sources=(clock, pid))]) == ()
+    assert by_source([changed(one, sources=(clock, pid))]) == ()
 
 
 def test_the_sentence_names_the_line_that_drew_and_where_it_went():
@@ -199,7 +201,7 @@ def test_of_several_lines_that_drew_the_one_of_the_finding_is_named():
 
 def test_a_seed_that_another_generator_gave_is_laid_to_that_generator():
     """`torch.manual_seed(random.randint(0, 9))`: Python's generator was given no seed at all."""
-    seeding = replace(known("unseeded-python"), kind="rng", op="seed", entry="rng")
+    seeding = changed(known("unseeded-python"), kind="rng", op="seed", entry="rng")
     drawn = Source("random.randint", SITE, "unseeded-python")
-    assert "drew from Python's global generator" in why(replace(seeding, sources=(drawn,)))
+    assert "drew from Python's global generator" in why(changed(seeding, sources=(drawn,)))
     assert "gave Python's generator another seed" in why(seeding)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import finding_support
 import pytest
 
 from samebits.causes import Cause, causes_shown_by
-from samebits.comparison.results import Finding, Source
+from samebits.comparison.results import Source
 from samebits.determinism.pins import INTERVENTIONS
 from samebits.diagnosis.candidates import (
     MECHANISMS,
@@ -17,7 +18,7 @@ from samebits.diagnosis.candidates import (
 
 def finding(cause="unknown", entry="outside", *sources):
     """An origin with that cause."""
-    return Finding("op", 0, "aten::add", None, None, None, None, cause=cause, entry=entry, sources=sources)
+    return finding_support.finding(op="aten::add", cause=cause, entry=entry, sources=sources)
 
 
 def test_every_pin_of_the_table_has_a_place():

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import pytest
+from finding_support import finding
 from patch_support import project
 
-from samebits.comparison.results import Finding, Source
+from samebits.comparison.results import Source
 from samebits.determinism.pins import INTERVENTIONS
 from samebits.diagnosis.candidates import MECHANISMS, traces, unable, words_of
 
 PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
-ORIGIN = Finding("op", 0, "aten::lift_fresh", None, None, None, None, entry="outside")
 
 
 def shown(text=PLAIN, *sources, **fields):
     """Where each pin has left a trace, for one origin."""
-    finding = Finding(**{**vars(ORIGIN), **fields})
-    return traces([finding], sources, words_of(project(train=text).files))
+    origin = finding(**{"op": "aten::lift_fresh", "entry": "outside", **fields})
+    return traces([origin], sources, words_of(project(train=text).files))
 
 
 def test_every_pin_of_the_table_has_a_specification():
@@ -84,5 +84,5 @@ def test_a_pin_without_a_trace_is_unable():
 
 
 def test_without_the_source_nothing_is_ruled_out():
-    assert traces([ORIGIN], (), frozenset()) is None
+    assert traces([finding(op="aten::lift_fresh", entry="outside")], (), frozenset()) is None
     assert unable(("hash-seed",), None) == ()

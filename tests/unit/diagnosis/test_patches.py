@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import replace
 
 import pytest
+from finding_support import changed
 from patch_support import finding, patched, project, proposal, site_of, text_after
 
 from samebits.causes import PatchRule
@@ -334,7 +334,7 @@ def test_a_seed_that_torch_makes_up_in_a_function_goes_on_from_the_seed_of_the_s
             return seed
     """
     files = project(main=text)
-    found = replace(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    found = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
     after = text_after(propose([found], files).patches[0])
     assert "    seed = torch.manual_seed(torch.initial_seed() + 1).initial_seed()" in after
     assert "import torch\n\ntorch.manual_seed(0)\n" in after
@@ -462,8 +462,8 @@ def test_where_pins_have_shown_the_cause_other_sources_are_left_alone_at_first()
     """A random name differed too, but with the hash seed alone fixed the runs were identical."""
     files = project(main=NAMES)
     drawn = Source("secrets.token_hex", site_of(files, "# drawn"), "os-entropy")
-    open_cause = replace(finding("hash-order", site_of(files)), sources=(drawn,))
-    shown = replace(open_cause, confirmed_by="with the hash seed fixed, 2 of 2 pairs of runs were identical")
+    open_cause = changed(finding("hash-order", site_of(files)), sources=(drawn,))
+    shown = changed(open_cause, confirmed_by="with the hash seed fixed, 2 of 2 pairs of runs were identical")
     first = text_after(propose([shown], files).patches[0])
     assert "for w in sorted(words)" in first
     assert "secrets.token_hex(4)" in first
@@ -475,7 +475,7 @@ def test_a_seed_that_comes_from_nowhere_known_becomes_a_number():
     files = project(
         main="import torch\nimport job\ntorch.manual_seed(int(job.number))  # <-\nx = torch.rand(3)\n"
     )
-    found = replace(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
+    found = changed(finding("unseeded-torch", site_of(files), kind="rng"), op="seed")
     first = propose([found], files).patches[0]
     assert first.first == ("torch.manual_seed(int(job.number))  # <-", "torch.manual_seed(0)  # <-")
     remedy = remedy_for(found, files)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from finding_support import changed
 from patch_support import finding, project, site_of
 from sentence_support import text_evidence
 
@@ -36,7 +37,7 @@ def test_every_cause_has_a_remedy(cause):
 @pytest.mark.parametrize("library", ["torch", "numpy", "python"])
 def test_a_seed_that_differs_is_confirmed_by_the_pin_that_makes_it_the_same(library):
     """`torch.seed()` takes its own from the operating system; the pin gives it one."""
-    remedy = remedy_for(replace(finding(f"unseeded-{library}", None, kind="rng"), op="seed"))
+    remedy = remedy_for(changed(finding(f"unseeded-{library}", None, kind="rng"), op="seed"))
     assert remedy is not None
     assert remedy.controls == (f"seed-{library}",)
 
@@ -68,12 +69,12 @@ def test_the_source_refines_the_remedy(cause, op, word):
 def test_only_a_draw_in_a_worker_gets_the_advice_for_workers():
     """And not one of a script in a folder that is called so."""
     plain = finding("unseeded-numpy", None, "numpy.random.SeedSequence", kind="batch")
-    plain = replace(
+    plain = changed(
         plain,
         evidence=(text_evidence("the loader at /w/workers/train.py:3 gave other contents in each run"),),
     )
-    (source,) = plain.sources
-    in_worker = replace(plain, sources=(replace(source, in_worker=True),))
+    (source,) = plain.origin.sources
+    in_worker = changed(plain, sources=(replace(source, in_worker=True),))
     texts = [remedy.text for each in (plain, in_worker) if (remedy := remedy_for(each)) is not None]
     assert [text.startswith("seed it from torch in the worker") for text in texts] == [False, True]
 
@@ -195,7 +196,7 @@ def drawn(site, op, library):
     """An origin with a draw that a library made."""
     cause = "unseeded-python" if op.startswith("random.") else "unseeded-numpy"
     source = Source(op, site, cause, LibraryCall(*library))
-    return replace(finding(cause, site), sources=(source,))
+    return changed(finding(cause, site), sources=(source,))
 
 
 def test_a_generator_of_the_users_own_is_seeded_where_it_is_made():

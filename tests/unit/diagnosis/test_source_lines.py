@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import finding_support
 import pytest
+from finding_support import changed
 from patch_support import finding, project, site_of
 from sentence_support import evidence_of
 
-from samebits.comparison.results import Finding, Source
+from samebits.comparison.results import Source
 from samebits.diagnosis.attribution import Confirmation, attributed
 from samebits.diagnosis.source_lines import at_source_line
 from samebits.hooks.frames import Site
@@ -47,22 +49,22 @@ HELPER = """
 
 def shown(cause, files, **fields):
     """The finding at the marked line, confirmed, after the search for its line."""
-    found = replace(finding(cause, site_of(files, function="<module>")), confirmed_by=CONFIRMED, **fields)
+    found = changed(finding(cause, site_of(files, function="<module>")), confirmed_by=CONFIRMED, **fields)
     return found, at_source_line(found, files)
 
 
 def test_the_order_of_a_set_is_where_it_is_taken():
     files = project(main=SUM_OVER_SET)
     before, after = shown("hash-order", files)
-    assert after.site == site_of(files, "planted", "total")
-    assert after.entered_site == before.site
-    assert evidence_of(after) == (f"it entered at /code/main.py:{before.site.line} (aten::mm)",)
+    assert after.origin.site == site_of(files, "planted", "total")
+    assert after.origin.entered_site == before.origin.site
+    assert evidence_of(after) == (f"it entered at /code/main.py:{before.origin.site.line} (aten::mm)",)
 
 
 def test_memory_is_left_unwritten_in_another_file():
     files = project(main=ELSEWHERE, helper=HELPER)
     _, after = shown("uninitialized", files, kind="batch")
-    assert after.site == site_of(files, "planted", "Batches.make")
+    assert after.origin.site == site_of(files, "planted", "Batches.make")
 
 
 def test_without_proof_it_stays():
@@ -108,16 +110,16 @@ def test_a_duration_is_where_it_is_measured(at):
     sites = [site_of(files, mark, "<module>") for mark in ("starts", "planted")]
     sources = tuple(Source("time.perf_counter", site, "wall-clock") for site in sites)
     stands = site_of(files, at, "<module>")
-    found = replace(finding("wall-clock", stands), confirmed_by=CONFIRMED, sources=sources)
-    assert at_source_line(found, files).site == sites[1]
+    found = changed(finding("wall-clock", stands), confirmed_by=CONFIRMED, sources=sources)
+    assert at_source_line(found, files).origin.site == sites[1]
 
 
 def test_two_measurements_are_not_told_apart():
     files = project(main=CLOCK.replace("# starts", "- zero  # starts"))
     sites = [site_of(files, mark, "<module>") for mark in ("starts", "planted")]
     sources = tuple(Source("time.perf_counter", site, "wall-clock") for site in sites)
-    found = replace(finding("wall-clock", sites[0]), confirmed_by=CONFIRMED, sources=sources)
-    assert at_source_line(found, files).site == sites[0]
+    found = changed(finding("wall-clock", sites[0]), confirmed_by=CONFIRMED, sources=sources)
+    assert at_source_line(found, files).origin.site == sites[0]
 
 
 def test_a_listing_of_random_names_gives_way_to_who_made_them():
@@ -125,11 +127,15 @@ def test_a_listing_of_random_names_gives_way_to_who_made_them():
     causes = {"listing": "environment", "names": "os-entropy", "folder": "os-entropy"}
     sources = tuple(Source(mark, site_of(files, mark), cause) for mark, cause in causes.items())
     entered = site_of(files, "listing")
-    stands = replace(
+    stands = changed(
         finding("environment", sources[0].site), sources=sources, entered_site=replace(entered, line=40)
     )
     (found,) = attributed([stands], Confirmation(("entropy",), 2, 2))
-    assert (found.cause, found.site, found.entered_site.line) == ("os-entropy", sources[1].site, 40)
+    assert (found.cause, found.origin.site, found.origin.entered_site.line) == (
+        "os-entropy",
+        sources[1].site,
+        40,
+    )
 
 
 SHARED = """
@@ -148,7 +154,7 @@ def main():
 def test_a_race_of_processes_is_where_the_memory_is_shared_or_they_are_started(share, line):
     files = project(train=SHARED.replace("SHARE", share))
     entered = Site(files.script, 6, "main")
-    found = Finding("op", 0, "aten::t", None, entered, None, None, cause="race", entry="outside")
-    shown = at_source_line(replace(found, confirmed_by="with one at a time"), files)
-    assert (shown.site.line, shown.entered_site) == (line, entered)
+    found = finding_support.finding(op="aten::t", site=entered, cause="race", entry="outside")
+    shown = at_source_line(changed(found, confirmed_by="with one at a time"), files)
+    assert (shown.origin.site.line, shown.origin.entered_site) == (line, entered)
     assert at_source_line(found, files) == found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import finding_support
 from sentence_support import text_evidence
 
 from samebits.comparison.results import Comparison, Finding, Remedy
@@ -48,7 +49,7 @@ def finding(file: str = "/code/train.py", **fields) -> Finding:
         "inputs": ("f32[6, 4]",),
         "outputs": ("f32[6, 4]",),
     }
-    return Finding(**{**values, **fields})
+    return finding_support.finding(**{**values, **fields})
 
 
 def different(*findings: Finding, **fields) -> Verification:

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import replace
 
+from finding_support import changed
 from report_builders import different, finding, identical
 
 from samebits.comparison.replayed import replayed
@@ -16,7 +17,7 @@ from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import json as json_report
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 
 SITE = {"file": str, "line": int, "function": str}
 DIFFERENCE = {"elements": int, "total": int, "max_ulp": (int, None), "max_abs": (float, None)}
@@ -120,7 +121,7 @@ def test_the_schema_check_can_fail():
 
 def test_infinite_differences_are_valid_json():
     """JSON has no infinity: null."""
-    endless = replace(finding(), difference=Difference(1, 2, None, math.inf))
+    endless = changed(finding(), difference=Difference(1, 2, None, math.inf))
 
     text = json_report.render(different(endless).comparison)
 

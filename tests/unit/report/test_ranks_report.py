@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 
+from finding_support import finding
 from sentence_support import text_evidence, text_note
 
 from samebits.comparison.ranks import RankComparison
-from samebits.comparison.results import Comparison, Finding
+from samebits.comparison.results import Comparison
 from samebits.hooks.frames import Site
 from samebits.report.ranks import launch_rows, render, render_json, render_launches
 from samebits.report.style import Style
@@ -21,26 +22,16 @@ PARTED = RankComparison(
         "w: ranks 0 and 1 part at step 2",
         4,
         (
-            Finding(
-                "step",
-                2,
-                "SGD.step",
-                None,
-                SITE,
-                None,
-                None,
+            finding(
+                kind="step",
+                step=2,
+                op="SGD.step",
+                site=SITE,
                 evidence=(text_evidence("w"), text_evidence("why\x1b[2J")),
                 names=("w", "b"),
             ),
-            Finding(
-                "batch",
-                0,
-                "DataLoader",
-                None,
-                SITE,
-                None,
-                None,
-                evidence=(text_evidence("4 samples came twice"),),
+            finding(
+                kind="batch", op="DataLoader", site=SITE, evidence=(text_evidence("4 samples came twice"),)
             ),
         ),
         (text_note("a note"),),

@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 
 import pytest
+from finding_support import changed
 from report_builders import different, finding, identical, run
 from sentence_support import text_evidence, text_note
 
@@ -19,8 +20,7 @@ from samebits.recording.notes import Note, NoteCode
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.report import text
 from samebits.report.style import Style
-from samebits.verification.fix_results import Fix
-from samebits.verification.results import Verification
+from samebits.verification.results import Fix, Verification
 
 PLAIN = Style(colour=False, width=100)
 
@@ -110,7 +110,7 @@ def test_what_the_same_pins_took_away_is_not_called_different_on_its_own(script,
 
 def test_what_comes_after_the_runs_parted_is_counted_unless_its_cause_is_known():
     parted = finding(cause="unknown", entry="control-flow", remedy=None)
-    after = [replace(parted, op=f"aten::op{n}", entry="outside") for n in range(7)]
+    after = [changed(parted, op=f"aten::op{n}", entry="outside") for n in range(7)]
     result = different(parted, *after, finding(op="aten::rand"))
     shown = text.render(result, PLAIN, "/code")
     assert "7 further differences come after the runs parted, and may follow from that" in shown
@@ -151,7 +151,7 @@ def test_a_state_difference_names_the_tensors(script, tmp_path):
 )
 def test_by_how_much(difference, words):
     """Numbers of elements, absolute and in units in the last place."""
-    shown = text.render(different(replace(finding(), difference=difference)), PLAIN, "/code")
+    shown = text.render(different(changed(finding(), difference=difference)), PLAIN, "/code")
 
     assert words in shown
 

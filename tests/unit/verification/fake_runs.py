@@ -7,7 +7,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.comparison.results import Comparison, Finding, Origins
+import finding_support
+
+from samebits.comparison.results import Comparison, Finding, OriginSearch
 from samebits.hooks.frames import Site
 from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.recording.runner import Target
@@ -24,12 +26,10 @@ SITE = Site("/w/train.py", 3, "main")
 def finding(**fields) -> Finding:
     """An origin at event 7 of both runs."""
     values = {
-        "kind": "op", "step": 2, "op": "aten::randn.default", "module": None, "site": SITE,
-        "forward_site": None,
-        "inputs_equal": True, "entry": "rng",
+        "step": 2, "op": "aten::randn.default", "site": SITE, "inputs_equal": True, "entry": "rng",
         "events": (7, 7), "positions": (0,),
     }  # fmt: skip
-    return Finding(**{**values, **fields})
+    return finding_support.finding(**{**values, **fields})
 
 
 def different(step: int = 2, *findings: Finding) -> Comparison:
@@ -141,11 +141,11 @@ class World:
             return IDENTICAL if any(needed <= pins for needed in self.helps) else different()
         return self.verdicts.get(b.name, IDENTICAL)
 
-    def find_origins(self, a, b, excused=(), explained=(), until=None) -> Origins:
+    def find_origins(self, a, b, excused=(), explained=(), until=None) -> OriginSearch:
         """The scripted origins."""
         self.explained.append(explained)
         self.until.append(until)
-        return self.origins[b.name] if b.name in self.origins or not self.helps else Origins()
+        return self.origins[b.name] if b.name in self.origins or not self.helps else OriginSearch()
 
     def draws_before(self, a, b, excused=()):
         """The scripted sources."""

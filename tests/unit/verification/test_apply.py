@@ -13,7 +13,7 @@ from samebits.diagnosis.patches.source_file import SourceFile
 from samebits.errors import SamebitsError
 from samebits.verification import apply as applying
 from samebits.verification.apply import apply, write_diff
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 
 
 @pytest.fixture

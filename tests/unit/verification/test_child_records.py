@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from finding_support import finding
 from sentence_support import notes_of
 
-from samebits.comparison.results import Comparison, Finding
+from samebits.comparison.results import Comparison
 from samebits.verification.child_records import with_children
 from samebits.verification.tools import Tools
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-READ = Finding("read", 1, "item", None, None, None, None)
+READ = finding(kind="read", step=1, op="item")
 SAME = Comparison("identical", None, 3, state="identical")
 REPORTED = Comparison("different", "1 reported value differs", 3, state="identical", reported=(READ,))
 STATE = Comparison("different", "the state differs at step 2", 3, (READ,), state="different")

@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import pytest
 from fake_runs import IDENTICAL, World, different, finding, request
+from finding_support import changed
 from sentence_support import notes_of
 
-from samebits.comparison.results import Origins, Source
+from samebits.comparison.results import OriginSearch, Source
 from samebits.errors import SamebitsError
 from samebits.hooks.frames import Site
 from samebits.verification import verify
+from samebits.verification.series import BudgetSpent
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +33,7 @@ def world(found, *helps, **fields):
     """Runs that differ at one origin, and are identical with some pins."""
     return World(
         verdicts={"run-2": different(), "op-1b": different()},
-        origins={"op-1b": Origins((found,))},
+        origins={"op-1b": OriginSearch((found,))},
         helps=tuple(map(set, helps)),
         **fields,
     )
@@ -52,7 +54,7 @@ def test_the_pin_that_the_evidence_suggests_is_confirmed_by_one_pair(tmp_path):
     made = world(UNDRAWN, {"clock"})
     found, _ = explained(tmp_path, made)
     assert pins(made)[:2] == [("clock",)] * 2
-    assert found.confirmed_by == "with the clock frozen, 1 pair of runs was identical"
+    assert found.diagnosis.confirmed_by == "with the clock frozen, 1 pair of runs was identical"
     assert (found.remedy.trial.of, found.remedy.trial.pairs) == ("pins", 1)
 
 
@@ -61,13 +63,13 @@ def test_what_may_agree_by_chance_takes_three_pairs(tmp_path):
     found, _ = explained(tmp_path, made)
     assert pins(made) == [("hash-seed",)] * 4
     assert found.cause == "hash-order"
-    assert "3 of 3 pairs" in found.confirmed_by
+    assert "3 of 3 pairs" in found.diagnosis.confirmed_by
 
 
 def test_a_pin_that_nothing_suggests_is_found_by_halves(tmp_path):
     made = world(finding(entry="outside"), {"clock"})
     found, _ = explained(tmp_path, made)
-    assert (found.cause, found.confirmed_by) == (
+    assert (found.cause, found.diagnosis.confirmed_by) == (
         "wall-clock",
         "with the clock frozen, 3 of 3 pairs of runs were identical",
     )
@@ -97,7 +99,7 @@ def test_what_is_not_seen_again_is_not_explained_by_pins(tmp_path):
     found, notes = explained(tmp_path, made, fix=True)
     assert pins(made) == []
     assert not any(name.startswith("fix") for name in made.names)
-    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
     assert notes[0].startswith("the difference was not seen again")
     assert [name for name in made.names if name.startswith("plain")] == [f"plain-0{n}" for n in range(1, 5)]
 
@@ -109,20 +111,20 @@ def test_what_is_seen_again_only_sometimes_takes_more_pairs(tmp_path):
         sources=(Source("time.perf_counter", None, "wall-clock"),),
     )
     found, _ = explained(tmp_path, made)
-    assert "5 of 5 pairs" in found.confirmed_by
+    assert "5 of 5 pairs" in found.diagnosis.confirmed_by
 
 
 def test_two_pins_that_are_needed_together_are_both_named(tmp_path):
     made = world(finding(entry="outside"), {"clock", "seed-numpy"})
     found, _ = explained(tmp_path, made)
-    assert "with the clock frozen" in found.confirmed_by
-    assert "with NumPy's generators seeded" in found.confirmed_by
+    assert "with the clock frozen" in found.diagnosis.confirmed_by
+    assert "with NumPy's generators seeded" in found.diagnosis.confirmed_by
 
 
 def test_where_no_pin_helps_the_cause_stays_open(tmp_path):
     made = world(finding(entry="outside"))
     found, notes = explained(tmp_path, made)
-    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
     assert any("still differed with these pinned: hash-seed" in note for note in notes)
 
 
@@ -130,7 +132,7 @@ def test_a_pair_that_differs_again_takes_the_confirmation_back(tmp_path):
     made = world(finding(entry="outside"), {"hash-seed"})
     made.verdicts |= {f"pinned-{number:02}": different() for number in range(4, 200)}
     found, notes = explained(tmp_path, made)
-    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
     assert any("still differed with these pinned: hash-seed, layout" in note for note in notes)
 
 
@@ -141,14 +143,14 @@ def test_after_it_other_pins_are_tried_and_more_pairs_are_needed(tmp_path):
     made.helps = ({"hash-seed", "nothing"}, every)
     made.verdicts |= {"pinned-02": IDENTICAL, "pinned-03": IDENTICAL}
     found, _ = explained(tmp_path, made)
-    assert "with the clock frozen, " in found.confirmed_by
+    assert "with the clock frozen, " in found.diagnosis.confirmed_by
 
 
 def test_what_a_run_has_pinned_already_is_not_tried(tmp_path):
     made = world(finding(entry="outside"), {"layout"})
     found, _ = explained(tmp_path, made, pins=("hash-seed",))
     assert (
-        "with addresses fixed" in found.confirmed_by or found.cause == "unknown"
+        "with addresses fixed" in found.diagnosis.confirmed_by or found.cause == "unknown"
     )  # unless it is refused here
     assert all(tried[0] == "hash-seed" for tried in pins(made))
 
@@ -167,7 +169,7 @@ def test_when_the_time_is_over_what_is_known_is_told(tmp_path, monkeypatch):
     moments = iter(range(0, 100_000, 20))
     monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: float(next(moments)))
     found, notes = explained(tmp_path, made, budget=200.0)
-    assert found.op == "aten::randn.default"
+    assert found.origin.op == "aten::randn.default"
     assert any("--budget SECONDS gives it more" in note for note in notes), notes
     assert len(made.made) < 16
 
@@ -176,7 +178,7 @@ def test_without_interventions_nothing_is_pinned(tmp_path):
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
     found, _ = explained(tmp_path, made, interventions=False)
     assert pins(made) == []
-    assert found.confirmed_by == ""
+    assert found.diagnosis.confirmed_by == ""
 
 
 def interrupt_at(wanted):
@@ -205,7 +207,46 @@ def test_ctrl_c_after_the_search_loses_nothing(tmp_path, name):
     with_text(made, tmp_path, "import time\nimport torch\n\nx = torch.tensor(time.time())\n")
     result = verify(request(tmp_path, fix=name != "replay", replay=1), tools=made.tools())
     assert result.interrupted
-    assert ", 1 pair of runs was identical" in result.comparison.findings[0].confirmed_by
+    (found,) = result.comparison.findings
+    assert ", 1 pair of runs was identical" in found.diagnosis.confirmed_by
+    assert found.remedy.trial is not None
+
+
+def test_a_bug_after_the_search_loses_nothing(tmp_path):
+    def broken(name):
+        if name == "replay":
+            raise RecursionError("too deep")
+
+    result = verify(request(tmp_path, replay=1), tools=world(UNDRAWN, {"clock"}, on_run=broken).tools())
+    assert result.comparison.failure.endswith("RecursionError: too deep\n")
+    assert result.comparison.findings[0].remedy.trial.of == "pins"
+
+
+def test_a_budget_that_is_spent_leaves_what_is_known(tmp_path):
+    def slow(name):
+        if name == "plain-01":
+            raise BudgetSpent
+
+    made = World(verdicts={"run-2": different(2, finding(kind="grad", entry=""))}, on_run=slow)
+    _, notes = explained(tmp_path, made)
+    assert notes[0].startswith("the time for explaining, 180 s, was over")
+    assert notes[1].startswith("the runs did not differ in 3 more pairs")
+
+
+@pytest.mark.parametrize(
+    ("known", "verdict", "reason"),
+    [
+        (IDENTICAL, "not_judged", "interrupted after 2 of 3 runs, which gave the same bits"),
+        (replace(different(), state="identical"), "different", "the state differs at step 2"),
+    ],
+)
+def test_ctrl_c_between_the_runs_leaves_the_verdict_over_those_that_were_made(
+    tmp_path, known, verdict, reason
+):
+    made = World(verdicts={"run-2": known}, on_run=interrupt_at("run-3"))
+    result = verify(request(tmp_path, runs=3), tools=made.tools())
+    assert (result.interrupted, result.comparison.verdict) == (True, verdict)
+    assert result.comparison.reason == reason
 
 
 def test_ctrl_c_before_the_verdict_ends_it(tmp_path):
@@ -244,7 +285,7 @@ def test_a_bug_behind_the_search_does_not_take_the_verdict_away(tmp_path, monkey
     def broken(*_):
         raise IndexError("none")
 
-    monkeypatch.setattr(sys.modules["samebits.verification.verify"], "with_remedies", broken)
+    monkeypatch.setattr(sys.modules["samebits.verification.remedy"], "with_remedies", broken)
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
     result = verify(request(tmp_path), tools=made.tools())
     assert result.comparison.verdict == "different"
@@ -263,7 +304,7 @@ def patched(tmp_path, found, *helps, **fields):
     """A world whose script can be patched; the values at its origin were kept."""
     script = tmp_path / "train.py"
     script.write_text("import numpy as np\nimport torch\n\nx = torch.randn(3)\n")
-    made = world(replace(found, site=Site(str(script), 4, "<module>")), *helps, **fields)
+    made = world(changed(found, site=Site(str(script), 4, "<module>")), *helps, **fields)
     made.captured = {"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)}
     return made
 
@@ -273,14 +314,14 @@ def test_what_the_draw_log_shows_is_patched_at_once_and_nothing_is_pinned(tmp_pa
     found, _ = explained(tmp_path, made)
     assert made.names == ["run-1", "run-2", "op-1a", "op-1b", "fix-1-1", "fix-1-2"]
     assert (found.remedy.confirmed, found.remedy.pairs) == (True, 1)
-    assert found.confirmed_by == "with the change below, 1 pair of runs was identical"
+    assert found.diagnosis.confirmed_by == "with the change below, 1 pair of runs was identical"
 
 
 def test_where_that_patch_does_not_help_pins_are_tried(tmp_path):
     made = patched(tmp_path, finding(cause="unseeded-torch"), {"seed-torch"})
     made.verdicts["fix-1-2"] = different()
     found, _ = explained(tmp_path, made)
-    assert found.confirmed_by == "with torch's generators seeded, 1 pair of runs was identical"
+    assert found.diagnosis.confirmed_by == "with torch's generators seeded, 1 pair of runs was identical"
     assert pins(made) == [("seed-torch",)] * 2
 
 
@@ -336,7 +377,7 @@ def test_where_nothing_can_be_changed_on_the_line_only_pins_are_tried(tmp_path):
     )
     found, _ = explained(tmp_path, with_text(made, tmp_path, text))
     assert not any(name.startswith("fix") for name in made.names)
-    assert "with the clock frozen" in found.confirmed_by
+    assert "with the clock frozen" in found.diagnosis.confirmed_by
 
 
 def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(tmp_path):
@@ -346,7 +387,7 @@ def test_a_patch_that_leaves_one_of_the_findings_as_it_is_is_not_tried_at_once(t
     one = finding(cause="uninitialized", sources=(memory,), site=memory.site)
     two = finding(cause="wall-clock", sources=(clock,), site=clock.site, step=3)
     made = patched(tmp_path, one)
-    made.origins["op-1b"] = Origins((one, two))
+    made.origins["op-1b"] = OriginSearch((one, two))
     text = "import time\nimport torch\nimport numpy as np\nt = time.monotonic()\nx = time.monotonic() - t\n"
     explained(tmp_path, with_text(made, tmp_path, f"{text}y = torch.tensor(np.empty(3))\n"))
     assert made.names[4].startswith(("pinned", "values"))
@@ -366,7 +407,7 @@ def test_what_a_change_has_taken_away_is_still_measured(tmp_path):
     made.captured = {"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)}
     found, _ = explained(tmp_path, made)
     assert made.names[4:] == ["fix-1-1", "fix-1-2", "values-1a", "values-1b"]
-    assert found.difference is not None
+    assert found.origin.difference is not None
     assert found.remedy.trial.of == "change"
 
 
@@ -401,7 +442,7 @@ def test_a_pin_that_helps_once_and_a_patch_for_what_it_shows_are_enough(tmp_path
     assert pins(made) == [("hash-seed",)] * 2
     assert made.names[-3:] == ["fix-1-1", "fix-1-2", "fix-1-3"]
     assert (found.cause, found.remedy.trial.of, found.remedy.trial.pairs) == ("hash-order", "change", 2)
-    assert found.confirmed_by == "with the hash seed fixed, 1 pair of runs was identical"
+    assert found.diagnosis.confirmed_by == "with the hash seed fixed, 1 pair of runs was identical"
 
 
 def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_pin(tmp_path):
@@ -412,6 +453,19 @@ def test_where_that_patch_does_not_help_more_pairs_are_made_with_the_pin(tmp_pat
     assert (found.cause, found.remedy.trial.of) == ("hash-order", "pins")
     tried = [name for name in made.names if name.startswith("fix")]
     assert len(tried) == len(set(tried))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RecursionError])
+def test_what_pins_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_path, error):
+    made = with_text(patched(tmp_path, finding(entry="outside"), {"hash-seed"}), tmp_path, SET)
+
+    def broken(name):
+        if name == "fix-1-1":
+            raise error
+
+    made.on_run = broken
+    notes = verify(request(tmp_path), tools=made.tools()).comparison.notes
+    assert any(note.startswith("with the hash seed fixed, 1 pair of runs was identical") for note in notes)
 
 
 def test_a_patch_is_not_tried_again_under_the_same_name(tmp_path):
@@ -434,10 +488,12 @@ def test_the_verdict_is_told_at_once_and_the_origin_before_anything_is_proven(tm
     names = []
     result = verify(request(tmp_path), tools=made.tools(), tell=lambda _: names.append(made.names[-1]))
     assert names == ["run-2", "op-1b"]
-    assert result.comparison.findings[0].confirmed_by
+    assert result.comparison.findings[0].diagnosis.confirmed_by
     _, told = told_of(tmp_path / "again", world(finding(cause="wall-clock", entry="outside"), {"clock"}))
     assert [each.localised for each in told] == [False, True]
-    assert [bool(finding.confirmed_by) for each in told for finding in each.comparison.findings] == [False]
+    assert [
+        bool(finding.diagnosis.confirmed_by) for each in told for finding in each.comparison.findings
+    ] == [False]
 
 
 def test_quick_ends_with_the_first_answer(tmp_path):

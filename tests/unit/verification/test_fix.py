@@ -16,8 +16,9 @@ from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
 from samebits.verification.fix import MOST_ROUNDS, Aim, find_fix
-from samebits.verification.fix_results import Fix
+from samebits.verification.results import Fix
 from samebits.verification.series import Plan, Series
+from samebits.verification.state import Runner
 from samebits.verification.user_files import main_file, project_root, read_project
 
 SCRIPT = """\
@@ -45,7 +46,7 @@ def origin(script, line: int, cause: str, **fields):
 def fix(world: World, script, *findings):
     request = VerifyRequest(Target(str(script), None, ()), script.parent / "records", one_at_a_time=True)
     series = Series(request, run_jobs=world.run_jobs)
-    return find_fix(series, world.tools(), Aim(different(2, *findings)))
+    return find_fix(Runner(series, world.tools()), Aim(different(2, *findings)))
 
 
 def text_run(world: World, name: str) -> str:
@@ -145,7 +146,7 @@ def compared(world, script, *names):
 def test_a_patched_run_is_ended_when_it_takes_too_long(script):
     world = World(slow={"fix-1-1", "fix-2-1", "fix-3-1"})
     series = compared(world, script, "run-1", "run-2")
-    found = find_fix(series, world.tools(), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
+    found = find_fix(Runner(series, world.tools()), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
     assert found.confirmed is False
     assert "did not end with it in 1 s" in found.still
     assert world.limits["fix-1-1"] == 23.0
@@ -155,7 +156,7 @@ def test_a_patched_run_is_ended_when_it_takes_too_long(script):
 def test_what_differs_rarely_is_tried_more_often(script):
     world = World()
     series = compared(world, script, "run-1", "run-2", "run-3")
-    found = find_fix(series, world.tools(), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
+    found = find_fix(Runner(series, world.tools()), Aim(different(2, origin(script, 6, "unseeded-numpy"))))
     assert found.pairs == 5
 
 
@@ -179,8 +180,8 @@ def test_a_patch_with_which_the_script_ends_early_is_not_confirmed(script):
 def test_memory_that_nothing_read_is_left_out_with_a_patch_too(script):
     world = World()
     series = compared(world, script)
-    aim = Aim(different(2, origin(script, 6, "unseeded-numpy")), excused=("weight",))
-    find_fix(series, world.tools(), aim)
+    aim = Aim(different(2, origin(script, 6, "unseeded-numpy")), excluded=("weight",))
+    find_fix(Runner(series, world.tools()), aim)
     assert world.judged_excused == [("weight",)]
     assert world.settings("fix-1-2").excused == ("weight",)
 
@@ -256,6 +257,6 @@ def test_the_main_file_of_a_module_and_a_folder(tmp_path, monkeypatch):
 
 
 def origins(*findings):
-    from samebits.comparison.results import Origins
+    from samebits.comparison.results import OriginSearch
 
-    return Origins(findings)
+    return OriginSearch(findings)

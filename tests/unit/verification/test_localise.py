@@ -6,13 +6,15 @@ from dataclasses import dataclass, field
 
 import pytest
 from fake_runs import World, different
+from finding_support import finding
 
-from samebits.comparison.results import Finding, Origins
-from samebits.verification.localise import localise
+from samebits.comparison.results import OriginSearch
+from samebits.verification.localise import find_operation
 from samebits.verification.results import ScriptRun
 from samebits.verification.series import BudgetSpent, Pair
+from samebits.verification.state import Runner
 
-OUTSIDE = Origins((Finding("op", 5, "aten::lift_fresh.default", None, None, None, None, entry="outside"),))
+OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", entry="outside"),))
 
 
 @dataclass
@@ -45,17 +47,17 @@ def late() -> tuple[World, object]:
 def test_what_was_found_before_the_budget_was_spent_is_kept():
     """The pair that would look for what came before is not made any more."""
     world, comparison = late()
-    found = localise(FewRuns(world, 1), world.tools(), comparison, 1)
+    found = find_operation(Runner(FewRuns(world, 1), world.tools()), comparison, 1)
     assert found.origins == OUTSIDE
 
 
 def test_a_budget_that_is_spent_at_once_ends_the_search():
     world, comparison = late()
     with pytest.raises(BudgetSpent):
-        localise(FewRuns(world, 0), world.tools(), comparison, 1)
+        find_operation(Runner(FewRuns(world, 0), world.tools()), comparison, 1)
 
 
 def test_the_records_are_searched_until_the_budget_is_spent():
     world, comparison = late()
-    localise(FewRuns(world, 1), world.tools(), comparison, 1)
+    find_operation(Runner(FewRuns(world, 1), world.tools()), comparison, 1)
     assert world.until == [12.5]

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from samebits.hooks.layout import can_fix_layout, fixed_layout
-from samebits.verification.perturbation import stress
+from samebits.verification.runs import stress
 
 
 def test_every_run_gets_another_one():

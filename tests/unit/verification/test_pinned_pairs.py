@@ -10,9 +10,9 @@ import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
 from sentence_support import evidence_of, notes_of
 
-from samebits.comparison.results import Comparison, Origins, Source
+from samebits.comparison.results import Comparison, OriginSearch, Source
 from samebits.verification import verify
-from samebits.verification.chance import MOST_PAIRS, pairs_needed
+from samebits.verification.trials import MOST_PAIRS, pairs_needed
 
 
 @pytest.fixture(autouse=True)
@@ -25,7 +25,7 @@ def script(tmp_path, monkeypatch):
 def world(**fields):
     """Runs that differ in step 2 unless the clock is frozen, which the evidence suggests."""
     found = finding(cause="wall-clock", entry="outside")
-    made = World(origins={"op-1b": Origins((found,))}, helps=({"clock"},), **fields)
+    made = World(origins={"op-1b": OriginSearch((found,))}, helps=({"clock"},), **fields)
     made.verdicts = {"run-2": different(), "op-1b": different(), **made.verdicts}
     return made
 
@@ -37,7 +37,7 @@ def explained(tmp_path, made, **fields):
 
 def says_nothing(comparison):
     """Whether no cause was shown, and no pin is said to have failed."""
-    shown = comparison.findings[0].confirmed_by or comparison.findings[0].remedy.confirmed
+    shown = comparison.findings[0].diagnosis.confirmed_by or comparison.findings[0].remedy.confirmed
     return not shown and not any("still differed" in note for note in notes_of(comparison))
 
 
@@ -49,7 +49,9 @@ def every_pair(made, comparison):
 
 def test_the_pair_is_otherwise_enough(tmp_path):
     comparison = explained(tmp_path, world())
-    assert "with the clock frozen, 1 pair of runs was identical" in comparison.findings[0].confirmed_by
+    assert (
+        "with the clock frozen, 1 pair of runs was identical" in comparison.findings[0].diagnosis.confirmed_by
+    )
 
 
 def test_a_pair_that_ended_before_the_difference_says_nothing(tmp_path):
@@ -66,7 +68,7 @@ def test_a_pair_that_could_not_be_judged_says_nothing(tmp_path):
 
 def test_a_pair_that_ended_with_different_statuses_says_nothing(tmp_path):
     made = world(statuses={f"pinned-{number:02}": 3 for number in range(2, 200, 2)})
-    assert not explained(tmp_path, made).findings[0].confirmed_by
+    assert not explained(tmp_path, made).findings[0].diagnosis.confirmed_by
 
 
 def test_a_pair_of_which_a_run_was_ended_says_nothing(tmp_path):
@@ -78,7 +80,7 @@ def test_what_differs_rarely_takes_more_pairs(tmp_path):
     made = world()
     made.verdicts = {"run-4": different(), "op-1b": different()}
     comparison = explained(tmp_path, made, runs=5)
-    assert "8 of 8 pairs" in comparison.findings[0].confirmed_by
+    assert "8 of 8 pairs" in comparison.findings[0].diagnosis.confirmed_by
     assert made.names.count("pinned-09") == 1
 
 
@@ -96,13 +98,13 @@ def test_how_many_pairs_leave_little_to_chance():
 
 def test_one_pair_that_may_be_chance_shows_nothing_when_the_time_is_over(tmp_path, monkeypatch):
     made = world()
-    made.origins["op-1b"] = Origins((finding(cause="race"),))
+    made.origins["op-1b"] = OriginSearch((finding(cause="race"),))
     made.helps = ({"completion"},)
     moment = [0.0]
     monkeypatch.setattr("samebits.verification.series.time.monotonic", lambda: moment[0])
     made.on_run = lambda name: moment.__setitem__(0, 1000.0 if name == "pinned-02" else moment[0])
     comparison = explained(tmp_path, made, budget=100.0)
-    assert comparison.findings[0].confirmed_by == ""
+    assert comparison.findings[0].diagnosis.confirmed_by == ""
     assert any(
         ", 1 pair of runs was identical" in note and "chance" in note for note in notes_of(comparison)
     ), notes_of(comparison)
@@ -114,7 +116,7 @@ SCRIPT = "import torch, time\nend = time.monotonic() + 3\nprint(torch.ones(3))\n
 def open_world(**fields):
     """The script above, whose cause nothing shows."""
     made = world(**fields)
-    made.origins["op-1b"] = Origins((finding(cause="unknown", entry="control-flow"),))
+    made.origins["op-1b"] = OriginSearch((finding(cause="unknown", entry="control-flow"),))
     Path("train.py").write_text(SCRIPT)
     return made
 
@@ -124,7 +126,7 @@ def test_a_pin_that_the_script_gives_nothing_to_do_shows_no_cause(tmp_path):
     made = open_world()
     made.helps = ({"layout"},)
     (found,) = explained(tmp_path, made).findings
-    assert (found.cause, found.confirmed_by) == ("unknown", "")
+    assert (found.cause, found.diagnosis.confirmed_by) == ("unknown", "")
     assert any("with addresses fixed" in line and "nothing" in line for line in evidence_of(found))
 
 
@@ -132,14 +134,14 @@ def test_a_pin_that_only_the_source_suggests_takes_more_pairs(tmp_path):
     made = open_world()
     (found,) = explained(tmp_path, made).findings
     assert found.cause == "wall-clock"
-    (pairs,) = re.findall(r"(\d+) of \1 pairs", found.confirmed_by)
+    (pairs,) = re.findall(r"(\d+) of \1 pairs", found.diagnosis.confirmed_by)
     assert 1 < int(pairs) <= 5  # one is enough where a draw of the clock differed
 
 
 def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
     made = world()
     source = Source("time.time", SITE, "wall-clock")
-    made.origins["op-1b"] = Origins((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.origins["op-1b"] = OriginSearch((finding(cause="wall-clock", entry="outside", sources=(source,)),))
     made.helps = ()
     every_pair(made, different())
     (found,) = explained(tmp_path, made).findings
@@ -150,7 +152,7 @@ def test_a_cause_whose_pin_did_not_help_is_withdrawn(tmp_path):
 def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):
     made = world()
     source = Source("time.time", SITE, "wall-clock")
-    made.origins["op-1b"] = Origins((finding(cause="wall-clock", entry="outside", sources=(source,)),))
+    made.origins["op-1b"] = OriginSearch((finding(cause="wall-clock", entry="outside", sources=(source,)),))
     made.helps = ()
     every_pair(made, different(4))
     (found,) = explained(tmp_path, made).findings
@@ -159,6 +161,6 @@ def test_it_stays_where_the_runs_then_differ_elsewhere(tmp_path):
 
 def test_runs_that_were_cut_short_say_how_far_they_went(tmp_path):
     comparison = explained(tmp_path, world(seconds=100.0))
-    assert comparison.findings[0].confirmed_by == (
+    assert comparison.findings[0].diagnosis.confirmed_by == (
         "with the clock frozen, 1 pair of runs was identical in its first 5 steps"
     )

@@ -6,7 +6,7 @@ from samebits.comparison.results import Comparison
 from samebits.recording.events import RunInfo
 from samebits.recording.store import RecordReader, RecordWriter
 from samebits.verification import ScriptRun, Verification
-from samebits.verification.pruning import pruned
+from samebits.verification.verify import pruned
 
 PURPOSES = ("prepare", "compare", "localise", "capture", "again", "intervene", "fix")
 

@@ -6,7 +6,7 @@ import pytest
 from fake_runs import IDENTICAL, SITE, World, different, finding, request
 from sentence_support import evidence_of, notes_of
 
-from samebits.comparison.results import Origins
+from samebits.comparison.results import OriginSearch
 from samebits.recording.distance import Difference
 from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
 from samebits.verification import verify
@@ -48,7 +48,7 @@ def test_an_operation_that_does_not_repeat_leaves_the_verdict_alone(tmp_path):
     assert result.comparison.verdict == "identical"
     assert result.comparison.findings == ()
     (found,) = result.comparison.replayed.findings
-    assert (found.kind, found.cause, found.op) == ("replay", "nondeterministic-kernel", ADD.op)
+    assert (found.origin.kind, found.cause, found.origin.op) == ("replay", "nondeterministic-kernel", ADD.op)
     assert "3 of 12 repetitions" in evidence_of(found)[0]
     assert "use_deterministic_algorithms" in found.remedy.text
     assert result.n_values >= 0
@@ -88,7 +88,7 @@ def test_an_origin_gets_the_evidence_of_the_replay(tmp_path):
     """Where the same operation at the same line did not repeat."""
     origin = finding(op=ADD.op, entry="kernel", cause="nondeterministic-kernel")
     scripted = world(
-        verdicts={"run-2": different(), "op-1b": different()}, origins={"op-1b": Origins((origin,))}
+        verdicts={"run-2": different(), "op-1b": different()}, origins={"op-1b": OriginSearch((origin,))}
     )
     result = verify(request(tmp_path, replay=3), tools=scripted.tools())
 

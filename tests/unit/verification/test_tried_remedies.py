@@ -6,7 +6,7 @@ import pytest
 from fake_runs import World, different, finding, request
 from sentence_support import notes_of
 
-from samebits.comparison.results import Origins, Source
+from samebits.comparison.results import OriginSearch, Source
 from samebits.hooks.frames import Site
 from samebits.verification import verify
 from samebits.verification.series import BudgetSpent
@@ -38,7 +38,7 @@ def unseeded(script, library: str, line: int):
 def world(*findings, helps=BOTH, **fields):
     """Runs that differ at some origins, and are identical with some pins."""
     verdicts = {"run-2": different(), "op-1b": different(), **fields.pop("verdicts", {})}
-    origins = {"op-1b": Origins(findings), **fields.pop("origins", {})}
+    origins = {"op-1b": OriginSearch(findings), **fields.pop("origins", {})}
     return World(verdicts, origins, helps=helps, **fields)
 
 
@@ -85,7 +85,7 @@ def test_the_change_is_tried_where_recording_every_operation_takes_too_long(tmp_
     made = World({"run-2": different(0, first)}, sources=(draw,), on_run=run)
     comparison = judged(tmp_path, made).comparison
     (found,) = comparison.findings
-    assert (found.cause, found.site.line, found.entered_site.line) == ("unseeded-numpy", 5, 9)
+    assert (found.cause, found.origin.site.line, found.origin.entered_site.line) == ("unseeded-numpy", 5, 9)
     assert "np.random.seed(0)" in lines_run(made)
     assert (found.remedy.confirmed, found.remedy.trial.of) == (True, "change")
     assert any("takes too long" in note for note in notes_of(comparison))
@@ -116,7 +116,7 @@ def test_lines_with_which_the_runs_still_differ_are_not_shown(tmp_path, script):
     """What the pins have shown stays."""
     found = unseeded(script, "torch", 4)
     verdicts = {f"fix-{n}-{run}": different(2, found) for n in range(1, 7) for run in ("2", "op-1b")}
-    origins = {f"fix-{n}-op-1b": Origins((found,)) for n in range(1, 7)}
+    origins = {f"fix-{n}-op-1b": OriginSearch((found,)) for n in range(1, 7)}
     made = world(found, helps=({"seed-torch"},), verdicts=verdicts, origins=origins)
     remedy = judged(tmp_path, made).comparison.findings[0].remedy
     assert (remedy.confirmed, remedy.changes, remedy.trial.of) == (None, (), "pins")

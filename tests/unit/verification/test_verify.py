@@ -9,7 +9,7 @@ import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 from sentence_support import notes_of, text_note
 
-from samebits.comparison.results import Comparison, Origins
+from samebits.comparison.results import Comparison, OriginSearch
 from samebits.environment import FactDifference
 from samebits.errors import SamebitsError
 from samebits.hooks.layout import can_fix_layout
@@ -101,7 +101,7 @@ def test_a_difference_is_localised_and_measured(tmp_path):
     """Step-level pair, op-level pair, capture pair: the finding has its difference."""
     world = World(
         verdicts={"run-2": different(4), "op-1b": different(4)},
-        origins={"op-1b": Origins((finding(),))},
+        origins={"op-1b": OriginSearch((finding(),))},
         captured={"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)},
     )
 
@@ -115,7 +115,7 @@ def test_a_difference_is_localised_and_measured(tmp_path):
     assert (rule.kind, rule.op, rule.line, rule.part) == ("op", "aten::randn.default", 3, "state")
     assert (kept.substitution.source, given.substitution.source) == ("", kept.record)
     assert (kept.first_op_step, kept.max_steps, given.reference) == (2, 5, kept.record)
-    difference = result.comparison.findings[0].difference
+    difference = result.comparison.findings[0].origin.difference
     assert (difference.elements, difference.total, difference.max_abs) == (1, 2, 0.5)
 
 
@@ -123,7 +123,7 @@ def test_what_the_op_pair_kept_is_put_in_place_in_one_more_run(tmp_path):
     """Step-level pair, op-level pair: its kept tensors are what differs, and what a fifth run is given."""
     world = World(
         verdicts={"run-2": different(), "op-1b": different()},
-        origins={"op-1b": Origins((finding(entry="kernel"),))},
+        origins={"op-1b": OriginSearch((finding(entry="kernel"),))},
         captured={"op-1a": floats(1.0, 2.0), "op-1b": floats(1.0, 2.5)},
     )
 
@@ -133,13 +133,13 @@ def test_what_the_op_pair_kept_is_put_in_place_in_one_more_run(tmp_path):
     assert (world.settings("op-1a").keep_from_step, world.settings("op-1a").keep_bytes) == (0, 1 << 26)
     given = world.settings("values-1b")
     assert given.substitution.source == given.reference == world.settings("op-1a").record
-    assert comparison.findings[0].difference.elements == 1
+    assert comparison.findings[0].origin.difference.elements == 1
 
 
 def test_small_steps_are_localised_from_the_start(tmp_path):
     """Ops are recorded from step 0 when the difference is near it."""
     world = World(
-        verdicts={"run-2": different(3), "op-1b": different(3)}, origins={"op-1b": Origins((finding(),))}
+        verdicts={"run-2": different(3), "op-1b": different(3)}, origins={"op-1b": OriginSearch((finding(),))}
     )
 
     run(world, tmp_path)
@@ -150,7 +150,7 @@ def test_small_steps_are_localised_from_the_start(tmp_path):
 def test_a_race_that_hides_is_tried_again(tmp_path):
     """An identical op-level pair is repeated with more steps, the last time from step 0."""
     world = World(
-        verdicts={"run-2": different(9), "op-3b": different(9)}, origins={"op-3b": Origins((finding(),))}
+        verdicts={"run-2": different(9), "op-3b": different(9)}, origins={"op-3b": OriginSearch((finding(),))}
     )
 
     result = run(world, tmp_path)
@@ -165,7 +165,7 @@ def test_runs_of_other_lengths_are_run_to_their_ends(tmp_path):
     """No step differed: where one run went on and the other did not lies behind all of them."""
     longer = Comparison("different", "the runs made different numbers of steps, 50 and 51", 50)
     world = World(
-        verdicts={"run-2": longer, "op-2b": longer}, origins={"op-2b": Origins((finding(entry=""),))}
+        verdicts={"run-2": longer, "op-2b": longer}, origins={"op-2b": OriginSearch((finding(entry=""),))}
     )
 
     run(world, tmp_path)
@@ -179,7 +179,7 @@ def test_other_ways_have_no_values_to_fetch(tmp_path):
     """Where the runs did different things there are no two values to compare."""
     parted = finding(entry="control-flow", events=(4, 5))
     world = World(
-        verdicts={"run-2": different(1), "op-1b": different(1)}, origins={"op-1b": Origins((parted,))}
+        verdicts={"run-2": different(1), "op-1b": different(1)}, origins={"op-1b": OriginSearch((parted,))}
     )
 
     result = run(world, tmp_path)
@@ -204,7 +204,7 @@ def test_a_value_that_came_before_is_followed_from_the_start(tmp_path):
     """Origins that cannot be reached from first_op_step: once more from step 0."""
     world = World(
         verdicts={"run-2": different(9), "op-1b": different(9), "op-2b": different(9)},
-        origins={"op-1b": Origins((), complete=False), "op-2b": Origins((finding(),))},
+        origins={"op-1b": OriginSearch((), complete=False), "op-2b": OriginSearch((finding(),))},
     )
 
     result = run(world, tmp_path)
@@ -226,7 +226,7 @@ def test_a_script_that_fails_with_operations_recorded_is_said_so(tmp_path):
 
 def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_from_the_start(tmp_path):
     """The value entered before operations were recorded, and the pair that should show where fails."""
-    late = Origins((finding(entry="outside"),))
+    late = OriginSearch((finding(entry="outside"),))
     world = World(
         verdicts={"run-2": different(9), "op-1b": different(9)},
         origins={"op-1b": late},
@@ -245,7 +245,7 @@ def test_unread_memory_is_excused(tmp_path):
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1), "run-2-excused": IDENTICAL},
         origins={
-            "op-1b": Origins((), unread=("buffer.scratch",), notes=(text_note("scratch is never read"),))
+            "op-1b": OriginSearch((), unread=("buffer.scratch",), notes=(text_note("scratch is never read"),))
         },
     )
 
@@ -261,14 +261,14 @@ def test_values_that_cannot_be_fetched_leave_a_note(tmp_path):
     """Three pairs in which the operation gave the same bits."""
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1)},
-        origins={"op-1b": Origins((finding(),))},
+        origins={"op-1b": OriginSearch((finding(),))},
         captured={f"values-{n}{x}": floats(1.0) for n in (1, 2, 3) for x in "ab"},
     )
 
     result = run(world, tmp_path)
 
     assert world.names[-1] == "values-3b"
-    assert result.comparison.findings[0].difference is None
+    assert result.comparison.findings[0].origin.difference is None
     assert "could not be fetched" in notes_of(result.comparison)[-1]
 
 
@@ -280,7 +280,7 @@ def test_what_entered_late_is_void_once_the_runs_agree(tmp_path, placed):
     compiled = Note.of(NoteCode.COMPILED, "1")
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1)},
-        origins={"op-1b": Origins((finding(),), notes=(late, other))},
+        origins={"op-1b": OriginSearch((finding(),), notes=(late, other))},
         captured={"values-1a": floats(1.0, 2.0), "values-1b": floats(1.0, 2.5)},
         infos={"values-1b": {"notes": (compiled,) if placed else (compiled, unplaced)}},
     )
@@ -294,7 +294,7 @@ def test_level_op_needs_no_further_pair_to_localise(tmp_path):
     """The pair that was compared has the operations."""
     world = World(
         verdicts={"run-2": different(1)},
-        origins={"run-2": Origins((finding(),))},
+        origins={"run-2": OriginSearch((finding(),))},
         captured={"values-1a": floats(1.0), "values-1b": floats(2.0)},
     )
 
@@ -379,7 +379,7 @@ def test_stress_perturbs_each_run_differently_and_pairs_alike(tmp_path):
     """The localising pair has the perturbations of the runs that differed."""
     world = World(
         verdicts={"run-3": different(1), "op-1b": different(1)},
-        origins={"op-1b": Origins((finding(kind="draw"),))},
+        origins={"op-1b": OriginSearch((finding(kind="draw"),))},
     )
 
     result = run(world, tmp_path, runs=3, stress=True)

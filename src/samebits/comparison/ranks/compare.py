@@ -10,7 +10,7 @@ from samebits.comparison.ranks.data import data_shares
 from samebits.comparison.ranks.replicas import ReplicaWalk
 from samebits.comparison.ranks.results import RankComparison, some, words
 from samebits.comparison.ranks.steps import RankStep, rank_steps
-from samebits.comparison.results import Comparison, Finding
+from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
 from samebits.recording.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def _result(
         notes.append(Note.of(NoteCode.SAME_BATCHES, same_batches, walk.steps))
     compared = walk.compared()
     if findings:
-        verdict, reason = "different", str(findings[0].evidence[0].arguments[0])
+        verdict, reason = "different", str(findings[0].diagnosis.evidence[0].arguments[0])
         notes = [Note.of(NoteCode.UNFIT, unfit), *notes] if unfit else notes
     elif unfit or not compared or not walk.steps:
         verdict, reason = (
@@ -81,7 +81,7 @@ def _result(
     comparison = Comparison(
         verdict,  # type: ignore[arg-type]
         reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
-        first_step=findings[0].step if findings else None, state=verdict,  # type: ignore[arg-type]
+        first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
     )  # fmt: skip
     return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
 
@@ -99,10 +99,9 @@ def _finding(splits: list[Split]) -> Finding:
         who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
     headline = f"{some(names)}: {who}"
     event = first.events[away[0]]
-    return Finding(
-        "step", first.step, event.op, None, event.site, None, None,
-        evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)), names=tuple(names),
-    )  # fmt: skip
+    origin = Origin("step", first.step, event.op, None, event.site, None, None, names=tuple(names))
+    evidence = Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)
+    return Finding(origin, Diagnosis(evidence=evidence))
 
 
 def _evidence(split: Split) -> Evidence:
@@ -114,8 +113,8 @@ def _evidence(split: Split) -> Evidence:
 
 
 def _data_finding(step: int, site: Site | None, text: str) -> Finding:
-    evidence = (Evidence.of(EvidenceCode.RANKS_DIFFER, text),)
-    return Finding("batch", step, "DataLoader", None, site, None, None, evidence=evidence)
+    origin = Origin("batch", step, "DataLoader", None, site, None, None)
+    return Finding(origin, Diagnosis(evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, text),)))
 
 
 def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:

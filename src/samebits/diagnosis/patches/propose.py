@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from samebits.comparison.results import Finding
+    from samebits.comparison.results import Finding, Origin
     from samebits.diagnosis.patches.code_region import Find
     from samebits.diagnosis.patches.edits import Change
     from samebits.diagnosis.patches.slices import Lines
@@ -114,10 +114,10 @@ def unspoken(findings: Sequence[Finding], pins: Iterable[str]) -> list[str]:
 
 def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator[_Draft]:
     """The ways to take one origin away; where pins have shown its cause, first without other sources."""
-    own = tuple(source for source in finding.sources if source.cause == finding.cause)
-    if finding.confirmed_by and own != finding.sources:
-        yield from _drafts(sources, replace(finding, sources=own), [])
-    sites = _sites(finding)
+    own = tuple(source for source in finding.origin.sources if source.cause == finding.cause)
+    if finding.diagnosis.confirmed_by and own != finding.origin.sources:
+        yield from _drafts(sources, finding.with_sources(own), [])
+    sites = _sites(finding.origin)
     refusals += [reason for site in sites if (reason := sources.refusal(site.file))]
     n_before, empty = len(refusals), True
     for draft in _ways(sources, finding, sites, refusals):
@@ -129,7 +129,7 @@ def _drafts(sources: Sources, finding: Finding, refusals: list[str]) -> Iterator
 
 
 def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[str]) -> Iterator[_Draft]:
-    causes = {finding.cause, *(source.cause for source in finding.sources)}
+    causes = {finding.cause, *(source.cause for source in finding.origin.sources)}
     nearby = attempts(causes, Reach.NEARBY, Reach.ANYWHERE)
     if _is_other_seed(finding):
         nearby = [*attempts(causes, Reach.UNKNOWN_SEED), *nearby]
@@ -137,7 +137,7 @@ def _ways(sources: Sources, finding: Finding, sites: list[Site], refusals: list[
     early = any(site.function == "<module>" and site.file != sources.project.script for site in sites)
     near = _changes(sources, nearby, named_lines(sources, sites), refusals)
     _add_seeded_calls(sources, finding, near, refusals)
-    yield _Draft(near, block if _global_draw(finding) else [], early)
+    yield _Draft(near, block if _global_draw(finding.origin) else [], early)
     yield _Draft({}, block, early)
     lines = lines_behind(sources, sites)
     yield _Draft(_changes(sources, nearby, lines, refusals), [], early)
@@ -168,31 +168,31 @@ def _add_seeded_calls(
             changes.setdefault(path, []).append(change)
 
 
-def _sites(finding: Finding) -> list[Site]:
-    given = [source.site for source in finding.sources]
-    given += [finding.site, finding.other_site, finding.forward_site]
+def _sites(origin: Origin) -> list[Site]:
+    given = [source.site for source in origin.sources]
+    given += [origin.site, origin.other_site, origin.forward_site]
     return list(dict.fromkeys(site for site in given if site is not None))
 
 
 def _is_other_seed(finding: Finding) -> bool:
     """Whether a generator got another seed in each run, and no draw tells where that came from."""
-    seeded = finding.kind == "rng" and finding.op == "seed"
-    return seeded and not finding.sources and bool(library_of(finding.cause))
+    seeded = finding.origin.kind == "rng" and finding.origin.op == "seed"
+    return seeded and not finding.origin.sources and bool(library_of(finding.cause))
 
 
 def _seed_needs(finding: Finding) -> list[str]:
     if _is_other_seed(finding):  # it is seeded, behind the head of the script
         return []
-    own = [source for source in finding.sources if source.cause == finding.cause]
+    own = [source for source in finding.origin.sources if source.cause == finding.cause]
     if own and all(source.op.startswith(_FRESH) for source in own):  # no other generator's seed reaches these
         return []
-    libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.sources)]
+    libraries = [library_of(finding.cause), *(library_of(source.cause) for source in finding.origin.sources)]
     return [f"seed:{library}" for library in dict.fromkeys(libraries) if library]
 
 
-def _global_draw(finding: Finding) -> bool:
+def _global_draw(origin: Origin) -> bool:
     """Whether a global generator was drawn from, and not only a new one made without a seed."""
-    drawn = [source for source in finding.sources if library_of(source.cause)]
+    drawn = [source for source in origin.sources if library_of(source.cause)]
     return any(not source.op.startswith(_FRESH) for source in drawn) if drawn else False
 
 

@@ -286,7 +286,7 @@ def seed_block(libraries: list[str], names: dict[str, str], number: int) -> list
 
 def asked_of(finding: Finding) -> Source | None:
     """The first source of the finding's cause that a library drew from for the user's line."""
-    own = (source for source in finding.sources if source.cause == finding.cause)
+    own = (source for source in finding.origin.sources if source.cause == finding.cause)
     source = next((source for source in own if source.library is not None), None)
     if source is None or source.library is None or source.library.parameter:
         return source

@@ -40,7 +40,7 @@ class _Use:
     others: float
 
 
-class Room:
+class Concurrency:
     """Watches the compared runs, each of which has the machine for itself.
 
     Args:
@@ -84,7 +84,7 @@ class Room:
         own = (after.own - before.own) / seconds
         self._uses.append(_Use(own, max(0.0, (after.whole - before.whole) / seconds - own)))
 
-    def for_two(self) -> bool:
+    def allows_two(self) -> bool:
         """Whether two runs at a time do not see each other, and are over sooner than one after the other.
 
         It is so if no compared run changed or took anything outside of itself, as far as that is seen, and
@@ -101,11 +101,11 @@ class Room:
         return all(_read(path).split() == [NONE] for path in self._notes)
 
     def keep_apart(self) -> None:
-        """From now on there is no room."""
+        """From now on no two runs are made at a time."""
         self._allowed = False
 
     def note_draws(self, drawn: Iterable[Source]) -> None:
-        """From now on there is no room if two runs at a time could be alike by these draws.
+        """From now on no two runs are made at a time if two runs at a time could be alike by these draws.
 
         Args:
             drawn: what differed before the compared runs parted.

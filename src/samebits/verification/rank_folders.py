@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from samebits import files
 from samebits.errors import SamebitsError
 from samebits.recording.naming import FOLDER_SUFFIX, SUFFIX
-from samebits.verification.place import check_place, refuse_missing
+from samebits.verification.preconditions import check_writable, refuse_missing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,7 +37,7 @@ def rank_record(facts: RankFacts, parent: Path, stem: str) -> Path:
         SamebitsError: the folder cannot be made; `record-unwritable`.
     """
     name = record_name(facts.rank)
-    check_place(parent / name)
+    check_writable(parent / name)
     pattern = re.compile(re.escape(stem) + r"-(\d+)" + re.escape(FOLDER_SUFFIX))
     for _ in range(_MOST_TRIES):
         numbered = sorted((int(match[1]), entry) for entry, match in _matching(parent, pattern))
@@ -62,7 +62,7 @@ def given_rank_record(facts: RankFacts, folder: Path, *, force: bool) -> Path:
             `record-exists`. It cannot be written; `record-unwritable`.
     """
     refuse_missing(folder.parent)
-    check_place(folder.parent / "x")
+    check_writable(folder.parent / "x")
     record = folder / record_name(facts.rank)
     for _ in range(_MOST_TRIES):
         if not os.path.lexists(folder) or (folder.is_dir() and not any(folder.iterdir())):

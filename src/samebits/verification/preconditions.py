@@ -34,7 +34,7 @@ def check_target(target: Target) -> None:
         raise SamebitsError(message, slug="module-missing")
 
 
-def check_place(record: Path) -> None:
+def check_writable(record: Path) -> None:
     """Refuse a place where no record can be written; missing folders are made.
 
     For what a user named see `refuse_missing` too.

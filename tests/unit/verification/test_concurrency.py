@@ -9,12 +9,12 @@ from dataclasses import replace
 import pytest
 from fake_runs import World, different, finding, request
 
-from samebits.comparison.results import Origins, Source
+from samebits.comparison.results import OriginSearch, Source
 from samebits.environment.usage import Usage
 from samebits.errors import SamebitsError
-from samebits.verification import room as room_module
+from samebits.verification import concurrency as concurrency_module
 from samebits.verification import verify
-from samebits.verification.room import Room
+from samebits.verification.concurrency import Concurrency
 
 
 class Machine:
@@ -47,25 +47,25 @@ def folder(tmp_path, monkeypatch):
 def machine(monkeypatch):
     """Two processors, and memory enough; the script keeps one of them busy."""
     machine = Machine()
-    monkeypatch.setattr(room_module, "read_usage", machine.usage)
-    monkeypatch.setattr(room_module, "free_processors", lambda others: 2.0 - others)
-    monkeypatch.setattr(room_module, "largest_child_bytes", lambda: 10**9)
-    monkeypatch.setattr(room_module, "available_bytes", lambda: 5 * 10**9)
+    monkeypatch.setattr(concurrency_module, "read_usage", machine.usage)
+    monkeypatch.setattr(concurrency_module, "free_processors", lambda others: 2.0 - others)
+    monkeypatch.setattr(concurrency_module, "largest_child_bytes", lambda: 10**9)
+    monkeypatch.setattr(concurrency_module, "available_bytes", lambda: 5 * 10**9)
     return machine
 
 
-def after_runs(folder, run=lambda folder: None, **options) -> Room:
-    """A room after two compared runs."""
-    room = Room(request(folder / "records", **{"one_at_a_time": False, **options}))
+def after_runs(folder, run=lambda folder: None, **options) -> Concurrency:
+    """It after two compared runs."""
+    concurrency = Concurrency(request(folder / "records", **{"one_at_a_time": False, **options}))
     for number in (1, 2):
-        notes = room.notes_for(str(folder / "records" / f"run-{number}.sbr"))
-        with room.measured():
+        notes = concurrency.notes_for(str(folder / "records" / f"run-{number}.sbr"))
+        with concurrency.measured():
             time.sleep(0.005)
             if number == 1:
                 run(folder)
         if notes:
             write_note(notes, "none")
-    return room
+    return concurrency
 
 
 def write_note(path: str, text: str) -> None:
@@ -76,7 +76,7 @@ def write_note(path: str, text: str) -> None:
 
 
 def test_there_is_room_where_the_runs_touch_nothing(folder, machine):
-    assert after_runs(folder).for_two()
+    assert after_runs(folder).allows_two()
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_there_is_room_where_the_runs_touch_nothing(folder, machine):
     ],
 )
 def test_a_changed_folder_leaves_none(folder, machine, change):
-    assert not after_runs(folder, change).for_two()
+    assert not after_runs(folder, change).allows_two()
 
 
 def test_records_compiled_modules_and_own_output_are_no_change(folder, machine, monkeypatch):
@@ -101,7 +101,7 @@ def test_records_compiled_modules_and_own_output_are_no_change(folder, machine, 
 
     status = os.fstat
     monkeypatch.setattr(os, "fstat", lambda number: status(number) if number != 1 else os.stat("out.txt"))
-    assert after_runs(folder, run).for_two()
+    assert after_runs(folder, run).allows_two()
 
 
 def test_a_script_may_write_beside_the_records(folder, machine):
@@ -109,34 +109,34 @@ def test_a_script_may_write_beside_the_records(folder, machine):
         (folder / "records").mkdir(exist_ok=True)
         (folder / "records" / "model.pt").write_text("saved by compiled code")
 
-    assert not after_runs(folder, run).for_two()
+    assert not after_runs(folder, run).allows_two()
 
 
 def test_a_folder_of_very_many_files_leaves_none(folder, machine, monkeypatch):
-    monkeypatch.setattr(room_module, "_MOST_ENTRIES", 5)
-    assert after_runs(folder).for_two()
+    monkeypatch.setattr(concurrency_module, "_MOST_ENTRIES", 5)
+    assert after_runs(folder).allows_two()
     for number in range(3):
         (folder / str(number)).touch()
     time.sleep(0.02)
-    assert not after_runs(folder).for_two()
+    assert not after_runs(folder).allows_two()
 
 
 @pytest.mark.parametrize("text", ["open", "none\nopen", "", None])
 def test_a_noted_effect_leaves_none(folder, machine, text):
     """Nor does a run that did not come to say that it had none."""
-    room = Room(request(folder / "records", one_at_a_time=False))
-    notes = [room.notes_for(f"records/run-{number}.sbr") for number in (1, 2)]
+    concurrency = Concurrency(request(folder / "records", one_at_a_time=False))
+    notes = [concurrency.notes_for(f"records/run-{number}.sbr") for number in (1, 2)]
     for path in notes:
-        with room.measured():
+        with concurrency.measured():
             time.sleep(0.001)
         write_note(path, "none")
-    assert room.is_untouched()
+    assert concurrency.is_untouched()
     os.unlink(notes[0])
     if text is not None:
         write_note(notes[0], text)
-    assert not room.is_untouched()
-    assert not room.for_two()
-    room.close()
+    assert not concurrency.is_untouched()
+    assert not concurrency.allows_two()
+    concurrency.close()
     assert os.listdir("records") == []
 
 
@@ -144,10 +144,10 @@ def test_a_noted_effect_leaves_none(folder, machine, text):
 def test_threads_that_are_bound_leave_none(folder, machine, monkeypatch, name):
     """Both runs would be bound to the same processors."""
     monkeypatch.setenv(name, "true")
-    assert not after_runs(folder).for_two()
+    assert not after_runs(folder).allows_two()
     monkeypatch.setenv("OMP_PROC_BIND", "false")
     monkeypatch.delenv("KMP_AFFINITY", raising=False)
-    assert after_runs(folder).for_two()
+    assert after_runs(folder).allows_two()
 
 
 @pytest.mark.parametrize(
@@ -157,19 +157,19 @@ def test_threads_that_are_bound_leave_none(folder, machine, monkeypatch, name):
 )  # fmt: skip
 def test_what_two_runs_may_find_equal_keeps_them_apart(folder, machine, op, expected):
     """The second, or the load of the machine, is the same for runs that begin together."""
-    room = after_runs(folder)
-    assert room.for_two()
-    room.note_draws([Source(op, None, "wall-clock")])
-    assert room.for_two() is expected
-    room.keep_apart()
-    assert not room.for_two()
+    concurrency = after_runs(folder)
+    assert concurrency.allows_two()
+    concurrency.note_draws([Source(op, None, "wall-clock")])
+    assert concurrency.allows_two() is expected
+    concurrency.keep_apart()
+    assert not concurrency.allows_two()
 
 
 @pytest.mark.parametrize("options", [{"one_at_a_time": True}, {"fresh": True}])
 def test_what_was_asked_for_leaves_none(folder, machine, options):
-    room = after_runs(folder, **options)
-    assert not room.for_two()
-    assert room.notes_for("records/a.sbr") == ""
+    concurrency = after_runs(folder, **options)
+    assert not concurrency.allows_two()
+    assert concurrency.notes_for("records/a.sbr") == ""
 
 
 @pytest.mark.parametrize(
@@ -185,26 +185,26 @@ def test_what_was_asked_for_leaves_none(folder, machine, options):
 )
 def test_processors_have_to_be_free(folder, machine, own, others, expected):
     machine.own, machine.others = own, others
-    assert after_runs(folder).for_two() is expected
+    assert after_runs(folder).allows_two() is expected
 
 
 @pytest.mark.parametrize(("left", "expected"), [(4 * 10**9, True), (4 * 10**9 - 1, False), (None, False)])
 def test_memory_has_to_be_left(folder, machine, monkeypatch, left, expected):
-    monkeypatch.setattr(room_module, "available_bytes", lambda: left)
-    assert after_runs(folder).for_two() is expected
+    monkeypatch.setattr(concurrency_module, "available_bytes", lambda: left)
+    assert after_runs(folder).allows_two() is expected
 
 
 def test_there_is_none_where_the_system_does_not_tell(folder, machine, monkeypatch):
-    monkeypatch.setattr(room_module, "read_usage", lambda: None)
-    assert not after_runs(folder).for_two()
-    assert not Room(request(folder / "records", one_at_a_time=False)).for_two()
+    monkeypatch.setattr(concurrency_module, "read_usage", lambda: None)
+    assert not after_runs(folder).allows_two()
+    assert not Concurrency(request(folder / "records", one_at_a_time=False)).allows_two()
 
 
 @pytest.fixture
 def spacious(monkeypatch):
     """There is room for two runs."""
-    monkeypatch.setattr(Room, "for_two", lambda room: room._allowed)
-    monkeypatch.setattr(Room, "is_untouched", lambda _: True)
+    monkeypatch.setattr(Concurrency, "allows_two", lambda concurrency: concurrency._allowed)
+    monkeypatch.setattr(Concurrency, "is_untouched", lambda _: True)
     monkeypatch.setattr("samebits.verification.stdin.StandardInput.can_be_shared", lambda _: True)
 
 
@@ -212,7 +212,7 @@ def explaining(*helps, **fields) -> World:
     """Runs that differ, in whose explanation others are made."""
     found = finding(**fields)
     verdicts = {"run-2": different(2), "op-1b": different(2)}
-    return World(verdicts=verdicts, origins={"op-1b": Origins((found,))}, helps=helps)
+    return World(verdicts=verdicts, origins={"op-1b": OriginSearch((found,))}, helps=helps)
 
 
 def test_pairs_that_explain_are_made_at_the_same_time(folder, spacious):
@@ -246,14 +246,14 @@ def test_where_one_of_two_fails_both_are_made_again(folder, spacious, monkeypatc
     if how == "is late":
         world.slow.add("op-1a")
     if how == "has an effect":
-        monkeypatch.setattr(Room, "is_untouched", lambda _: False)
+        monkeypatch.setattr(Concurrency, "is_untouched", lambda _: False)
     if how == "cannot be started":
         world.on_run = lambda name: _refuse() if name == "op-1b" else None
     world.verdicts["op-1b-alone"], world.origins["op-1b-alone"] = different(2), world.origins["op-1b"]
     result = verify(request(folder / "r", one_at_a_time=False), tools=world.tools())
     assert world.together[2:6] == [["op-1a", "op-1b"], ["op-1a-alone"], ["op-1b-alone"], ["pinned-01"]]
     assert world.settings("op-1b-alone").reference.endswith("op-1a-alone.sbr")
-    assert result.comparison.findings[0].confirmed_by.startswith(
+    assert result.comparison.findings[0].diagnosis.confirmed_by.startswith(
         "with the clock frozen, 1 pair of runs was identical"
     )
     crowded = [run.record for run in result.runs if run.purpose == "crowded"]

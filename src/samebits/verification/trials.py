@@ -1,4 +1,4 @@
-"""How many pairs of runs must be identical before that is more than chance."""
+"""On what terms runs with a change are compared: how far they go, and how many pairs show anything."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from samebits.causes import Cause
+    from samebits.comparison.results import Comparison
+    from samebits.verification.state import State
 
 MOST_PAIRS = 12
 _LIKELIHOOD = 0.05  # that so many pairs are identical by chance, where some were
 _LEAST, _USUAL = 2, 3
+_SLOWEST, _SLACK_S = 3.0, 20.0  # so many times what the first run took, and so many seconds
+_SHORT_S = 20.0  # runs with a change go to the end of a script that takes no longer
+_SPARE_STEPS = 3
 
 
 def pairs_needed(
@@ -41,3 +46,31 @@ def pairs_needed(
         return (1, 1) if never_alike else (_LEAST, _USUAL)  # of other causes one pair says little
     needed = math.ceil(math.log(_LIKELIHOOD) / math.log(same / (same + different)))
     return min(max(_LEAST, needed), MOST_PAIRS), min(max(_USUAL, needed), MOST_PAIRS)
+
+
+def last_step(state: State) -> int | None:
+    """After how many steps runs with a change are ended; None where they go to their ends."""
+    first_step = state.comparison.first_step
+    if first_step is None or state.comparison.several_threads or state.compared.first.seconds <= _SHORT_S:
+        return None
+    return first_step + _SPARE_STEPS
+
+
+def least_steps(comparison: Comparison) -> int:
+    """How many steps identical runs have to make to say that a difference is gone: 0 for any number.
+
+    Where the number of steps is what differs, or several threads make them, it says nothing.
+    """
+    first = comparison.first_step
+    if first is None or comparison.several_threads:
+        return 0
+    return min(first + 1, comparison.steps)
+
+
+def time_limit(seconds: float) -> float:
+    """After how many seconds a run is ended that has something changed.
+
+    Args:
+        seconds: what the first run took, with nothing changed.
+    """
+    return _SLOWEST * seconds + _SLACK_S
