@@ -93,7 +93,11 @@ class ChildProcesses:
         self._told.add(executable)
         arguments = {"control": self._carried().to_dict(), "unlisted": unlisted_folders()}
         return Payload(
-            "samebits.determinism.activation", "begin_in_child", arguments, warning=_WARNING if tell else ""
+            "samebits.determinism.activation",
+            "begin_in_child",
+            arguments,
+            warning=_WARNING if tell else "",
+            shown=True,
         )
 
     def _carried(self) -> Control:

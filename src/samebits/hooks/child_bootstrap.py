@@ -106,6 +106,7 @@ class Payload(NamedTuple):
         arguments: given by name; plain values, which pickle and JSON hold.
         needed: whether a child in which it fails is to fail.
         warning: what is said in the child when it fails and is not needed; empty for nothing.
+        shown: whether the script may find `samebits` in `sys.modules`; else there is none, as in bare Python.
     """
 
     module: str
@@ -113,6 +114,7 @@ class Payload(NamedTuple):
     arguments: dict[str, Any]
     needed: bool = False
     warning: str = ""
+    shown: bool = False
 
 
 class ChildBootstrap:
@@ -206,7 +208,7 @@ class _Begin:
             "payloads": [tuple(payload) for payload in self._payloads],  # a class would be imported
             "needed": any(payload.needed for payload in self._payloads),
             "warnings": [payload.warning for payload in self._payloads if payload.warning],
-            "visible": is_visible(),
+            "visible": is_visible() and any(payload.shown for payload in self._payloads),
         }
         return exec, (_IN_SPAWNED, fields)
 

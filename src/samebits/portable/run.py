@@ -85,7 +85,7 @@ def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
 
 def _payload(_executable: Any) -> Payload:
     # Where it fails the child ends: it would give other bits.
-    return Payload("samebits.portable.run", "begin_in_child", {}, needed=True)
+    return Payload("samebits.portable.run", "begin_in_child", {}, needed=True, shown=True)
 
 
 def begin_in_child() -> PortableRun:

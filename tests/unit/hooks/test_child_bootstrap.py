@@ -39,12 +39,18 @@ def run(folder: Path, broken: str, way: str = "spawn") -> subprocess.CompletedPr
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
+def test_a_child_finds_samebits_imported_where_a_payload_shows_it(tmp_path: Path):
+    done = run(tmp_path, 'Payload("builtins", "dict", {}, shown=True),')
+
+    assert done.stdout.startswith("worked True "), done.stderr
+
+
 @pytest.mark.parametrize("way", ["spawn", "forkserver"])
 def test_payloads_run_in_the_order_of_the_phases_and_the_first_of_each_counts(tmp_path: Path, way: str):
     done = run(tmp_path, 'Payload("builtins", "dict", {"number": 0}),', way)
 
     numbers = [{"number": number} for number in (1, 0, 2, 3)]
-    assert (done.stdout, done.stderr) == (f"worked True {numbers}\n0\n", "")
+    assert (done.stdout, done.stderr) == (f"worked False {numbers}\n0\n", "")
 
 
 def test_one_that_fails_is_told_or_ends_the_child_or_neither(tmp_path: Path):
