@@ -68,7 +68,7 @@ PRIVATE_ATTRIBUTES = {
     "_can_decompose",
 }
 # Imported before torch is, by whoever only asks for portable mode; the rest of that room comes with torch.
-LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.native")
+LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.backends.library")
 # A function of this room that stands for an op has the parameters of its schema; its docstring begins so.
 HANDLERS, HANDLER_DOCSTRING = "samebits.portable.ops.", "`aten::"
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
