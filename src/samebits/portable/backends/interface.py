@@ -51,11 +51,13 @@ class Backend(Protocol):
     def softmax_rows(self, name: str, x: Tensor, gradient: Optional, out: Tensor, width: int) -> None:
         """One of `softmax.NAMES` for each row; x is the result where there is a gradient."""
 
-    def gemm(self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], out: Tensor) -> None:
+    def gemm(
+        self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], sizes: Sizes, out: Tensor
+    ) -> None:
         """`a @ b * alpha + added * beta` with (alpha, beta) = scale.
 
-        Matrices or batches of them; a and b of any strides, `added` of a shape that expands to that of `out`.
-        Sizes may be 0.
+        Sizes are (batches, m, n, k), with 0 batches for matrices. a and b have any strides, `added` a shape
+        that expands to that of `out`. Anything may be empty.
         """
 
     def reduce(

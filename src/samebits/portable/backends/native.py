@@ -83,16 +83,20 @@ class NativeBackend(NativeNorms):
     def pointwise(self, name: str, inputs: tuple[Tensor, ...], params: Sequence[float], out: Tensor) -> None:
         """See `Backend`."""
         count = out.numel()
-        addresses = [x.data_ptr() for x in inputs]
-        is_single = [x.numel() != count for x in inputs]
-        missing = 3 - len(inputs)
+        a = inputs[0]
+        if len(inputs) == 1:
+            addresses, is_single = (a.data_ptr(),) * 3, (a.numel() != count,) * 3
+        else:
+            b, c = inputs[1], inputs[-1]  # of two inputs, the second one stands for the third
+            addresses = (a.data_ptr(), b.data_ptr(), c.data_ptr())
+            is_single = (a.numel() != count, b.numel() != count, c.numel() != count)
         self._kernels.activation(
             function=_ACTIVATIONS[name],
             is_f64=out.dtype is _float64,
             numel=count,
             out=out.data_ptr(),
-            inputs=addresses + addresses[:1] * missing,
-            is_single=is_single + is_single[:1] * missing,
+            inputs=addresses,
+            is_single=is_single,
             numbers=(*params, *_ZEROS[len(params) :]),
         )
 
@@ -121,23 +125,20 @@ class NativeBackend(NativeNorms):
             n=width,
         )
 
-    def gemm(self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], out: Tensor) -> None:
+    def gemm(
+        self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], sizes: Sizes, out: Tensor
+    ) -> None:
         """See `Backend`."""
+        batches, m, n, k = sizes
         alpha, beta = scale
-        *batch, m, n = out.shape
-        k = a.shape[-1]
         a_strides, b_strides = a.stride(), b.stride()
-        if batch:
-            outer, *rest = a_strides
-            a_strides = (*rest, outer)
-            outer, *rest = b_strides
-            b_strides = (*rest, outer)
-            out_strides: tuple[int, ...] = (n, 1, m * n)
+        if batches:
+            a_strides, b_strides = (*a_strides[1:], a_strides[0]), (*b_strides[1:], b_strides[0])
         else:
-            a_strides, b_strides, out_strides = (*a_strides, 0), (*b_strides, 0), (n, 1, 0)
+            a_strides, b_strides = (*a_strides, 0), (*b_strides, 0)
         self._kernels.gemm(
             is_f64=a.dtype is _float64,
-            batches=batch[0] if batch else 1,
+            batches=batches or 1,
             m=m,
             n=n,
             k=k,
@@ -146,9 +147,9 @@ class NativeBackend(NativeNorms):
             b=b.data_ptr(),
             b_strides=b_strides,
             out=out.data_ptr(),
-            out_strides=out_strides,
+            out_strides=(n, 1, m * n),
             added=address(added),
-            added_strides=_NO_STRIDES if added is None else _expanded(added, out),
+            added_strides=_NO_STRIDES if added is None else _expanded(added, n, out),
             alpha=alpha,
             beta=beta,
         )
@@ -401,9 +402,9 @@ class NativeBackend(NativeNorms):
         )
 
 
-def _expanded(added: Tensor, out: Tensor) -> tuple[int, ...]:
-    """The strides of rows, columns and the batch as if it had the shape of `out`."""
-    if added.dim() == 1 and added.shape[0] == out.shape[-1]:
+def _expanded(added: Tensor, n: int, out: Tensor) -> tuple[int, ...]:
+    """The strides of rows, columns and the batch as if it had the shape of `out`, with n columns."""
+    if added.dim() == 1 and added.shape[0] == n:
         return (0, added.stride(0), 0)
     *batch, row, column = added.expand(out.shape).stride()
     return (row, column, *(batch or (0,)))

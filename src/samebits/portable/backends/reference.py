@@ -72,7 +72,15 @@ class ReferenceBackend:
         rows = [as_array(t.reshape(-1, width)) for t in (x, gradient) if t is not None]
         out.copy_(as_tensor(getattr(softmax, name)(*rows)).view(x.shape))
 
-    def gemm(self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], out: Tensor) -> None:
+    def gemm(
+        self,
+        a: Tensor,
+        b: Tensor,
+        added: Optional,
+        scale: tuple[float, float],
+        sizes: Sizes,  # noqa: ARG002 - of every backend
+        out: Tensor,
+    ) -> None:
         """See `Backend`."""
         alpha, beta = scale
         product = as_tensor(contraction.gemm(a.numpy(force=True), b.numpy(force=True)))

@@ -28,13 +28,17 @@ def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, al
     """
     if a.is_neg() or b.is_neg() or (self is not None and self.is_neg()):
         a, b, self = a.resolve_neg(), b.resolve_neg(), None if self is None else self.resolve_neg()
-    n = b.shape[-1]
     if a.dim() == 2:
         m, k = a.shape
-        if b.shape[0] != k:  # a kernel would read other memory
-            raise RuntimeError(f"{m}x{k} and {b.shape[0]}x{n} cannot be multiplied")
-        out = a.new_empty(m, n)  # faster than with a tuple
+        rows, n = b.shape
+        if rows != k:  # a kernel would read other memory
+            raise RuntimeError(f"{m}x{k} and {rows}x{n} cannot be multiplied")
+        sizes, out = (0, m, n, k), a.new_empty(m, n)  # faster than with a tuple
     else:
-        out = a.new_empty((a.shape[0], a.shape[1], n))
-    backend_of(a).gemm(a, b, self, (alpha, beta), out)
+        batches, m, k = a.shape
+        n = b.shape[2]
+        sizes, out = (batches, m, n, k), a.new_empty((batches, m, n))
+        if not batches:
+            return out
+    backend_of(a).gemm(a, b, self, (alpha, beta), sizes, out)
     return out
