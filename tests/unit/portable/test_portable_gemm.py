@@ -230,7 +230,6 @@ def test_threads_follow_torch(kernels: Kernels) -> None:
     kernels.follow(wanted)
     gemm(torch.ones(2, 2), torch.ones(2, 2))
     assert asked
-    assert kernels._threads == 2
 
 
 @pytest.mark.parametrize("k", [64, 512, 4096, 32768])

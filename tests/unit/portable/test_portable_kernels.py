@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import subprocess
 import sys
 from typing import NamedTuple
@@ -69,6 +70,27 @@ def test_it_follows_the_number_of_threads(library):
 
     assert len(asked) == 2
     assert out[4] == 2
+
+
+def test_the_library_is_told_the_number_of_threads():
+    if load() is None:
+        pytest.skip("no C library")
+    told = []
+    callback = ctypes.CFUNCTYPE(None, ctypes.c_int)(told.append)
+    kernels = [PlainKernel(load()._library.samebits_portable_sqrt, parameters.Sqrt, told.append)]
+    if bindings.load_module() is not None:
+        addresses = (ctypes.cast(each, ctypes.c_void_p).value for each in (kernels[0]._function, callback))
+        fields = ("is_f64", "x", "out", "numel")
+        kernels.append(bindings.load_module().Kernel("sqrt", fields, b"q p p q ", *addresses))
+    x = torch.full((3,), 4.0)
+    for number, kernel in enumerate(kernels):
+        out, given = root_of(x)
+        kernel(**given)
+        assert told == list(range(number))
+        kernel.threads = lambda number=number: number
+        kernel(**given)
+        assert told == list(range(number + 1))
+        assert out.tolist() == [2, 2, 2]
 
 
 @pytest.mark.parametrize(
