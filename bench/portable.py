@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.backends.library import load
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.native import load
 from samebits.portable.ops import activations
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from torch.nn import functional
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import samebits
-from samebits.portable.native import load
+from samebits.portable.backends.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,54 +1,215 @@
 #include "reader.h"
 
-/* Arguments of a kernel (native/portable/portable.h) lie on the stack up to this many. */
-#define FEW 64
+#include <stddef.h>
+#include <structmember.h>
 
-typedef int64_t (*kernel)(const int64_t *words, const double *scalars);
+/* A kernel of portable mode (native/portable/parameters.h), called with its parameters by name: their numbers are
+ * written slot by slot as its struct has them. */
+typedef union {
+    int64_t whole; /* an address too */
+    double real;
+} slot;
 
-/* Numbers of a list or tuple into `few`, or into memory of their own; NULL and an exception. */
-static void *numbers(PyObject *from, void *few, int floats) {
-    if (!PyList_CheckExact(from) && !PyTuple_CheckExact(from)) {
-        PyErr_SetString(PyExc_TypeError, "expected a list or tuple of numbers");
-        return NULL;
-    }
-    const Py_ssize_t count = PySequence_Fast_GET_SIZE(from);
-    void *to = count <= FEW ? few : PyMem_Malloc(8 * (size_t)count);
-    for (Py_ssize_t i = 0; to && i < count && !PyErr_Occurred(); i++)
-        if (floats)
-            ((double *)to)[i] = PyFloat_AsDouble(PySequence_Fast_GET_ITEM(from, i));
-        else
-            ((int64_t *)to)[i] = PyLong_AsLongLong(PySequence_Fast_GET_ITEM(from, i));
-    if (!to)
-        PyErr_NoMemory();
-    else if (PyErr_Occurred() && to != few)
-        PyMem_Free(to);
-    return PyErr_Occurred() ? NULL : to;
+typedef struct {
+    PyObject_HEAD
+    vectorcallfunc call;
+    int64_t (*function)(const slot *parameters);
+    void (*set_threads)(int);
+    PyObject *name, *fields; /* fields: tuple of names */
+    PyObject *threads;       /* asked at each call how many to use; None to leave it */
+    PyObject *types;         /* bytes: the types of the slots of each field, a space after each */
+} kernel;
+
+#define FEW 96 /* parameters lie on the stack up to this many slots */
+
+static const char *next_field(const char *types) {
+    while (*types != ' ')
+        types++;
+    return types + 1;
 }
 
-static PyObject *run(kernel function, PyObject *given_words, PyObject *given_scalars) {
-    int64_t few_words[FEW], status = 0;
-    double few_scalars[FEW];
-    int64_t *words = numbers(given_words, few_words, 0);
-    double *scalars = words ? numbers(given_scalars, few_scalars, 1) : NULL;
-    if (scalars) {
+static int64_t width_of(const char *types) { return next_field(types) - types - 1; }
+
+static int put(char type, PyObject *value, slot *to) {
+    if (type == 'd') {
+        to->real = PyFloat_AsDouble(value);
+        return to->real != -1 || !PyErr_Occurred();
+    }
+    to->whole = PyLong_AsLongLong(value);
+    return to->whole != -1 || !PyErr_Occurred();
+}
+
+/* The value of a field among the arguments, which are usually in the order of the fields. */
+static PyObject *value_of(const kernel *self, PyObject *const *args, PyObject *names, Py_ssize_t field) {
+    PyObject *wanted = PyTuple_GET_ITEM(self->fields, field);
+    if (PyTuple_GET_ITEM(names, field) == wanted)
+        return args[field];
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++)
+        if (!PyUnicode_Compare(PyTuple_GET_ITEM(names, i), wanted))
+            return args[i];
+    return PyErr_Format(PyExc_TypeError, "%U() got no parameter %R: it takes %R", self->name, wanted, self->fields);
+}
+
+static int check_length(const kernel *self, Py_ssize_t field, PyObject *value, int64_t wanted) {
+    if (!PyTuple_Check(value) && !PyList_Check(value)) {
+        PyErr_Format(PyExc_TypeError, "%U() takes a list or tuple for %R", self->name,
+                     PyTuple_GET_ITEM(self->fields, field));
+        return 0;
+    }
+    if (PySequence_Fast_GET_SIZE(value) == wanted)
+        return 1;
+    PyErr_Format(PyExc_ValueError, "%U() takes %lld numbers for %R, not %zd", self->name, (long long)wanted,
+                 PyTuple_GET_ITEM(self->fields, field), PySequence_Fast_GET_SIZE(value));
+    return 0;
+}
+
+/* Several numbers, whose types repeat. */
+static int put_all(const char *types, int64_t width, PyObject *values, slot *to) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++)
+        if (!put(types[i % width], PySequence_Fast_GET_ITEM(values, i), to + i))
+            return 0;
+    return 1;
+}
+
+static int put_field(const kernel *self, Py_ssize_t field, const char *types, PyObject *value, slot *to) {
+    const int64_t width = width_of(types);
+    if (width == 1)
+        return put(*types, value, to);
+    return check_length(self, field, value, width) && put_all(types, width, value, to);
+}
+
+/* What is as long as the field before says; `slots` with room for it, NULL and an exception. */
+static slot *put_last(const kernel *self, Py_ssize_t field, const char *types, PyObject *value, slot *slots, int64_t used) {
+    const int64_t width = width_of(types) - 1, count = slots[used - 1].whole;
+    if (count < 0 || count > INT32_MAX) {
+        PyErr_Format(PyExc_ValueError, "%U() cannot take %lld times %R", self->name, (long long)count,
+                     PyTuple_GET_ITEM(self->fields, field));
+        return NULL;
+    }
+    if (!check_length(self, field, value, count * width))
+        return NULL;
+    slot *to = slots;
+    if (used + count * width > FEW) {
+        to = PyMem_Malloc((size_t)(used + count * width) * sizeof *to);
+        if (!to)
+            return (slot *)PyErr_NoMemory();
+        memcpy(to, slots, (size_t)used * sizeof *to);
+    }
+    if (put_all(types + 1, width, value, to + used))
+        return to;
+    if (to != slots)
+        PyMem_Free(to);
+    return NULL;
+}
+
+/* All parameters: `few`, or memory of their own; NULL and an exception. */
+static slot *put_parameters(const kernel *self, PyObject *const *args, PyObject *names, slot *few) {
+    const char *types = PyBytes_AS_STRING(self->types);
+    int64_t used = 0;
+    for (Py_ssize_t field = 0; field < PyTuple_GET_SIZE(self->fields); field++, types = next_field(types)) {
+        PyObject *value = value_of(self, args, names, field);
+        if (!value)
+            return NULL;
+        if (*types == '*')
+            return put_last(self, field, types, value, few, used);
+        if (!put_field(self, field, types, value, few + used))
+            return NULL;
+        used += width_of(types);
+    }
+    return few;
+}
+
+static int choose_threads(const kernel *self) {
+    if (self->threads == Py_None)
+        return 1;
+    PyObject *count = PyObject_CallNoArgs(self->threads);
+    const long threads = count ? PyLong_AsLong(count) : -1;
+    Py_XDECREF(count);
+    if (PyErr_Occurred())
+        return 0;
+    self->set_threads((int)threads);
+    return 1;
+}
+
+static PyObject *call(PyObject *object, PyObject *const *args, size_t given, PyObject *names) {
+    const kernel *self = (const kernel *)object;
+    if (PyVectorcall_NARGS(given) || !names || PyTuple_GET_SIZE(names) != PyTuple_GET_SIZE(self->fields))
+        return PyErr_Format(PyExc_TypeError, "%U() takes exactly these parameters, by name: %R", self->name, self->fields);
+    slot few[FEW], *slots = put_parameters(self, args, names, few);
+    if (!slots)
+        return NULL;
+    int64_t status = 0;
+    const int chosen = choose_threads(self);
+    if (chosen) {
         Py_BEGIN_ALLOW_THREADS
-        status = function(words, scalars);
+        status = self->function(slots);
         Py_END_ALLOW_THREADS
     }
-    if (words && words != few_words)
-        PyMem_Free(words);
-    if (!scalars)
+    if (slots != few)
+        PyMem_Free(slots);
+    if (chosen && status)
+        PyErr_SetObject(PyExc_MemoryError, self->name);
+    if (PyErr_Occurred())
         return NULL;
-    if (scalars != few_scalars)
-        PyMem_Free(scalars);
-    return PyLong_FromLongLong(status);
+    Py_RETURN_NONE;
 }
 
-PyObject *sb_call_kernel(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count) {
-    if (count != 3) {
-        PyErr_SetString(PyExc_TypeError, "expected an address, words and scalars");
-        return NULL;
-    }
-    void *address = PyLong_AsVoidPtr(args[0]);
-    return address ? run((kernel)(uintptr_t)address, args[1], args[2]) : PyErr_Format(PyExc_ValueError, "no kernel");
+/* Whether the types are those of as many fields, the last one alone of any length, and all fit into few slots. */
+static int are_types(PyObject *types, PyObject *fields) {
+    Py_ssize_t spaces = 0;
+    const char *text = PyBytes_AS_STRING(types);
+    for (Py_ssize_t i = 0; i < PyBytes_GET_SIZE(types); i++)
+        spaces += text[i] == ' ';
+    const char *star = strchr(text, '*');
+    const int ends = PyBytes_GET_SIZE(types) && text[PyBytes_GET_SIZE(types) - 1] == ' ';
+    const int is_last = !star || (star > text + 1 && star[1] != ' ' && !*next_field(star));
+    return ends && is_last && spaces == PyTuple_GET_SIZE(fields) && PyBytes_GET_SIZE(types) - spaces <= FEW;
 }
+
+static PyObject *new_kernel(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
+    PyObject *name, *fields, *types;
+    unsigned long long function, set_threads;
+    if (!PyArg_ParseTuple(args, "UO!SKK", &name, &PyTuple_Type, &fields, &types, &function, &set_threads))
+        return NULL;
+    if (!function || !set_threads || !are_types(types, fields))
+        return PyErr_Format(PyExc_ValueError, "%U has no such parameters", name);
+    kernel *self = (kernel *)type->tp_alloc(type, 0);
+    if (!self)
+        return NULL;
+    self->call = call;
+    self->function = (int64_t(*)(const slot *))(uintptr_t)function;
+    self->set_threads = (void (*)(int))(uintptr_t)set_threads;
+    self->name = Py_NewRef(name);
+    self->fields = Py_NewRef(fields);
+    self->types = Py_NewRef(types);
+    self->threads = Py_NewRef(Py_None);
+    return (PyObject *)self;
+}
+
+static void free_kernel(PyObject *object) {
+    kernel *self = (kernel *)object;
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->fields);
+    Py_XDECREF(self->types);
+    Py_XDECREF(self->threads);
+    Py_TYPE(object)->tp_free(object);
+}
+
+static PyMemberDef members[] = {
+    {"threads", T_OBJECT, offsetof(kernel, threads), 0,
+     "A function that is asked at each call how many threads to use; None to leave it."},
+    {NULL, 0, 0, 0, NULL},
+};
+
+PyTypeObject sb_kernel_type = {
+    PyVarObject_HEAD_INIT(NULL, 0).tp_name = "samebits._reader.Kernel",
+    .tp_doc = "Kernel(name, fields, types, address, address_of_set_threads)\n\n"
+              "A kernel of portable mode, called with all of its parameters by name.",
+    .tp_basicsize = sizeof(kernel),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL,
+    .tp_vectorcall_offset = offsetof(kernel, call),
+    .tp_call = PyVectorcall_Call,
+    .tp_new = new_kernel,
+    .tp_dealloc = free_kernel,
+    .tp_members = members,
+};

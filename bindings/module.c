@@ -1,11 +1,9 @@
 /* samebits._reader: the hot paths of recording and of portable mode without calls of Python in between. Everything in it
- * has a twin in Python (digest/tensors.py, recording/probes/memory.py, recording/store/appending.py, portable/native.py,
- * portable/scan.py), which is used where this module was not built. */
+ * has a twin in Python (digest/tensors.py, recording/probes/memory.py, recording/store/appending.py,
+ * portable/backends/library.py, portable/scan.py), which is used where this module was not built. */
 #include "reader.h"
 
 static PyMethodDef functions[] = {
-    {"call_kernel", (PyCFunction)(void (*)(void))sb_call_kernel, METH_FASTCALL,
-     "call_kernel(address, words, scalars) -> int\n\nWhat the portable kernel at this address returns."},
     {"append", sb_append, METH_VARARGS,
      "append(path, (device, inode, size, head), data) -> int\n\nAppends to that very file, all or nothing."},
     {NULL, NULL, 0, NULL},
@@ -18,7 +16,7 @@ PyMODINIT_FUNC PyInit__reader(void) {
     PyObject *module = PyModule_Create(&definition);
     if (module && (PyModule_AddIntConstant(module, "ABI", SB_READER_ABI) ||
                    PyModule_AddType(module, &sb_reader_type) || PyModule_AddType(module, &sb_memory_type) ||
-                   PyModule_AddType(module, &sb_scanner_type)))
+                   PyModule_AddType(module, &sb_scanner_type) || PyModule_AddType(module, &sb_kernel_type)))
         Py_CLEAR(module);
     return module;
 }

@@ -9,13 +9,13 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 3
+#define SB_READER_ABI 4
 
 extern PyTypeObject sb_reader_type;
 extern PyTypeObject sb_memory_type;
 extern PyTypeObject sb_scanner_type;
+extern PyTypeObject sb_kernel_type;
 
-PyObject *sb_call_kernel(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *sb_append(PyObject *module, PyObject *args);
 
 /* The exchange that a capsule of torch holds, NULL and an exception if it is none of our version. */

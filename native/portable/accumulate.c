@@ -8,10 +8,8 @@ SBP_DECLARE_TABLES(sbp_accumulate_table, accumulate)
 
 #define GROUP 16 /* columns of one part of the work */
 
-/* words: is_f64, kind, out, src, index, batch, rows, columns, m, src_n, src_m, src_c, index_n, index_m, index_c, bad, skip:
- * whether the index -1 is left out */
 typedef struct {
-    const int64_t *words;
+    const sbp_accumulate_parameters *p;
     sbp_accumulate base;
     int64_t groups;
 } accumulate_job;
@@ -38,22 +36,22 @@ static void accumulate_share(void *context, int64_t from, int64_t to) {
         sbp_accumulate a = job->base;
         a.from = first * GROUP;
         a.to = stop < a.columns ? stop : a.columns;
-        (job->words[0] ? table->f64 : table->f32)[job->words[1]](&a, n);
+        (job->p->is_f64 ? table->f64 : table->f32)[job->p->kind](&a, n);
         from = end;
     }
 }
 
-SBP_API int64_t samebits_portable_accumulate(const int64_t *words, const double *scalars) {
-    const int64_t *w = words;
-    const int64_t columns = w[7], groups = (columns + GROUP - 1) / GROUP;
-    accumulate_job job = {w,
-                          {(void *)w[2], (const void *)w[3], (const int64_t *)w[4], w[6], columns, w[8], w[9], w[10],
-                           w[11], w[12], w[13], w[14], w[16] ? 0 : w[6], 0, 0},
+int64_t samebits_portable_accumulate(const sbp_accumulate_parameters *p) {
+    const int64_t columns = p->columns, groups = (columns + GROUP - 1) / GROUP;
+    const int64_t *src = p->src_strides, *index = p->index_strides;
+    accumulate_job job = {p,
+                          {p->out, p->src, p->indices, p->rows, columns, p->m, src[0], src[1], src[2], index[0], index[1],
+                           index[2], p->skip ? 0 : p->rows, 0, 0},
                           groups};
-    (void)scalars;
-    *(int64_t *)w[15] = !is_in_range(&job.base, w[5], w[16] ? -1 : -w[6]);
-    if (!*(int64_t *)w[15])
-        sbp_share_out(w[5] * groups, 1 + 32768 / (1 + job.base.m * (columns < GROUP ? columns : GROUP)),
+    int64_t *bad = p->bad;
+    *bad = !is_in_range(&job.base, p->batch, p->skip ? -1 : -p->rows);
+    if (!*bad)
+        sbp_share_out(p->batch * groups, 1 + 32768 / (1 + job.base.m * (columns < GROUP ? columns : GROUP)),
                       accumulate_share, &job);
     return 0;
 }

@@ -8,28 +8,39 @@
 
 SBP_DECLARE_TABLES(sbp_attention_table, attention)
 
-enum {
-    IS_F64, IS_BACKWARD, COUNT, HEADS, GROUPS, QUERIES, KEYS, SIZE, VALUE_SIZE, IS_CAUSAL,
-    QUERY, KEY = QUERY + 4, VALUE = KEY + 4, OUT = VALUE + 4, /* address, strides of batch, head, position */
-    MASK = OUT + 4,                                           /* address, strides of batch, head, query, key */
-    LOG = MASK + 5, OF_QUERY, OF_KEY, OF_VALUE
-};
-
 typedef struct {
-    const int64_t *w;
+    const sbp_attention_parameters *p;
     const sbp_attention_rows *rows;
     int64_t blocks, failed;
 } attention_job;
 
-static char *at(const attention_job *job, int operand, int64_t head, int64_t position) {
-    const int64_t *o = job->w + operand, shared = operand == KEY || operand == VALUE ? job->w[GROUPS] : 1;
-    const int64_t batch = head / job->w[HEADS], one = head % job->w[HEADS] / shared;
-    return (char *)o[0] + (job->w[IS_F64] ? 8 : 4) * (batch * o[1] + one * o[2] + position * o[3]);
+static int64_t bytes_of(const sbp_attention_parameters *p) { return p->is_f64 ? 8 : 4; }
+
+static char *at(const attention_job *job, const void *data, const int64_t strides[3], int64_t shared, int64_t head,
+                int64_t position) {
+    const int64_t batch = head / job->p->heads, one = head % job->p->heads / shared;
+    return (char *)data + bytes_of(job->p) * (batch * strides[0] + one * strides[1] + position * strides[2]);
+}
+
+static char *query_at(const attention_job *job, int64_t head, int64_t position) {
+    return at(job, job->p->query, job->p->query_strides, 1, head, position);
+}
+
+static char *key_at(const attention_job *job, int64_t head) {
+    return at(job, job->p->key, job->p->key_strides, job->p->groups, head, 0);
+}
+
+static char *value_at(const attention_job *job, int64_t head) {
+    return at(job, job->p->value, job->p->value_strides, job->p->groups, head, 0);
+}
+
+static char *out_at(const attention_job *job, int64_t head, int64_t position) {
+    return at(job, job->p->out, job->p->out_strides, 1, head, position);
 }
 
 static void multiply(attention_job *job, const int64_t size[3], const void *a, const int64_t a_steps[2], const void *b,
                      const int64_t b_steps[2], void *c, int64_t c_row) {
-    const sbp_product p = {job->w[IS_F64], 1, size[0], size[1], size[2], {0, 0, a, a_steps[0], a_steps[1], 0},
+    const sbp_product p = {job->p->is_f64, 1, size[0], size[1], size[2], {0, 0, a, a_steps[0], a_steps[1], 0},
                            {0, 0, b, b_steps[0], b_steps[1], 0}, c, c_row, 1, 0, {1, 1, 0, 0, 0, 0}};
     if (sbp_multiply_part(&p, 0, 0, size[0], 0, size[1]))
         __atomic_store_n(&job->failed, 1, __ATOMIC_RELAXED);
@@ -41,32 +52,34 @@ typedef struct {
 } block;
 
 static block block_of(const attention_job *job, int64_t head, int64_t index) {
-    const int64_t *w = job->w, first = index * SBP_QUERY_BLOCK;
-    const int64_t end = first + SBP_QUERY_BLOCK < w[QUERIES] ? first + SBP_QUERY_BLOCK : w[QUERIES];
-    const block b = {head, first, end - first, w[IS_CAUSAL] && end < w[KEYS] ? end : w[KEYS]};
+    const sbp_attention_parameters *p = job->p;
+    const int64_t first = index * SBP_QUERY_BLOCK;
+    const int64_t end = first + SBP_QUERY_BLOCK < p->queries ? first + SBP_QUERY_BLOCK : p->queries;
+    const block b = {head, first, end - first, p->is_causal && end < p->keys ? end : p->keys};
     return b;
 }
 
 static int64_t seen_by(const attention_job *job, const block *b, int64_t i) {
-    return job->w[IS_CAUSAL] && b->first + i + 1 < b->keys ? b->first + i + 1 : b->keys;
+    return job->p->is_causal && b->first + i + 1 < b->keys ? b->first + i + 1 : b->keys;
 }
 
 static void make_weights(attention_job *job, const block *b, char *weights) {
-    const int64_t *w = job->w, *m = w + MASK, bytes = w[IS_F64] ? 8 : 4;
-    multiply(job, (int64_t[]){b->count, b->keys, w[SIZE]}, at(job, QUERY, b->head, b->first),
-             (int64_t[]){w[QUERY + 3], 1}, at(job, KEY, b->head, 0), (int64_t[]){w[KEY + 3], 1}, weights, b->keys);
+    const sbp_attention_parameters *p = job->p;
+    const int64_t *m = p->mask_strides, bytes = bytes_of(p);
+    multiply(job, (int64_t[]){b->count, b->keys, p->size}, query_at(job, b->head, b->first),
+             (int64_t[]){p->query_strides[2], 1}, key_at(job, b->head), (int64_t[]){p->key_strides[2], 1}, weights, b->keys);
     for (int64_t i = 0; i < b->count; i++) {
-        const int64_t from = b->head / w[HEADS] * m[1] + b->head % w[HEADS] * m[2] + (b->first + i) * m[3];
-        char *log = w[LOG] ? (char *)w[LOG] + bytes * (b->head * w[QUERIES] + b->first + i) : 0;
+        const int64_t from = b->head / p->heads * m[0] + b->head % p->heads * m[1] + (b->first + i) * m[2];
+        char *log = p->log ? (char *)p->log + bytes * (b->head * p->queries + b->first + i) : 0;
         job->rows->weights(weights + bytes * i * b->keys, b->keys, seen_by(job, b, i),
-                           m[0] ? (const char *)m[0] + bytes * from : 0, m[4], log);
+                           p->mask ? (const char *)p->mask + bytes * from : 0, m[3], log);
     }
 }
 
 static void forward_share(void *context, int64_t from, int64_t to) {
     attention_job *job = context;
-    const int64_t *w = job->w;
-    char *weights = sbp_scratch(SBP_SCRATCH_FREE_1, (size_t)((w[IS_F64] ? 8 : 4) * SBP_QUERY_BLOCK * w[KEYS]));
+    const sbp_attention_parameters *p = job->p;
+    char *weights = sbp_scratch(SBP_SCRATCH_FREE_1, (size_t)(bytes_of(p) * SBP_QUERY_BLOCK * p->keys));
     if (!weights) {
         job->failed = 1;
         return;
@@ -74,8 +87,8 @@ static void forward_share(void *context, int64_t from, int64_t to) {
     for (int64_t part = from; part < to; part++) {
         const block b = block_of(job, part / job->blocks, part % job->blocks);
         make_weights(job, &b, weights);
-        multiply(job, (int64_t[]){b.count, w[VALUE_SIZE], b.keys}, weights, (int64_t[]){b.keys, 1},
-                 at(job, VALUE, b.head, 0), (int64_t[]){1, w[VALUE + 3]}, at(job, OUT, b.head, b.first), w[OUT + 3]);
+        multiply(job, (int64_t[]){b.count, p->value_size, b.keys}, weights, (int64_t[]){b.keys, 1},
+                 value_at(job, b.head), (int64_t[]){1, p->value_strides[2]}, out_at(job, b.head, b.first), p->out_strides[2]);
     }
 }
 
@@ -90,29 +103,31 @@ static void add_products(attention_job *job, const block *b, const char *factors
 }
 
 static void backward_block(attention_job *job, const block *b, char *memory) {
-    const int64_t *w = job->w, bytes = w[IS_F64] ? 8 : 4;
-    char *weights = memory, *slopes = weights + bytes * SBP_QUERY_BLOCK * w[KEYS];
-    char *spare = slopes + bytes * SBP_QUERY_BLOCK * w[KEYS];
-    char *of_query = (char *)w[OF_QUERY] + bytes * (b->head * w[QUERIES] + b->first) * w[SIZE];
-    char *of_key = (char *)w[OF_KEY] + bytes * b->head * w[KEYS] * w[SIZE];
-    char *of_value = (char *)w[OF_VALUE] + bytes * b->head * w[KEYS] * w[VALUE_SIZE];
-    const char *grad = at(job, OUT, b->head, b->first);
+    const sbp_attention_parameters *p = job->p;
+    const int64_t bytes = bytes_of(p);
+    char *weights = memory, *slopes = weights + bytes * SBP_QUERY_BLOCK * p->keys;
+    char *spare = slopes + bytes * SBP_QUERY_BLOCK * p->keys;
+    char *of_query = (char *)p->of_query + bytes * (b->head * p->queries + b->first) * p->size;
+    char *of_key = (char *)p->of_key + bytes * b->head * p->keys * p->size;
+    char *of_value = (char *)p->of_value + bytes * b->head * p->keys * p->value_size;
+    const char *grad = out_at(job, b->head, b->first);
     make_weights(job, b, weights);
-    add_products(job, b, weights, grad, (int64_t[]){w[VALUE_SIZE], w[OUT + 3]}, of_value, spare);
-    multiply(job, (int64_t[]){b->count, b->keys, w[VALUE_SIZE]}, grad, (int64_t[]){w[OUT + 3], 1},
-             at(job, VALUE, b->head, 0), (int64_t[]){w[VALUE + 3], 1}, slopes, b->keys);
+    add_products(job, b, weights, grad, (int64_t[]){p->value_size, p->out_strides[2]}, of_value, spare);
+    multiply(job, (int64_t[]){b->count, b->keys, p->value_size}, grad, (int64_t[]){p->out_strides[2], 1},
+             value_at(job, b->head), (int64_t[]){p->value_strides[2], 1}, slopes, b->keys);
     for (int64_t i = 0; i < b->count; i++)
         job->rows->slopes(slopes + bytes * i * b->keys, weights + bytes * i * b->keys, b->keys, seen_by(job, b, i));
-    multiply(job, (int64_t[]){b->count, w[SIZE], b->keys}, slopes, (int64_t[]){b->keys, 1}, at(job, KEY, b->head, 0),
-             (int64_t[]){1, w[KEY + 3]}, of_query, w[SIZE]);
-    add_products(job, b, slopes, at(job, QUERY, b->head, b->first), (int64_t[]){w[SIZE], w[QUERY + 3]}, of_key, spare);
+    multiply(job, (int64_t[]){b->count, p->size, b->keys}, slopes, (int64_t[]){b->keys, 1}, key_at(job, b->head),
+             (int64_t[]){1, p->key_strides[2]}, of_query, p->size);
+    add_products(job, b, slopes, query_at(job, b->head, b->first), (int64_t[]){p->size, p->query_strides[2]}, of_key, spare);
 }
 
 static void backward_share(void *context, int64_t from, int64_t to) {
     attention_job *job = context;
-    const int64_t *w = job->w, widest = w[SIZE] > w[VALUE_SIZE] ? w[SIZE] : w[VALUE_SIZE];
+    const sbp_attention_parameters *p = job->p;
+    const int64_t widest = p->size > p->value_size ? p->size : p->value_size;
     char *memory = sbp_scratch(SBP_SCRATCH_FREE_1,
-                               (size_t)((w[IS_F64] ? 8 : 4) * w[KEYS] * (2 * SBP_QUERY_BLOCK + widest)));
+                               (size_t)(bytes_of(p) * p->keys * (2 * SBP_QUERY_BLOCK + widest)));
     if (!memory) {
         job->failed = 1;
         return;
@@ -124,15 +139,13 @@ static void backward_share(void *context, int64_t from, int64_t to) {
         }
 }
 
-SBP_API int64_t samebits_portable_attention(const int64_t *words, const double *scalars) {
-    const int64_t *w = words;
+int64_t samebits_portable_attention(const sbp_attention_parameters *p) {
     const sbp_attention_table *table = attention_now();
-    attention_job job = {w, w[IS_F64] ? &table->f64 : &table->f32,
-                         (w[QUERIES] + SBP_QUERY_BLOCK - 1) / SBP_QUERY_BLOCK, 0};
-    (void)scalars;
-    if (w[IS_BACKWARD])
-        sbp_share_out(w[COUNT], 1, backward_share, &job);
+    attention_job job = {p, p->is_f64 ? &table->f64 : &table->f32,
+                         (p->queries + SBP_QUERY_BLOCK - 1) / SBP_QUERY_BLOCK, 0};
+    if (p->is_backward)
+        sbp_share_out(p->all_heads, 1, backward_share, &job);
     else
-        sbp_share_out(w[COUNT] * job.blocks, 1, forward_share, &job);
+        sbp_share_out(p->all_heads * job.blocks, 1, forward_share, &job);
     return job.failed ? SBP_NO_MEMORY : 0;
 }

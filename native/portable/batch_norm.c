@@ -25,12 +25,12 @@ typedef struct {
             ((T *)v->mean)[c] = ((T *)v->mean)[c] / (T)v->count;                                                      \
     }                                                                                                                 \
                                                                                                                       \
-    static void name(const batch_values *v, const double *s) {                                                        \
+    static void name(const batch_values *v, const sbp_batch_norm_parameters *p) {                                     \
         const T *mean = v->mean, *total = v->total, *weight = v->weight;                                              \
         T *running_mean = v->running_mean, *running_var = v->running_var, *rstd = v->rstd, *scale = v->scale;         \
-        const T momentum = (T)s[1], rest = (T)s[2];                                                                   \
+        const T momentum = (T)p->momentum, rest = (T)p->rest;                                                         \
         for (int64_t c = 0; c < v->channels; c++) {                                                                   \
-            rstd[c] = (T)(1 / sqrt((double)total[c] / (double)v->count + s[0]));                                      \
+            rstd[c] = (T)(1 / sqrt((double)total[c] / (double)v->count + p->eps));                                    \
             scale[c] = weight ? rstd[c] * weight[c] : rstd[c];                                                        \
             if (running_mean)                                                                                         \
                 running_mean[c] = mean[c] * momentum + running_mean[c] * rest;                                        \
@@ -42,23 +42,23 @@ typedef struct {
 BATCH_TERMS(batch_terms_f32, float)
 BATCH_TERMS(batch_terms_f64, double)
 
-/* words: is_f64, x, weight, bias (none of them missing), running_mean, running_var, out, mean, rstd, outer, channels,
- * inner; scalars: eps, momentum, 1 - momentum */
-SBP_API int64_t samebits_portable_batch_norm(const int64_t *w, const double *scalars) {
-    const int64_t outer = w[9], channels = w[10], inner = w[11], size = w[0] ? 8 : 4;
+int64_t samebits_portable_batch_norm(const sbp_batch_norm_parameters *p) {
+    const int64_t channels = p->channels, inner = p->inner, size = p->is_f64 ? 8 : 4;
     char *total = malloc((size_t)(2 * size * channels)), *scale = total + size * channels;
     if (!total)
         return SBP_NO_MEMORY;
-    const batch_values v = {(void *)w[2], (void *)w[4], (void *)w[5], (void *)w[7], (void *)w[8], total, scale, channels,
-                            outer * inner};
-    int64_t sums[] = {SBP_SUM, w[0], w[1], 0, 0, w[7], 3, 5, outer, channels, inner, channels * inner, inner, 1};
-    int64_t failed = samebits_portable_reduce(sums, NULL);
-    (w[0] ? batch_terms_f64_means : batch_terms_f32_means)(&v);
-    sums[0] = SBP_DEVIATIONS, sums[4] = w[7], sums[5] = (int64_t)total;
-    failed = failed ? failed : samebits_portable_reduce(sums, NULL);
-    (w[0] ? batch_terms_f64 : batch_terms_f32)(&v, scalars);
-    const int64_t norm[] = {w[0], w[1], w[7], (int64_t)scale, w[3], w[6], outer, channels, inner};
-    samebits_portable_channel_norm(norm, NULL);
+    const batch_values v = {p->weight, p->running_mean, p->running_var, p->mean, p->rstd, total, scale, channels,
+                            p->outer * inner};
+    const int64_t extents[] = {p->outer, channels, inner, channels * inner, inner, 1, channels * inner, inner, 1};
+    sbp_reduce_parameters sums = {
+        .kind = SBP_SUM, .is_f64 = p->is_f64, .a = p->x, .out = p->mean, .reduced = 1 | 4, .axes = 3};
+    int64_t failed = sbp_reduce(&sums, extents);
+    (p->is_f64 ? batch_terms_f64_means : batch_terms_f32_means)(&v);
+    sums.kind = SBP_DEVIATIONS, sums.mean = p->mean, sums.out = total;
+    failed = failed ? failed : sbp_reduce(&sums, extents);
+    (p->is_f64 ? batch_terms_f64 : batch_terms_f32)(&v, p);
+    const sbp_channel_norm_parameters norm = {p->is_f64, p->x, p->mean, scale, p->bias, p->out, p->outer, channels, inner};
+    samebits_portable_channel_norm(&norm);
     free(total);
     return failed;
 }
@@ -145,18 +145,17 @@ static void do_batch(batch_job *j) {
         sbp_share_out(b->outer, 1 + 16384 / (b->channels * b->inner), share_samples, j);
 }
 
-/* words: is_f64, training, x, gradient, weight, mean, rstd, out, of_weight, of_bias, outer, channels, inner */
-SBP_API int64_t samebits_portable_batch_norm_gradient(const int64_t *w, const double *scalars) {
-    const int64_t size = w[0] ? 8 : 4, channels = w[11], n = w[10] * w[12], chunks = (n + SBP_CHUNK - 1) / SBP_CHUNK;
+int64_t samebits_portable_batch_norm_gradient(const sbp_batch_norm_gradient_parameters *p) {
+    const int64_t size = p->is_f64 ? 8 : 4, channels = p->channels, n = p->outer * p->inner;
+    const int64_t chunks = (n + SBP_CHUNK - 1) / SBP_CHUNK;
     char *sums = malloc((size_t)(size * channels * (2 * chunks + 3)));
     char *slope = sums + size * channels * 2 * chunks, *shift = slope + size * channels;
-    (void)scalars;
     if (!sums)
         return SBP_NO_MEMORY;
-    batch_job j = {{(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5], (const void *)w[6],
-                    (void *)w[7], (void *)w[8], (void *)w[9], slope, shift, shift + size * channels, w[10], channels, w[12], w[1]},
-                   w[0] ? &batch_norm_now()->f64 : &batch_norm_now()->f32,
-                   w[0] ? &reduce_now()->f64 : &reduce_now()->f32,
+    batch_job j = {{p->x, p->gradient, p->weight, p->mean, p->rstd, p->out, p->of_weight, p->of_bias, slope, shift,
+                    shift + size * channels, p->outer, channels, p->inner, p->training},
+                   p->is_f64 ? &batch_norm_now()->f64 : &batch_norm_now()->f32,
+                   p->is_f64 ? &reduce_now()->f64 : &reduce_now()->f32,
                    size,
                    chunks,
                    0,

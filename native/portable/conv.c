@@ -185,27 +185,22 @@ static int64_t run_conv(sbp_conv *c, const sbp_conv_steps *steps, int64_t size) 
     return c->failed ? SBP_NO_MEMORY : result;
 }
 
-/* words: is_f64, is_transposed, image, weight, bias (0: none), out, samples, groups, depth, rows (channels in a group
- * of the image and of the output), and three each: size of the image, of the output, kernel, stride, padding, dilation */
-SBP_API int64_t samebits_portable_conv(const int64_t *words, const double *scalars) {
-    const int64_t *w = words + 10, all = product(w + 6);
-    const shape s = {(int)words[1], w + 6, w + 9, w + 12, w + 15};
+int64_t samebits_portable_conv(const sbp_conv_parameters *p) {
+    const int64_t all = product(p->kernel), size = p->is_f64 ? 8 : 4;
+    const shape s = {(int)p->is_transposed, p->kernel, p->stride, p->padding, p->dilation};
     const sbp_conv_table *table = conv_now();
-    (void)scalars;
-    sbp_conv c = {.image = (const char *)words[2], .weight = (const char *)words[3], .bias = (const char *)words[4],
-                  .out = (char *)words[5], .samples = words[6], .groups = words[7], .depth = words[8],
-                  .rows = words[9]};
+    sbp_conv c = {.image = p->image, .weight = p->weight, .bias = p->bias, .out = p->out, .samples = p->samples,
+                  .groups = p->groups, .depth = p->depth, .rows = p->rows};
     for (int dim = 0; dim < 3; dim++) {
-        c.size[dim] = w[dim], c.out_size[dim] = w[3 + dim];
+        c.size[dim] = p->size[dim], c.out_size[dim] = p->out_size[dim];
         c.stride[dim] = s.is_transposed ? 1 : s.stride[dim];
     }
     c.is_weight_in_order = !s.is_transposed;
     c.weight_row = s.is_transposed ? all : c.depth * all;
     c.weight_group = c.rows * c.depth * all;
     c.classes = s.is_transposed ? product(s.stride) : 1;
-    const int64_t size = words[0] ? 8 : 4;
     const int64_t result =
-        make_classes(&c, &s, size) ? run_conv(&c, words[0] ? &table->f64 : &table->f32, size) : SBP_NO_MEMORY;
+        make_classes(&c, &s, size) ? run_conv(&c, p->is_f64 ? &table->f64 : &table->f32, size) : SBP_NO_MEMORY;
     end_conv(&c);
     return result;
 }
@@ -247,19 +242,15 @@ static int64_t run_weight(sbp_conv_weight *c, const sbp_conv_steps *steps, int64
     return c->failed ? SBP_NO_MEMORY : 0;
 }
 
-/* words: is_f64, image, gradient of the output, gradient of the weight (out), samples, groups, depth, rows, and three
- * each: size of the image, of the output, kernel, stride, padding, dilation */
-SBP_API int64_t samebits_portable_conv_weight(const int64_t *words, const double *scalars) {
-    const int64_t *w = words + 8, size = words[0] ? 8 : 4;
+int64_t samebits_portable_conv_weight(const sbp_conv_weight_parameters *p) {
     const sbp_conv_table *table = conv_now();
-    const sbp_conv_steps *steps = words[0] ? &table->f64 : &table->f32;
-    (void)scalars;
-    sbp_conv_weight c = {.image = (const char *)words[1], .gradient = (const char *)words[2],
-                         .out = (char *)words[3], .samples = words[4], .groups = words[5], .depth = words[6],
-                         .rows = words[7], .taps = product(w + 6), .terms = words[4] * product(w + 3)};
+    const sbp_conv_steps *steps = p->is_f64 ? &table->f64 : &table->f32;
+    sbp_conv_weight c = {.image = p->image, .gradient = p->gradient, .out = p->of_weight, .samples = p->samples,
+                         .groups = p->groups, .depth = p->depth, .rows = p->rows, .taps = product(p->kernel),
+                         .terms = p->samples * product(p->out_size)};
     for (int dim = 0; dim < 3; dim++) {
-        c.size[dim] = w[dim], c.out_size[dim] = w[3 + dim], c.kernel[dim] = w[6 + dim], c.stride[dim] = w[9 + dim];
-        c.before[dim] = w[12 + dim], c.dilation[dim] = w[15 + dim];
+        c.size[dim] = p->size[dim], c.out_size[dim] = p->out_size[dim], c.kernel[dim] = p->kernel[dim];
+        c.stride[dim] = p->stride[dim], c.before[dim] = p->padding[dim], c.dilation[dim] = p->dilation[dim];
         c.padded[dim] = (c.out_size[dim] - 1) * c.stride[dim] + (c.kernel[dim] - 1) * c.dilation[dim] + 1;
     }
     c.plane = product(c.padded);
@@ -270,7 +261,7 @@ SBP_API int64_t samebits_portable_conv_weight(const int64_t *words, const double
     c.is_gathered = !c.is_depthwise && c.depth * 2 <= steps->lanes;
     c.vectors = c.is_gathered ? up(c.depth * c.taps, steps->lanes) : c.taps * c.channel_vectors;
     c.panels = up(c.rows, steps->most_rows);
-    const int64_t result = run_weight(&c, steps, size);
+    const int64_t result = run_weight(&c, steps, p->is_f64 ? 8 : 4);
     free(c.pixels);
     free(c.packed);
     free(c.places);

@@ -288,15 +288,14 @@ int sbp_multiply(const sbp_product *p) {
     return multiply_tiles(p);
 }
 
-/* words: is_f64, batches, m, n, k; a, its strides of row, column, batch; b, its strides; c, its strides; self or 0, its
- * strides. scalars: alpha, beta. */
-SBP_API int64_t samebits_portable_gemm(const int64_t *w, const double *scalars) {
-    const sbp_product p = {
-        .is_f64 = w[0], .batches = w[1], .m = w[2], .n = w[3], .k = w[4],
-        .a = {.data = (const void *)w[5], .line = w[6], .k = w[7], .batch = w[8]},
-        .b = {.data = (const void *)w[9], .k = w[10], .line = w[11], .batch = w[12]},
-        .c = (void *)w[13], .c_row = w[14], .c_column = w[15], .c_batch = w[16],
-        .epilogue = {scalars[0], scalars[1], (const void *)w[17], w[18], w[19], w[20]},
+int64_t samebits_portable_gemm(const sbp_gemm_parameters *p) {
+    const int64_t *a = p->a_strides, *b = p->b_strides, *out = p->out_strides, *added = p->added_strides;
+    const sbp_product product = {
+        .is_f64 = p->is_f64, .batches = p->batches, .m = p->m, .n = p->n, .k = p->k,
+        .a = {.data = p->a, .line = a[0], .k = a[1], .batch = a[2]},
+        .b = {.data = p->b, .k = b[0], .line = b[1], .batch = b[2]},
+        .c = p->out, .c_row = out[0], .c_column = out[1], .c_batch = out[2],
+        .epilogue = {p->alpha, p->beta, p->added, added[0], added[1], added[2]},
     };
-    return sbp_multiply(&p);
+    return sbp_multiply(&product);
 }

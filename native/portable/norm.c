@@ -21,13 +21,13 @@ static void share_layer(void *context, int64_t from, int64_t to) {
     j->kernel(&j->layer, from, to);
 }
 
-/* words: is_f64, backward, x, gradient, weight, bias, out, mean, rstd, rows, n; scalars: eps */
-SBP_API int64_t samebits_portable_layer_norm(const int64_t *w, const double *scalars) {
-    const sbp_norm_of *kernels = w[0] ? &norm_now()->f64 : &norm_now()->f32;
-    layer_job j = {w[1] ? kernels->layer_gradient : kernels->layer,
-                   {(const void *)w[2], (const void *)w[3], (const void *)w[4], (const void *)w[5], (void *)w[6],
-                    (void *)w[7], (void *)w[8], w[10], scalars[0]}};
-    sbp_share_out(w[9], 1 + 8192 / w[10], share_layer, &j);
+static const sbp_norm_of *kernels_of(int64_t is_f64) { return is_f64 ? &norm_now()->f64 : &norm_now()->f32; }
+
+int64_t samebits_portable_layer_norm(const sbp_layer_norm_parameters *p) {
+    const sbp_norm_of *kernels = kernels_of(p->is_f64);
+    layer_job j = {p->is_backward ? kernels->layer_gradient : kernels->layer,
+                   {p->x, p->gradient, p->weight, p->bias, p->out, p->mean, p->rstd, p->n, p->eps}};
+    sbp_share_out(p->rows, 1 + 8192 / p->n, share_layer, &j);
     return 0;
 }
 
@@ -71,23 +71,21 @@ static void share_weight_trees(void *context, int64_t from, int64_t to) {
     }
 }
 
-/* words: is_f64, x, gradient, mean, rstd, of_weight, of_bias, rows, n */
-SBP_API int64_t samebits_portable_layer_norm_weights(const int64_t *w, const double *scalars) {
-    weights_job j = {w[0] ? &norm_now()->f64 : &norm_now()->f32,
-                     w[0] ? &reduce_now()->f64 : &reduce_now()->f32,
-                     {(const void *)w[1], (const void *)w[2], NULL, NULL, NULL, (void *)w[3], (void *)w[4], w[8], 0},
-                     w[7],
-                     (w[7] + SBP_CHUNK - 1) / SBP_CHUNK,
-                     (w[8] + SBP_BOTH - 1) / SBP_BOTH,
-                     w[0] ? 8 : 4,
-                     (char *)w[5],
-                     (char *)w[6],
+int64_t samebits_portable_layer_norm_weights(const sbp_layer_norm_weights_parameters *p) {
+    weights_job j = {kernels_of(p->is_f64),
+                     p->is_f64 ? &reduce_now()->f64 : &reduce_now()->f32,
+                     {p->x, p->gradient, NULL, NULL, NULL, (void *)p->mean, (void *)p->rstd, p->n, 0},
+                     p->rows,
+                     (p->rows + SBP_CHUNK - 1) / SBP_CHUNK,
+                     (p->n + SBP_BOTH - 1) / SBP_BOTH,
+                     p->is_f64 ? 8 : 4,
+                     p->of_weight,
+                     p->of_bias,
                      NULL};
-    (void)scalars;
     j.partials = malloc((size_t)(2 * j.blocks * j.chunks * SBP_BOTH * j.size));
     if (!j.partials)
         return SBP_NO_MEMORY;
-    const int64_t each = (w[7] < SBP_CHUNK ? w[7] : SBP_CHUNK) * SBP_BOTH;
+    const int64_t each = (p->rows < SBP_CHUNK ? p->rows : SBP_CHUNK) * SBP_BOTH;
     sbp_share_out(j.chunks * j.blocks, 1 + 16384 / each, share_weights, &j);
     sbp_share_out(j.blocks, 1 + 16384 / (j.chunks * SBP_BOTH), share_weight_trees, &j);
     free(j.partials);
@@ -104,14 +102,11 @@ static void share_channels(void *context, int64_t from, int64_t to) {
     j->kernel(&j->channels, from, to);
 }
 
-/* words: is_f64, x, m, k, t, out, outer, channels, inner */
-SBP_API int64_t samebits_portable_channel_norm(const int64_t *w, const double *scalars) {
-    channels_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->scale,
-                      {(const void *)w[1], (const void *)w[2], (const void *)w[3], (const void *)w[4], (void *)w[5], w[7],
-                       w[8]}};
-    const int64_t width = w[8] == 1 ? w[7] : w[8];
-    (void)scalars;
-    sbp_share_out(w[6] * w[7] * w[8] / width, 1 + 16384 / width, share_channels, &j);
+int64_t samebits_portable_channel_norm(const sbp_channel_norm_parameters *p) {
+    channels_job j = {kernels_of(p->is_f64)->scale,
+                      {p->x, p->mean, p->scale, p->shift, p->out, p->channels, p->inner}};
+    const int64_t width = p->inner == 1 ? p->channels : p->inner;
+    sbp_share_out(p->outer * p->channels * p->inner / width, 1 + 16384 / width, share_channels, &j);
     return 0;
 }
 
@@ -125,20 +120,20 @@ static void share_groups(void *context, int64_t from, int64_t to) {
     j->kernel(&j->group, from, to);
 }
 
-/* words: is_f64, x, weight, bias, out, mean, rstd, samples, groups, each, inner; scalars: eps */
-SBP_API int64_t samebits_portable_group_norm(const int64_t *w, const double *scalars) {
-    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group,
-                   {(const void *)w[1], NULL, (const void *)w[2], (const void *)w[3], (void *)w[4], (void *)w[5],
-                    (void *)w[6], NULL, NULL, w[8], w[9], w[10], scalars[0]}};
-    sbp_share_out(w[7] * w[8], 1 + 8192 / (w[9] * w[10]), share_groups, &j);
+int64_t samebits_portable_group_norm(const sbp_group_norm_parameters *p) {
+    group_job j = {kernels_of(p->is_f64)->group,
+                   {p->x, NULL, p->weight, p->bias, p->out, p->mean, p->rstd, NULL, NULL, p->groups, p->each, p->inner,
+                    p->eps}};
+    sbp_share_out(p->samples * p->groups, 1 + 8192 / (p->each * p->inner), share_groups, &j);
     return 0;
 }
 
 /* The sums of columns of `a` (times `b`, if not NULL): matrices of this many rows. */
 static int64_t sum_columns(const int64_t is_f64, const void *a, const void *b, void *out, int64_t rows, int64_t columns) {
-    const int64_t words[] = {b ? SBP_PRODUCTS : SBP_SUM, is_f64,  (int64_t)a, (int64_t)b, 0,       (int64_t)out, 2, 1,
-                             rows,                       columns, columns,    1,          columns, 1};
-    return samebits_portable_reduce(words, NULL);
+    const sbp_reduce_parameters sums = {
+        .kind = b ? SBP_PRODUCTS : SBP_SUM, .is_f64 = is_f64, .a = a, .b = b, .out = out, .reduced = 1, .axes = 2};
+    const int64_t extents[] = {rows, columns, columns, 1, columns, 1};
+    return sbp_reduce(&sums, extents);
 }
 
 static void repeat(const char *from, int64_t n, int64_t each, int64_t size, char *to) {
@@ -146,20 +141,19 @@ static void repeat(const char *from, int64_t n, int64_t each, int64_t size, char
         memcpy(to + size * i, from + size * (i / each), (size_t)size);
 }
 
-/* words: is_f64, x, gradient, weight, mean, rstd, out, of_weight, of_bias, samples, groups, each, inner */
-SBP_API int64_t samebits_portable_group_norm_gradient(const int64_t *w, const double *scalars) {
-    const int64_t rows = w[9] * w[10], channels = w[10] * w[11], size = w[0] ? 8 : 4, bytes = size * rows * w[11];
+int64_t samebits_portable_group_norm_gradient(const sbp_group_norm_gradient_parameters *p) {
+    const int64_t rows = p->samples * p->groups, channels = p->groups * p->each, size = p->is_f64 ? 8 : 4;
+    const int64_t bytes = size * rows * p->each;
     char *sums = malloc((size_t)(3 * bytes)), *crosses = sums + bytes, *rstds = crosses + bytes;
-    (void)scalars;
     if (!sums)
         return SBP_NO_MEMORY;
-    group_job j = {(w[0] ? &norm_now()->f64 : &norm_now()->f32)->group_gradient,
-                   {(const void *)w[1], (const void *)w[2], (const void *)w[3], NULL, (void *)w[6], (void *)w[4],
-                    (void *)w[5], sums, crosses, w[10], w[11], w[12], 0}};
-    sbp_share_out(rows, 1 + 8192 / (w[11] * w[12]), share_groups, &j);
-    repeat((const char *)w[5], rows, w[11], size, rstds);
-    int64_t failed = sum_columns(w[0], crosses, rstds, (void *)w[7], w[9], channels);
-    failed = failed ? failed : sum_columns(w[0], sums, NULL, (void *)w[8], w[9], channels);
+    group_job j = {kernels_of(p->is_f64)->group_gradient,
+                   {p->x, p->gradient, p->weight, NULL, p->out, (void *)p->mean, (void *)p->rstd, sums, crosses,
+                    p->groups, p->each, p->inner, 0}};
+    sbp_share_out(rows, 1 + 8192 / (p->each * p->inner), share_groups, &j);
+    repeat(p->rstd, rows, p->each, size, rstds);
+    int64_t failed = sum_columns(p->is_f64, crosses, rstds, p->of_weight, p->samples, channels);
+    failed = failed ? failed : sum_columns(p->is_f64, sums, NULL, p->of_bias, p->samples, channels);
     free(sums);
     return failed;
 }

@@ -19,9 +19,6 @@ typedef struct {
     int64_t channels, inner;
 } sbp_channels;
 
-/* fma(x - m, k, t), as described where it is defined; batch norms use it too. */
-int64_t samebits_portable_channel_norm(const int64_t *w, const double *scalars);
-
 /* (samples, groups, each, inner) values next to each other. */
 typedef struct {
     const void *x, *gradient, *weight, *bias;

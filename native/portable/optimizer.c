@@ -1,7 +1,5 @@
 #include "optimizer.h"
 
-#include <stdlib.h>
-
 #include "isa.h"
 #include "portable.h"
 #include "threads.h"
@@ -28,32 +26,16 @@ static void step_share(void *context, int64_t from, int64_t to) {
     }
 }
 
-static int64_t step_all(step_job *job, const int64_t *words, const double *scalars) {
-    const int64_t n = job->step.tensors;
-    sbp_step_tensor *each = malloc((size_t)(n > 0 ? n : 1) * sizeof *each);
-    int64_t chunks = 0;
-    if (!each)
-        return SBP_NO_MEMORY;
-    for (int64_t i = 0; i < n; i++, words += 6, scalars += 2) {
-        const sbp_step_tensor one = {words[0],          (void *)words[1], (void *)words[2], (void *)words[3],
-                                     (void *)words[4], (void *)words[5], scalars[0],       scalars[1]};
-        each[i] = one;
-        chunks += chunks_of(&one);
-    }
-    job->step.each = each;
-    sbp_share_out(chunks, 4, step_share, job);
-    free(each);
-    return 0;
-}
-
-/* words: is_f64, is_sgd, flags, tensors, then for each: count, param, grad, first, second, highest
- * scalars: shrink, decay, weight, keep, gain, eps, then for each: minus_step, root */
-SBP_API int64_t samebits_portable_optimizer(const int64_t *words, const double *s) {
+int64_t samebits_portable_optimizer(const sbp_optimizer_parameters *p) {
     const sbp_optimizer_table *now = optimizer_now();
-    step_job job = {{words[2], words[3], s[0], s[1], s[2], s[3], s[4], s[5], NULL}, NULL};
-    if (words[1])
-        job.run = words[0] ? now->sgd_f64 : now->sgd_f32;
+    step_job job = {{p->flags, p->tensors, p->shrink, p->decay, p->weight, p->keep, p->gain, p->eps, p->each}, NULL};
+    int64_t chunks = 0;
+    if (p->is_sgd)
+        job.run = p->is_f64 ? now->sgd_f64 : now->sgd_f32;
     else
-        job.run = words[0] ? now->adam_f64 : now->adam_f32;
-    return step_all(&job, words + 4, s + 6);
+        job.run = p->is_f64 ? now->adam_f64 : now->adam_f32;
+    for (int64_t i = 0; i < p->tensors; i++)
+        chunks += chunks_of(&p->each[i]);
+    sbp_share_out(chunks, 4, step_share, &job);
+    return 0;
 }

@@ -4,16 +4,11 @@
 
 #include <stdint.h>
 
+#include "parameters.h"
+
 #define SBP_STEP_CHUNK 4096 /* elements in a part of the work */
 
 enum { SBP_MAXIMIZE = 1, SBP_DECAY_GRADIENT = 2, SBP_AMSGRAD = 4, SBP_MOMENTUM = 8, SBP_FIRST_STEP = 16, SBP_NESTEROV = 32 };
-
-/* One tensor of the lists: contiguous memory each. */
-typedef struct {
-    int64_t count;
-    void *param, *grad, *first, *second, *highest; /* moments; for SGD, first is the momentum buffer */
-    double minus_step, root;                       /* Adam: factor of the step, root of the second bias correction */
-} sbp_step_tensor;
 
 typedef struct {
     int64_t flags, tensors;

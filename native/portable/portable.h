@@ -2,10 +2,7 @@
  * value that they give. Each kernel is compiled several times, once for each instruction set (variant_*.c), and
  * gives the same bits in all of them: every output is one fixed sequence of IEEE operations, instructions work on
  * several outputs side by side, and threads share outputs out among themselves.
- *
- * An entry point that a family of kernels exports has the form
- *     int64_t samebits_portable_NAME(const int64_t *words, const double *scalars)
- * and returns 0, or SBP_NO_MEMORY with its output undefined.
+ * The kernels' entry points and what they take are in parameters.h.
  */
 #ifndef SAMEBITS_PORTABLE_H
 #define SAMEBITS_PORTABLE_H
@@ -13,18 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(_WIN32)
-#define SBP_API __declspec(dllexport)
-#else
-#define SBP_API __attribute__((visibility("default")))
-#endif
+#include "parameters.h"
 
 /* Changes with any change to an entry point, so that a stale library is never used. */
-#define SBP_ABI 2
-
-#define SBP_NO_MEMORY (-1)
+#define SBP_ABI 3
 
 SBP_API int samebits_portable_abi(void);
+
+/* The name of each kernel and of its parameters with their types, a line for each: "sqrt is_f64:q x:p out:p count:q".
+ * Types: q, a whole number; d, a real one; p, an address; several of them; after *, as many of these as the field
+ * before says. */
+SBP_API const char *samebits_portable_parameters(void);
 
 /* Uses one instruction set from now on: "avx512", "avx2", "neon", "scalar", or "" for the best. 0 if it cannot. */
 SBP_API int samebits_portable_select(const char *isa);

@@ -45,27 +45,25 @@ static int add_axis(axis *axes, int count, axis next) {
     return count + 1;
 }
 
-/* words: kind, is_f64, a, b, m, out, axes, bits of the reduced axes; sizes; strides of a; strides of b. `out` and `m`
- * are contiguous over the kept axes. Nothing is empty. */
-static void read_job(job *j, const int64_t *w) {
-    const int64_t axes = w[6], *sizes = w + 8;
+static void read_job(job *j, const sbp_reduce_parameters *p, const int64_t *sizes) {
+    const int64_t axes = p->axes;
     int64_t out[MOST_AXES], inner = 1;
     memset(j, 0, offsetof(job, keep));
-    j->kind = (int)w[0];
-    j->size = w[1] ? 8 : 4;
-    j->a = (const char *)w[2];
-    j->b = (const char *)w[3];
-    j->m = (const char *)w[4];
-    j->out = (char *)w[5];
-    j->kernels = w[1] ? &reduce_now()->f64 : &reduce_now()->f32;
+    j->kind = (int)p->kind;
+    j->size = p->is_f64 ? 8 : 4;
+    j->a = p->a;
+    j->b = p->b;
+    j->m = p->mean;
+    j->out = p->out;
+    j->kernels = p->is_f64 ? &reduce_now()->f64 : &reduce_now()->f32;
     j->n = 1;
     for (int64_t d = axes - 1; d >= 0; d--) {
-        out[d] = w[7] >> d & 1 ? 0 : inner;
-        *(w[7] >> d & 1 ? &j->n : &inner) *= sizes[d];
+        out[d] = p->reduced >> d & 1 ? 0 : inner;
+        *(p->reduced >> d & 1 ? &j->n : &inner) *= sizes[d];
     }
     for (int64_t d = 0; d < axes; d++) {
         const axis next = {sizes[d], sizes[axes + d], j->b ? sizes[2 * axes + d] : 0, out[d]};
-        if (w[7] >> d & 1)
+        if (p->reduced >> d & 1)
             j->reduced = add_axis(j->over, j->reduced, next);
         else
             j->kept = add_axis(j->keep, j->kept, next);
@@ -355,10 +353,9 @@ static void take_columns(job *j, int which) {
         memmove(j->keep + which, j->keep + which + 1, (size_t)(--j->kept - which) * sizeof(axis));
 }
 
-SBP_API int64_t samebits_portable_reduce(const int64_t *words, const double *scalars) {
+int64_t sbp_reduce(const sbp_reduce_parameters *p, const int64_t *extents) {
     job j;
-    (void)scalars;
-    read_job(&j, words);
+    read_job(&j, p, extents);
     j.in_lines = has_lines(&j);
     const int columns = j.in_lines ? j.kept - 1 : find_columns(&j);
     if (columns < 0 && !j.in_lines)
@@ -366,3 +363,5 @@ SBP_API int64_t samebits_portable_reduce(const int64_t *words, const double *sca
     take_columns(&j, columns);
     return reduce_columns(&j);
 }
+
+int64_t samebits_portable_reduce(const sbp_reduce_parameters *p) { return sbp_reduce(p, p->extents); }

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include "parameters.h"
+
 #define SBP_CHUNK 256
 #define SBP_LANES 16
 #define SBP_COLUMNS 256 /* how many columns the columns kernels do at a time */
@@ -27,8 +29,9 @@ typedef struct {
     void *out;
 } sbp_chunks;
 
-/* Sums, as described where it is defined; other kernels use it too. */
-int64_t samebits_portable_reduce(const int64_t *words, const double *scalars);
+/* What the kernel of this name does, for other kernels: `extents` are the sizes of the axes, the strides of a, and those of
+ * b; the ones in `p` are not read. */
+int64_t sbp_reduce(const sbp_reduce_parameters *p, const int64_t *extents);
 
 typedef struct {
     void (*rows)(const sbp_chunks *c);

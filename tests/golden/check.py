@@ -50,7 +50,7 @@ def _setting(kernels: str, aten: str, threads: int) -> dict[str, str]:
 
 def available_kernels() -> list[str]:
     """The instruction sets that the kernels can use here, best first."""
-    from samebits.portable.native import find_library, open_library
+    from samebits.portable.backends.library import find_library, open_library
 
     path = find_library()
     kernels = open_library(path) if path else None

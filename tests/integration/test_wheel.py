@@ -58,7 +58,8 @@ def test_the_compiled_parts_are_in_it_and_are_used(installed):
     for part in ("_native", "_reader", "_portable"):
         assert list((installed / "samebits").glob(f"{part}*.so"))
     code = (
-        "import samebits\nfrom samebits.portable.native import load\nprint(samebits.__file__, bool(load()))"
+        "import samebits\nfrom samebits.portable.backends.library import load\n"
+        "print(samebits.__file__, bool(load()))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code],

@@ -71,7 +71,7 @@ PRIVATE_ATTRIBUTES = {
     "_can_decompose",
 }
 # Imported before torch is, by whoever only asks for portable mode; the rest of that room comes with torch.
-LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.native")
+LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.backends.library")
 # Calls whose first argument is the name of a module, and those that give data to the child bootstrap. What is
 # registered there is imported by another process, before the script: it keeps to the layers, and closes no
 # cycle.

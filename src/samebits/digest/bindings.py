@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from samebits._reader import Reader, Scanner
     from samebits.digest.native import NativeLibrary
 
-ABI = 3
+ABI = 4
 
 
 def load_module() -> Any:

@@ -17,8 +17,8 @@ from samebits.hooks.frames import LIBRARY, OWN, FrameRanks, calling_frame
 from samebits.hooks.patching import Patches
 from samebits.hooks.thread_starts import start_within
 from samebits.package import FOLDER
+from samebits.portable.backends.library import BACKEND_VARIABLE, load
 from samebits.portable.dispatch import PortableMode
-from samebits.portable.native import BACKEND_VARIABLE, load
 from samebits.portable.refusals import refuse_compiled, refuse_op
 from samebits.torch_private import COMPILER_RULES, hide_from_compiler
 

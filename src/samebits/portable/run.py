@@ -49,10 +49,9 @@ class PortableRun:
 
     def facts(self) -> dict[str, Any]:
         """What a record keeps of it: the version of the numerics, and the kernels that gave them."""
-        from samebits.portable.native import load
+        from samebits.portable.backends import cpu_backend
 
-        kernels = load()
-        return {"numerics": NUMERICS_VERSION, "kernels": "reference" if kernels is None else kernels.isa}
+        return {"numerics": NUMERICS_VERSION, "kernels": cpu_backend().name}
 
     def _enter(self, _torch: ModuleType) -> None:
         from samebits.portable.activation import Activation

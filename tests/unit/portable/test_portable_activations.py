@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
+from samebits.portable.backends.library import load
 from samebits.portable.kernels.activations import NAMES, pointwise, pointwise_
-from samebits.portable.native import load
 from samebits.portable.reference import activations as reference
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import torch
 
+from samebits.portable.backends.library import load
 from samebits.portable.kernels.elementwise import BINARY, UNARY, binary, unary
-from samebits.portable.native import load
 from samebits.portable.reference import elementary
 from samebits.portable.reference.coefficients import CONSTANTS, POLYNOMIALS
 

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+from samebits.portable.backends.library import load
+from samebits.portable.backends.reference import ReferenceBackend
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.softmax import softmax, softmax_gradient
-from samebits.portable.native import load
 from samebits.portable.ops import batch_norm, normalization
 from samebits.portable.reference import norms as reference
 from samebits.portable.reference import softmax as reference_softmax
@@ -171,7 +172,7 @@ def test_batch_norm_is_the_reference(
     for reference_only in (False, True):
         with monkeypatch.context() as patch:
             if reference_only:
-                patch.setattr(norms, "load", lambda: None)
+                patch.setattr(norms, "backend_of", lambda _: ReferenceBackend())
             running = torch.zeros(shape[1]), torch.ones(shape[1])
             kept = (None, None) if plain else running
             out = batch_norm.native_batch_norm(x, *of_channels, *kept, True, 0.3, 1e-5)

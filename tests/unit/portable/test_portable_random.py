@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from samebits.portable.backends.library import load
 from samebits.portable.kernels import random as kernels
-from samebits.portable.native import load
 from samebits.portable.reference import random as reference
 
 if TYPE_CHECKING:
@@ -64,7 +64,20 @@ def test_known_answers_of_the_kernels(native: Any, counter: str, key: str, answe
     c, (low, up) = _numbers(counter), _numbers(key)
     signed = [(value + 2**63) % 2**64 - 2**63 for value in (up << 32 | low, c[1] << 32 | c[0])]
     out = torch.zeros(4, dtype=torch.int32)
-    native.call("random", (kernels.Kind.WORDS, out.data_ptr(), 4, *signed, c[2], c[3], 0, 0, 0), (0.0, 0.0))
+    native.random(
+        kind=kernels.Kind.WORDS,
+        out=out.data_ptr(),
+        numel=4,
+        key=signed[0],
+        first=signed[1],
+        stream=c[2],
+        lane=c[3],
+        bits=0,
+        low=0,
+        source=0,
+        a=0.0,
+        b=0.0,
+    )
     assert out.numpy().view(np.uint32).tolist() == _numbers(answer)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 
+from samebits.portable.backends.library import load
 from samebits.portable.kernels import reductions
-from samebits.portable.kernels.scans import running
-from samebits.portable.native import load
+from samebits.portable.kernels.reductions import running
 from samebits.portable.ops import sums
 from samebits.portable.reference import reductions as reference
 from samebits.portable.reference import scans as reference_scans

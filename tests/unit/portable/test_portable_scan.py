@@ -7,7 +7,6 @@ import torch
 
 from samebits.digest import bindings
 from samebits.portable import scan as scanning
-from samebits.portable.native import caller_of, find_library, load, open_library
 from samebits.portable.scan import UnfitError, quick_scan, quick_signature, scan, signature
 
 
@@ -114,56 +113,10 @@ def test_quick_signatures_do_not_depend_on_contents():
     assert quick_signature({}) is None
 
 
-@pytest.fixture
-def library():
-    """The kernels."""
-    if load() is None:
-        pytest.skip("no C library")
-    kernels = open_library(find_library())
-    kernels.select("")
-    return kernels
-
-
-def _root(kernels, x):
-    out = torch.empty_like(x)
-    kernels.call("sqrt", (False, x.data_ptr(), out.data_ptr(), x.numel()))
-    return out
-
-
-def test_without_the_module_there_is_ctypes(library, monkeypatch):
+def test_without_the_module_there_is_python(monkeypatch):
     x = torch.arange(5000.0)
-    expected = _root(library, x)
     monkeypatch.setattr(bindings, "load_module", lambda: None)
 
-    assert torch.equal(_root(open_library(find_library()), x), expected)
     quick_scan, quick_signature = scanning._quick()
     assert quick_scan((x,)) < 0
     assert quick_signature((x,)) is None
-
-
-def test_kernels_take_more_words_than_fit_the_stack(library):
-    """A step of an optimizer has some for each tensor."""
-    each = [torch.full((3,), float(i)) for i in range(50)]
-    words = [0, 1, 0, len(each)]
-    for one in each:
-        words += (3, one.data_ptr(), one.data_ptr(), 0, 0, 0)
-
-    library.call("optimizer", words, [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, *[-0.5, 1.0] * len(each)])
-
-    assert all(one.tolist() == [i / 2] * 3 for i, one in enumerate(each))
-
-
-@pytest.mark.skipif(bindings.load_module() is None, reason="no C module")
-@pytest.mark.parametrize(
-    ("words", "scalars", "error"),
-    [
-        (iter([1]), (), TypeError),
-        ((1.5,), (), TypeError),
-        ((2**70,), (), OverflowError),
-        ((1,), ("x",), TypeError),
-        ((1,) * 100, ("x",), TypeError),
-    ],
-)
-def test_what_is_no_number_is_not_called_with(library, words, scalars, error):
-    with pytest.raises(error):
-        caller_of(library._library.samebits_portable_sqrt)(words, scalars)

@@ -19,12 +19,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F  # noqa: N812 - its usual name
 
 import samebits
-from samebits.portable.native import load
+from samebits.portable.backends.library import load
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from samebits.portable.native import Kernels
+    from samebits.portable.backends.library import Kernels
 
 CASES = 60
 SEEDS = int(os.environ.get("SAMEBITS_TEST_SEEDS", "1"))

@@ -7,9 +7,9 @@ import torch
 from opinfo import check_op
 from torch import Tensor
 
+from samebits.portable.backends.library import load
 from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels import jacobi
-from samebits.portable.native import load
 
 SHAPES = [
     (5, 3),

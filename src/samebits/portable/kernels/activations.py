@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.native import load
+from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-_ZEROS = (0.0,) * 4  # as many parameters as a kernel takes
 NAMES = tuple(
     """
     softshrink hardshrink shrink_backward hardsigmoid hardsigmoid_backward hardswish hardswish_backward
@@ -29,8 +27,6 @@ NAMES = tuple(
     """.split()  # noqa: SIM905 - a line for each family
 )
 """In the order of native/portable/activation.h."""
-_NUMBERS = {name: number for number, name in enumerate(NAMES)}
-_DOUBLES = {torch.float32: 0, torch.float64: 1}
 
 
 def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tensor:
@@ -82,18 +78,8 @@ def _can_be_read_along(out: Tensor, other: Tensor) -> bool:
 
 def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[float]) -> Tensor:
     """Compute into `out`; the inputs have its strides or one element."""
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.activations import pointwise as reference
-
-        return out.copy_(as_tensor(reference(name, [as_array(tensor) for tensor in inputs], params)))
-    count = out.numel()
-    if count:
-        words = [_NUMBERS[name], _DOUBLES[out.dtype], count, out.data_ptr()]
-        for tensor in inputs:
-            words += (tensor.data_ptr(), tensor.numel() != count)
-        words += words[4:6] * (3 - len(inputs))
-        kernels.call("activation", words, (*params, *_ZEROS[len(params) :]))
+    if out.numel():
+        backend_of(out).pointwise(name, inputs, params, out)
     return out
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable.backends import backend_of
 from samebits.portable.kernels.reductions import sum_over
-from samebits.portable.native import load
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,20 +100,11 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
         return out
     if not gradient.numel() or not image.numel():
         return out.zero_()
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.convolution import weight_gradient as reference
-
-        return out.copy_(as_tensor(reference(as_array(gradient), as_array(image), kernel, geometry)))
     if _is_pointwise(kernel, geometry.padding):
         met: Places = (..., *(slice(n) for n in gradient.shape[2:]))
         image = _sampled(image, geometry.stride)[met]
         geometry = geometry._replace(stride=(1,) * len(kernel))
-    image, gradient = image.contiguous(), gradient.contiguous()
-    addresses = (image.data_ptr(), gradient.data_ptr(), out.data_ptr())
-    counts = (image.shape[0], groups, depth, rows)
-    sizes = _three(image.shape[2:], gradient.shape[2:], kernel, *geometry[:3])
-    kernels.call("conv_weight", (int(out.dtype == torch.float64), *addresses, *counts, *sizes))
+    backend_of(out).convolution_weight(gradient, image, kernel, geometry, out)
     return out
 
 
@@ -142,36 +131,9 @@ def _convolve(
         return out
     if not image.numel() or not weight.numel():
         return _filled(out, bias)
-    kernels = load()
-    if kernels is None:
-        return _reference(image, weight, bias, geometry, out, is_transposed=is_transposed)
-    image, weight = image.contiguous(), weight.contiguous()
-    bias = None if bias is None else bias.contiguous()
-    addresses = (image.data_ptr(), weight.data_ptr(), 0 if bias is None else bias.data_ptr(), out.data_ptr())
-    groups = geometry.groups
-    counts = (image.shape[0], groups, image.shape[1] // groups, shape[0] // groups)
-    sizes = _three(image.shape[2:], out.shape[2:], weight.shape[2:], *geometry[:3])
-    kernels.call("conv", (int(out.dtype == torch.float64), int(is_transposed), *addresses, *counts, *sizes))
+    backend = backend_of(out)
+    (backend.convolve_transposed if is_transposed else backend.convolve)(image, weight, bias, geometry, out)
     return out
-
-
-def _reference(
-    image: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    geometry: Geometry,
-    out: Tensor,
-    *,
-    is_transposed: bool,
-) -> Tensor:
-    from samebits.portable.reference import convolution
-
-    if is_transposed:
-        result = convolution.transposed(as_array(image), as_array(weight), geometry, tuple(out.shape[2:]))
-    else:
-        result = convolution.forward(as_array(image), as_array(weight), geometry)
-    out.copy_(as_tensor(result))
-    return out if bias is None else out.add_(_as_channels(bias, out))
 
 
 def _spread_and_convolve(
@@ -215,28 +177,3 @@ def _filled(out: Tensor, bias: Tensor | None) -> Tensor:
 
 def _as_channels(bias: Tensor, out: Tensor) -> Tensor:
     return bias.reshape(-1, *(1,) * (out.dim() - 2))
-
-
-def _three(*sizes: Sequence[int]) -> list[int]:
-    """Each as of three dimensions: missing ones are of size 1, for padding 0."""
-    image, out, kernel, stride, padding, dilation = sizes
-    if image == out and _is_pointwise(kernel, tuple(padding)) and max(stride) == 1:
-        pixels = math.prod(image)  # one long row: nothing has to be copied
-        return [1, 1, pixels, 1, 1, pixels, *(1,) * 6, 0, 0, 0, 1, 1, 1]
-    missing = 3 - len(image)
-    if not missing:
-        return [n for each in sizes for n in each]
-    one = (1,) * missing
-    zero = (0,) * missing
-    flat: list[int] = []
-    for lead, each in (
-        (one, image),
-        (one, out),
-        (one, kernel),
-        (one, stride),
-        (zero, padding),
-        (one, dilation),
-    ):
-        flat += lead
-        flat += each
-    return flat

@@ -10,18 +10,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.kernels.reductions import (
-    mean_over,
-    sum_deviations_over,
-)
-from samebits.portable.kernels.root import sqrt
-from samebits.portable.native import load
+from samebits.portable.backends import backend_of
+from samebits.portable.kernels.elementwise import sqrt
+from samebits.portable.kernels.reductions import mean_over, sum_deviations_over
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.reference.fma import Array
 
 
 def layer_norm(
@@ -42,17 +36,7 @@ def layer_norm(
     out, mean, rstd = torch.empty_like(x), x.new_empty(rows), x.new_empty(rows)
     if not x.numel():
         return out, mean.fill_(0 if rows else math.nan), rstd.fill_(math.nan)
-    width = x.numel() // rows
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import layer_norm as reference
-
-        found = reference(as_array(x.reshape(rows, width)), _numpy(weight), _numpy(bias), eps)
-        return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
-    words = (x.dtype == torch.float64, False, x.data_ptr(), 0, _address(weight), _address(bias))
-    kernels.call(
-        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (eps,)
-    )
+    backend_of(x).layer_norm(x, weight, bias, eps, (out, mean, rstd))
     return out, mean, rstd
 
 
@@ -60,22 +44,9 @@ def layer_norm_gradient(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> Tensor:
     """The gradient of x; all contiguous, `mean` and `rstd` as `layer_norm` gave them."""
-    out, rows = torch.empty_like(x), mean.numel()
-    if not x.numel():
-        return out
-    width = x.numel() // rows
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import layer_norm_gradient as reference
-
-        matrices = [as_array(t.reshape(rows, width)) for t in (gradient, x)]
-        columns = [as_array(t.view(-1)) for t in (mean, rstd)]
-        found = reference(matrices[0], matrices[1], columns[0], columns[1], _numpy(weight))
-        return _fill(out, found)
-    words = (x.dtype == torch.float64, True, x.data_ptr(), gradient.data_ptr(), _address(weight), 0)
-    kernels.call(
-        "layer_norm", (*words, out.data_ptr(), mean.data_ptr(), rstd.data_ptr(), rows, width), (0.0,)
-    )
+    out = torch.empty_like(x)
+    if x.numel():
+        backend_of(x).layer_norm_gradient(gradient, x, mean, rstd, weight, out)
     return out
 
 
@@ -88,16 +59,7 @@ def layer_norm_weight_gradients(
     of_weight, of_bias = x.new_empty(width), x.new_empty(width)
     if not x.numel():
         return of_weight.zero_(), of_bias.zero_()
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import layer_norm_weight_gradients as reference
-
-        matrices = [as_array(t.reshape(rows, width)) for t in (gradient, x)]
-        columns = [as_array(t.view(-1)) for t in (mean, rstd)]
-        found = reference(matrices[0], matrices[1], columns[0], columns[1])
-        return _fill(of_weight, found[0]), _fill(of_bias, found[1])
-    addresses = (t.data_ptr() for t in (x, gradient, mean, rstd, of_weight, of_bias))
-    kernels.call("layer_norm_weights", (x.dtype == torch.float64, *addresses, rows, width))
+    backend_of(x).layer_norm_weights(gradient, x, mean, rstd, (of_weight, of_bias))
     return of_weight, of_bias
 
 
@@ -132,15 +94,7 @@ def group_norm(
         x.new_empty((x.shape[0], groups)),
         x.new_empty((x.shape[0], groups)),
     )
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import group_norm as reference
-
-        found = reference(as_array(x), _numpy(weight), _numpy(bias), groups, eps)
-        return _fill(out, found[0]), _fill(mean, found[1]), _fill(rstd, found[2])
-    sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    addresses = map(_address, (x, weight, bias, out, mean, rstd))
-    kernels.call("group_norm", (x.dtype == torch.float64, *addresses, *sizes), (eps,))
+    backend_of(x).group_norm(x, weight, bias, eps, (out, mean, rstd))
     return out, mean, rstd
 
 
@@ -149,17 +103,7 @@ def group_norm_gradient(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The gradients of x, of the weight and of the bias; arguments as `group_norm` takes and gives them."""
     out, of_weight, of_bias = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import group_norm_gradient as reference
-
-        arrays = [as_array(t) for t in (gradient, x, mean, rstd)]
-        found = reference(arrays[0], arrays[1], arrays[2], arrays[3], _numpy(weight))
-        return _fill(out, found[0]), _fill(of_weight, found[1]), _fill(of_bias, found[2])
-    addresses = map(_address, (x, gradient, weight, mean, rstd, out, of_weight, of_bias))
-    groups = mean.shape[1]
-    sizes = (x.shape[0], groups, x.shape[1] // groups, x.shape[2])
-    kernels.call("group_norm_gradient", (x.dtype == torch.float64, *addresses, *sizes))
+    backend_of(x).group_norm_gradient(gradient, x, mean, rstd, weight, (out, of_weight, of_bias))
     return out, of_weight, of_bias
 
 
@@ -183,14 +127,10 @@ def batch_norm(
         the result, and the mean and 1 / sqrt(variance + eps) of every channel.
     """
     eps, momentum = numbers
-    kernels = load()
-    kept_plainly = all(t is None or (t.is_contiguous() and t.dtype == x.dtype) for t in running)
-    if kernels is not None and kept_plainly and x.numel():
-        out, mean, rstd = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
-        addresses = map(_address, (x, weight, bias, *running, out, mean, rstd))
-        words = (x.dtype == torch.float64, *addresses, *x.shape)
-        kernels.call("batch_norm", words, (eps, momentum, 1 - momentum))
-        return out, mean, rstd
+    if x.numel():
+        out = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
+        if backend_of(x).batch_norm(x, weight, bias, running, numbers, out):
+            return out
     mean, total = statistics(x, [0, 2])
     count = x.shape[0] * x.shape[2]
     rstd = reciprocal_deviation(total.to(torch.float64) / count, eps).to(total.dtype)
@@ -210,17 +150,8 @@ def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Ten
         shift: what is added.
     """
     out = torch.empty_like(x)
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference.norms import scale_channels as reference
-
-        return _fill(
-            out,
-            reference(as_array(x), as_array(mean), as_array(scale), as_array(shift)),
-        )
     if x.numel():
-        addresses = (t.data_ptr() for t in (x, mean, scale, shift, out))
-        kernels.call("channel_norm", (x.dtype == torch.float64, *addresses, *x.shape))
+        backend_of(x).scale_channels(x, mean, scale, shift, out)
     return out
 
 
@@ -243,28 +174,7 @@ def batch_norm_gradient(
         training: the statistics are those of x.
         of_input: whether the gradient of x is wanted.
     """
-    kernels = load()
-    if kernels is None or not x.numel():
-        from samebits.portable.reference.norms import batch_norm_gradient as reference
-
-        mean, rstd = (as_array(t) for t in statistics)
-        found = reference(as_array(gradient), as_array(x), (mean, rstd), _numpy(weight), training=training)
-        results = [as_tensor(values) for values in found]
-        return (results[0] if of_input else None), results[1], results[2]
     out = torch.empty_like(x) if of_input else None
-    of_weight, of_bias = torch.empty_like(statistics[1]), torch.empty_like(statistics[1])
-    addresses = map(_address, (x, gradient, weight, *statistics, out, of_weight, of_bias))
-    kernels.call("batch_norm_gradient", (x.dtype == torch.float64, training, *addresses, *x.shape))
-    return out, of_weight, of_bias
-
-
-def _numpy(x: Tensor | None) -> Array | None:
-    return None if x is None else as_array(x)
-
-
-def _address(x: Tensor | None) -> int:
-    return 0 if x is None else x.data_ptr()
-
-
-def _fill(out: Tensor, values: Array) -> Tensor:
-    return out.copy_(as_tensor(values).view(out.shape))
+    gradients = out, torch.empty_like(statistics[1]), torch.empty_like(statistics[1])
+    backend_of(x).batch_norm_gradient(gradient, x, statistics, weight, gradients, training=training)
+    return gradients

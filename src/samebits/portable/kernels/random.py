@@ -10,12 +10,10 @@ import numpy as np
 import torch
 
 from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.native import load
+from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from samebits.portable.reference.fma import Array
 
 
 class Kind(IntEnum):
@@ -40,7 +38,7 @@ class Settings(NamedTuple):
 
     Args:
         size: how many words or elements; None for all elements.
-        bits: of a uniform value, or the threshold or size of the kind.
+        bits: of a uniform value, or the threshold of the kind, or how many integers.
         low: the least integer.
         source: probabilities of each element.
         stream: of words.
@@ -63,11 +61,8 @@ _UNIFORM_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 def words64(key: int, count: int) -> Tensor:
     """The first `count` pairs of words, as int64."""
     out = torch.empty(count, dtype=torch.int64)
-    if _fill(Kind.WORDS, out, key, Settings(size=2 * count)):
-        return out
-    from samebits.portable.reference.random import words64 as reference
-
-    return as_tensor(reference(key, count).view("int64"))
+    backend_of(out).fill_random(Kind.WORDS, out, key, Settings(size=2 * count))
+    return out
 
 
 def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torch.dtype) -> None:
@@ -81,24 +76,14 @@ def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torc
         precision: the dtype whose number of bits the values in [0, 1) have.
     """
     bits = _UNIFORM_BITS.get(precision, 53)
-    if out.dtype == torch.float64:
-        if not _fill(Kind.UNIFORM_F64, out, key, Settings(a=low, b=high)):
-            from samebits.portable.reference.random import uniform_f64
-
-            _copy(out, uniform_f64(key, out.numel(), low, high))
-    elif not _fill(Kind.UNIFORM_F32, out, key, Settings(bits=bits, a=low, b=high)):
-        from samebits.portable.reference.random import uniform_f32
-
-        _copy(out, uniform_f32(key, out.numel(), bits, low, high))
+    kind = Kind.UNIFORM_F64 if out.dtype == torch.float64 else Kind.UNIFORM_F32
+    backend_of(out).fill_random(kind, out, key, Settings(bits=bits, a=low, b=high))
 
 
 def bernoulli_into(out: Tensor, key: int, p: float) -> None:
     """1 with probability p, else 0; `out` is contiguous, float32 or uint8."""
     kind = Kind.BERNOULLI_F32 if out.dtype == torch.float32 else Kind.BERNOULLI_U8
-    if not _fill(kind, out, key, Settings(bits=math.ceil(p * 2.0**32))):
-        from samebits.portable.reference.random import bernoulli
-
-        _copy(out, bernoulli(key, out.numel(), p))  # type: ignore[arg-type]
+    backend_of(out).fill_random(kind, out, key, Settings(bits=math.ceil(p * 2.0**32), a=p))
 
 
 def bernoulli_each(p: Tensor, key: int) -> Tensor:
@@ -111,56 +96,38 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
     p = p.contiguous()
     out = torch.empty(p.shape, dtype=torch.uint8)
     kind = Kind.BERNOULLI_P_F32 if p.dtype == torch.float32 else Kind.BERNOULLI_P_F64
-    if not _fill(kind, out, key, Settings(source=p)):
-        from samebits.portable.reference.random import bernoulli
-
-        _copy(out, bernoulli(key, out.numel(), as_array(p.double()).ravel()))
+    backend_of(out).fill_random(kind, out, key, Settings(source=p))
     return out
 
 
 def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
     """Values in low … low + size - 1; `out` is contiguous, int64; size is at most 2^64."""
-    if not _fill(Kind.RANGE, out, key, Settings(bits=_signed(size), low=low)):
-        from samebits.portable.reference.random import integers
-
-        _copy(out, integers(key, out.numel(), low, size))
+    backend_of(out).fill_random(Kind.RANGE, out, key, Settings(bits=size, low=low))
 
 
 def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
     """Normal values; `out` is contiguous, float32 or float64."""
     kind = Kind.NORMAL_F32 if out.dtype == torch.float32 else Kind.NORMAL_F64
-    if not _fill(kind, out, key, Settings(a=mean, b=deviation)):
-        from samebits.portable.reference.random import normal
-
-        _copy(out, normal(key, out.numel(), out.dtype == torch.float64, mean, deviation))
+    backend_of(out).fill_random(kind, out, key, Settings(a=mean, b=deviation))
 
 
 def exponential_into(out: Tensor, key: int, rate: float) -> None:
     """Exponential values; `out` is contiguous, float32 or float64."""
     kind = Kind.EXPONENTIAL_F32 if out.dtype == torch.float32 else Kind.EXPONENTIAL_F64
-    if not _fill(kind, out, key, Settings(a=rate)):
-        from samebits.portable.reference.random import exponential
-
-        _copy(out, exponential(key, out.numel(), out.dtype == torch.float64, rate))
+    backend_of(out).fill_random(kind, out, key, Settings(a=rate))
 
 
 def normal_stream(count: int, key: int, stream: int) -> Tensor:
     """float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
-    if not _fill(Kind.NORMAL_F64, out, key, Settings(b=1.0, stream=stream)):
-        from samebits.portable.reference.random import normal
-
-        _copy(out, normal(key, count, True, 0.0, 1.0, stream))
+    backend_of(out).fill_random(Kind.NORMAL_F64, out, key, Settings(b=1.0, stream=stream))
     return out
 
 
 def exponential_stream(count: int, key: int, stream: int) -> Tensor:
     """float64 exponential values of rate 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
-    if not _fill(Kind.EXPONENTIAL_F64, out, key, Settings(a=1.0, stream=stream)):
-        from samebits.portable.reference.random import exponential
-
-        _copy(out, exponential(key, count, True, 1.0, stream))
+    backend_of(out).fill_random(Kind.EXPONENTIAL_F64, out, key, Settings(a=1.0, stream=stream))
     return out
 
 
@@ -178,25 +145,3 @@ def permutation(key: int, count: int) -> Tensor:
     """The order of `count` pairs of words, as numbers of 64 bits without a sign."""
     drawn = as_array(words64(key, count)).view(np.uint64)
     return as_tensor(np.argsort(drawn, kind="stable"))
-
-
-def _signed(word: int) -> int:
-    return (word + 2**63) % 2**64 - 2**63
-
-
-def _fill(kind: Kind, out: Tensor, key: int, settings: Settings) -> bool:
-    """Fill with the C kernel; False if there is none."""
-    kernels = load()
-    if kernels is None:
-        return False
-    size, bits, low, source, stream, a, b = settings
-    count = out.numel() if size is None else size
-    address = 0 if source is None else source.data_ptr()
-    words = (kind, out.data_ptr(), count, _signed(key), 0, stream, 0, bits, low, address)
-    if count:
-        kernels.call("random", words, (a, b))
-    return True
-
-
-def _copy(out: Tensor, values: Array) -> None:
-    out.copy_(as_tensor(values).view(out.shape))

@@ -1,7 +1,7 @@
-"""Sums and products over dimensions ("Reductions" in docs/portable-numerics.md).
+"""Sums and products over dimensions, and running ones ("Reductions" and "Running sums").
 
-All take float32 or float64 tensors of any strides; `dims` is one dimension, several, or None for all.
-Results are contiguous.
+Both are in docs/portable-numerics.md. All take float32 or float64 tensors of any strides; `dims` is one
+dimension, several, or None for all. Results are contiguous.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.native import load
+from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,32 +21,31 @@ if TYPE_CHECKING:
 
     Dims = Sequence[int] | int | None
 
-_SUM, _SQUARES, _PRODUCTS, _DEVIATIONS, _CROSS, _MAGNITUDES, _PRODUCT = range(7)
-_REFERENCES = {
-    _SUM: "sum_over",
-    _SQUARES: "sum_squares_over",
-    _PRODUCTS: "sum_products_over",
-    _DEVIATIONS: "sum_deviations_over",
-    _CROSS: "sum_cross_over",
-    _MAGNITUDES: "sum_magnitudes_over",
-    _PRODUCT: "product_over",
-}
-_MOST_AXES = 64
+NAMES = (
+    "sum_over",
+    "sum_squares_over",
+    "sum_products_over",
+    "sum_deviations_over",
+    "sum_cross_over",
+    "sum_magnitudes_over",
+    "product_over",
+)
+"""In the order of native/portable/reduce.h."""
 
 
 def sum_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum."""
-    return _reduce(_SUM, x, dims, keepdim)
+    return _reduce("sum_over", x, dims, keepdim)
 
 
 def sum_squares_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum of x * x."""
-    return _reduce(_SQUARES, x, dims, keepdim)
+    return _reduce("sum_squares_over", x, dims, keepdim)
 
 
 def sum_products_over(a: Tensor, b: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum of a * b; both have one shape and dtype."""
-    return _reduce(_PRODUCTS, a, dims, keepdim, b=b)
+    return _reduce("sum_products_over", a, dims, keepdim, b=b)
 
 
 def sum_deviations_over(x: Tensor, mean: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
@@ -59,27 +57,27 @@ def sum_deviations_over(x: Tensor, mean: Tensor, dims: Dims, keepdim: bool = Fal
         dims: dimensions to sum over.
         keepdim: leave them in the result, with size 1.
     """
-    return _reduce(_DEVIATIONS, x, dims, keepdim, mean=mean)
+    return _reduce("sum_deviations_over", x, dims, keepdim, mean=mean)
 
 
 def sum_cross_over(x: Tensor, mean: Tensor, b: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum of b * (x - mean); `mean` as in `sum_deviations_over`."""
-    return _reduce(_CROSS, x, dims, keepdim, b=b, mean=mean)
+    return _reduce("sum_cross_over", x, dims, keepdim, b=b, mean=mean)
 
 
 def sum_magnitudes_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum of abs(x)."""
-    return _reduce(_MAGNITUDES, x, dims, keepdim)
+    return _reduce("sum_magnitudes_over", x, dims, keepdim)
 
 
 def product_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The product."""
-    return _reduce(_PRODUCT, x, dims, keepdim)
+    return _reduce("product_over", x, dims, keepdim)
 
 
 def mean_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
     """The sum, divided by how many values there are: NaN if none."""
-    total = _reduce(_SUM, x, dims, keepdim)
+    total = _reduce("sum_over", x, dims, keepdim)
     return total.div_(count_over(x, dims))
 
 
@@ -117,7 +115,7 @@ def _axes(ndim: int, given: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _reduce(
-    kind: int, x: Tensor, dims: Dims, keepdim: bool, *, b: Tensor | None = None, mean: Tensor | None = None
+    name: str, x: Tensor, dims: Dims, keepdim: bool, *, b: Tensor | None = None, mean: Tensor | None = None
 ) -> Tensor:
     reduced = axes(x.dim(), dims)
     shape = enumerate(x.shape)
@@ -128,39 +126,25 @@ def _reduce(
     out = x.new_empty(*sizes) if sizes else x.new_empty(())  # faster than with a list
     if x.numel():
         mean = mean if mean is None or mean.is_contiguous() else mean.contiguous()
-        _call(kind, x, reduced, out, b, mean)
+        backend_of(x).reduce(name, x, reduced, out, b, mean)
         return out
-    return out.fill_(kind == _PRODUCT)
+    return out.fill_(name == "product_over")
 
 
-def _call(
-    kind: int, x: Tensor, reduced: tuple[int, ...], out: Tensor, b: Tensor | None, mean: Tensor | None
-) -> None:
-    kernels = load()
-    if kernels is None or x.dim() > _MOST_AXES:
-        out.copy_(_by_reference(kind, x, reduced, b, mean).view(out.shape))
-        return
-    wide = x.dtype is torch.float64
-    others = (0 if b is None else b.data_ptr(), 0 if mean is None else mean.data_ptr())
-    strides = x.stride() if b is None else x.stride() + b.stride()
-    words = (kind, wide, x.data_ptr(), *others, out.data_ptr(), x.dim(), _bits(reduced), *x.shape, *strides)
-    kernels.call("reduce", words)
+def running(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
+    """The sum, or the product, of the values up to each one, along a dimension.
 
-
-@functools.lru_cache(512)
-def _bits(reduced: tuple[int, ...]) -> int:
-    return sum(1 << d for d in reduced)
-
-
-def _by_reference(
-    kind: int, x: Tensor, reduced: tuple[int, ...], b: Tensor | None, mean: Tensor | None
-) -> Tensor:
-    from samebits.portable.reference import reductions as reference
-
-    operands = [as_array(x)]
-    if mean is not None:
-        kept = [size for d, size in enumerate(x.shape) if d not in reduced]
-        operands.append(as_array(mean.reshape(kept)))
-    if b is not None:
-        operands.append(as_array(b))
-    return as_tensor(getattr(reference, _REFERENCES[kind])(*operands, reduced)[...])
+    Args:
+        x: float32 or float64, any strides.
+        dim: the dimension; 0 or -1 if there is none.
+        product: whether products are wanted.
+    """
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    if not x.numel():
+        return out
+    dim = dim % x.dim() if x.dim() else 0
+    shape = x.shape or (1,)
+    sizes = (math.prod(shape[:dim]), shape[dim], math.prod(shape[dim + 1 :]))
+    backend_of(x).running(x, sizes, out, product=product)
+    return out

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.native import load
+from samebits.portable.backends import backend_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_NAMES = ("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient")
+NAMES = ("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient")
+"""In the order of native/portable/softmax.h."""
 
 
 def softmax(x: Tensor, dim: int, log: bool = False) -> Tensor:
@@ -23,7 +23,7 @@ def softmax(x: Tensor, dim: int, log: bool = False) -> Tensor:
         dim: the dimension.
         log: whether the logarithm is wanted.
     """
-    return _by_rows(_NAMES[log], x, None, dim)
+    return _by_rows(NAMES[log], x, None, dim)
 
 
 def softmax_gradient(gradient: Tensor, output: Tensor, dim: int, log: bool = False) -> Tensor:
@@ -35,7 +35,7 @@ def softmax_gradient(gradient: Tensor, output: Tensor, dim: int, log: bool = Fal
         dim: as for `softmax`.
         log: as for `softmax`.
     """
-    return _by_rows(_NAMES[2 + log], output, gradient, dim)
+    return _by_rows(NAMES[2 + log], output, gradient, dim)
 
 
 def _by_rows(name: str, x: Tensor, gradient: Tensor | None, dim: int) -> Tensor:
@@ -48,19 +48,8 @@ def _by_rows(name: str, x: Tensor, gradient: Tensor | None, dim: int) -> Tensor:
 
 def _rows(name: str, x: Tensor, gradient: Tensor | None) -> Tensor:
     out = torch.empty_like(x)
-    count = x.numel()
-    if not count:
+    if not x.numel():
         return out
     width = x.shape[-1] if x.dim() else 1
-    kernels = load()
-    if kernels is None:
-        from samebits.portable.reference import softmax as reference
-
-        rows = [as_array(t.reshape(-1, width)) for t in (x, gradient) if t is not None]
-        return out.copy_(as_tensor(getattr(reference, name)(*rows)).view(x.shape))
-    address = 0 if gradient is None else gradient.data_ptr()
-    wide = x.dtype == torch.float64
-    kernels.call(
-        "softmax", (_NAMES.index(name), wide, x.data_ptr(), address, out.data_ptr(), count // width, width)
-    )
+    backend_of(x).softmax_rows(name, x, gradient, out, width)
     return out

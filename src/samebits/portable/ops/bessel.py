@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels.elementwise import unary
-from samebits.portable.kernels.root import sqrt
+from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.checks import is_real
 from samebits.portable.registry import declares_handlers
 

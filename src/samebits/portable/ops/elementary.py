@@ -169,7 +169,7 @@ def pow_scalar(self: Tensor, exponent: float) -> Tensor:
 
 @functools.cache
 def _simple_powers() -> dict[float, Callable[[Tensor], Tensor]]:
-    from samebits.portable.kernels.root import sqrt
+    from samebits.portable.kernels.elementwise import sqrt
 
     return {
         0: torch.ones_like,

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.quadrature import nodes
-from samebits.portable.kernels.root import sqrt
 from samebits.portable.registry import handles
 
 if TYPE_CHECKING:

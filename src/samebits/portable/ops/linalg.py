@@ -8,9 +8,8 @@ import numpy as np
 import torch
 
 from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.kernels.elementwise import unary
+from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import REAL, refuse
 from samebits.portable.registry import handles
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.portable.kernels import optimizer as kernels
-from samebits.portable.kernels.root import sqrt
+from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.registry import LOW_PRECISION, handles, rounds_itself
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.kernels.root import sqrt
 from samebits.portable.registry import handles
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.kernels import root
+from samebits.portable.kernels import elementwise
 from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 @handles("aten::sqrt")
 def sqrt(self: Tensor) -> Tensor:
     """`aten::sqrt`; integers become the default dtype, as in torch."""
-    return root.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
+    return elementwise.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
 
 
 @handles("aten::sqrt_")
 def sqrt_in_place(self: Tensor) -> Tensor:
     """`aten::sqrt_`."""
-    return root.sqrt_(self)
+    return elementwise.sqrt_(self)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels.elementwise import unary
-from samebits.portable.kernels.reductions import axes
-from samebits.portable.kernels.scans import running
+from samebits.portable.kernels.reductions import axes, running
 from samebits.portable.registry import handles
 
 if TYPE_CHECKING:

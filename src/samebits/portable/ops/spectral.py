@@ -11,11 +11,11 @@ import numpy as np
 import torch
 
 from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
 from samebits.portable.kernels.random import order
 from samebits.portable.kernels.reductions import sum_products_over, sum_squares_over
-from samebits.portable.kernels.root import sqrt
 from samebits.portable.ops.checks import REAL, refuse
 from samebits.portable.ops.qr import factored, product
 from samebits.portable.registry import handles

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable.kernels import elementwise
+from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.reductions import (
     axes,
     count_over,
@@ -18,7 +19,6 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_squares_over,
 )
-from samebits.portable.kernels.root import sqrt
 from samebits.portable.registry import handles
 
 if TYPE_CHECKING:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.kernels.elementwise import unary
-from samebits.portable.kernels.root import sqrt
+from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.bessel import bessel
 from samebits.portable.registry import declares_handlers, rounds_itself
 

@@ -1,0 +1,288 @@
+"""The C library of the kernels: found, loaded, and checked against what Python knows of its parameters."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.machinery
+import os
+import re
+import struct
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ParamSpec, cast
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits._reader import Kernel
+
+ABI = 3
+BACKEND_VARIABLE = "SAMEBITS_PORTABLE_BACKEND"
+Parameters = ParamSpec("Parameters")
+_TYPES = {int: "q", bool: "q", float: "d"}
+
+
+class Kernels:
+    """The C kernels, on one instruction set at a time. Each is called with its parameters, all by name.
+
+    Args:
+        library: native/portable, of this version.
+
+    Raises:
+        SamebitsError: if a kernel has other parameters than Python knows of.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        from samebits.portable.backends import parameters as p
+
+        library.samebits_portable_isa.restype = ctypes.c_char_p
+        library.samebits_portable_parameters.restype = ctypes.c_char_p
+        library.samebits_portable_select.argtypes = [ctypes.c_char_p]
+        library.samebits_portable_share_threads.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
+        library.samebits_portable_share_threads.restype = None
+        self._library = library
+        self._kernels: list[Kernel | PlainKernel] = []
+        check_parameters(declared_parameters(), exported_parameters(library))
+        self.accumulate = self._bind(p.Accumulate)
+        self.activation = self._bind(p.Activation)
+        self.attention = self._bind(p.Attention)
+        self.batch_norm = self._bind(p.BatchNorm)
+        self.batch_norm_gradient = self._bind(p.BatchNormGradient)
+        self.channel_norm = self._bind(p.ChannelNorm)
+        self.conv = self._bind(p.Conv)
+        self.conv_weight = self._bind(p.ConvWeight)
+        self.elementwise_binary = self._bind(p.ElementwiseBinary)
+        self.elementwise_unary = self._bind(p.ElementwiseUnary)
+        self.gemm = self._bind(p.Gemm)
+        self.group_norm = self._bind(p.GroupNorm)
+        self.group_norm_gradient = self._bind(p.GroupNormGradient)
+        self.layer_norm = self._bind(p.LayerNorm)
+        self.layer_norm_weights = self._bind(p.LayerNormWeights)
+        self.optimizer = self._bind(p.Optimizer)
+        self.random = self._bind(p.Random)
+        self.reduce = self._bind(p.Reduce)
+        self.scan = self._bind(p.Scan)
+        self.softmax = self._bind(p.Softmax)
+        self.sqrt = self._bind(p.Sqrt)
+        self.window = self._bind(p.Window)
+
+    def select(self, isa: str) -> bool:
+        """Use `avx512`, `avx2`, `neon`, `scalar`, or the best (empty) from now on; False if it cannot."""
+        return bool(self._library.samebits_portable_select(isa.encode()))
+
+    @property
+    def isa(self) -> str:
+        """The instruction set in use."""
+        return bytes(self._library.samebits_portable_isa()).decode()
+
+    def share_threads(self, entry: int, number: int) -> None:
+        """Run on the threads of the OpenMP library with `GOMP_parallel` and `omp_get_thread_num` there."""
+        self._library.samebits_portable_share_threads(entry, number)
+
+    def set_threads(self, count: int) -> None:
+        """Use this many threads from now on, whatever `follow` was told."""
+        self._ask(None)
+        self._library.samebits_portable_set_threads(count)
+
+    def follow(self, wanted: Callable[[], int]) -> None:
+        """Ask at each call how many threads to use.
+
+        Args:
+            wanted: `torch.get_num_threads`; it takes about 50 ns.
+        """
+        self._ask(wanted)
+
+    def follow_torch(self) -> None:
+        """Run on the threads that torch's OpenMP library keeps, and ask torch at each call how many."""
+        import torch
+
+        from samebits.digest.native import openmp_entry
+
+        folder = Path(torch.__file__).parent / "lib"
+        entry, number = openmp_entry(folder), openmp_entry(folder, "omp_get_thread_num")
+        if entry is not None and number is not None:
+            self.share_threads(entry, number)
+        self.follow(torch.get_num_threads)
+
+    def _ask(self, wanted: Callable[[], int] | None) -> None:
+        for kernel in self._kernels:
+            kernel.threads = wanted
+
+    def _bind(self, parameters: Callable[Parameters, tuple[Any, ...]]) -> Callable[Parameters, None]:
+        kernel = bind(self._library, parameters)
+        self._kernels.append(kernel)
+        return cast("Callable[Parameters, None]", kernel)
+
+
+def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
+    """The name of a kernel, and the types of its parameters by name, as parameters.h has them.
+
+    Args:
+        parameters: one of the classes in parameters.py.
+    """
+    name = re.sub(r"(?<=.)([A-Z])", r"_\1", parameters.__name__).lower()
+    return name, {
+        field: _TYPES[kind] if kind in _TYPES else kind.__metadata__[0]
+        for field, kind in parameters.__annotations__.items()
+    }
+
+
+def declared_parameters() -> dict[str, str]:
+    """The fields of each kernel in parameters.py, as the library says them."""
+    from samebits.portable.backends import parameters
+
+    classes = [
+        each for each in vars(parameters).values() if isinstance(each, type) and issubclass(each, tuple)
+    ]
+    declared = map(declared_fields, classes)
+    return {name: " ".join(f"{field}:{types}" for field, types in each.items()) for name, each in declared}
+
+
+def exported_parameters(library: ctypes.CDLL) -> dict[str, str]:
+    """The fields of each kernel as the library says them: `is_f64:q x:p out:p count:q`."""
+    lines = bytes(library.samebits_portable_parameters()).decode().splitlines()
+    return dict(line.split(" ", 1) for line in lines)
+
+
+def check_parameters(declared: dict[str, str], exported: dict[str, str]) -> None:
+    """Compare the parameters of all kernels.
+
+    Args:
+        declared: the fields of each kernel in parameters.py.
+        exported: those in the library.
+
+    Raises:
+        SamebitsError: if they are not the same; it says where.
+    """
+    for name in sorted(declared.keys() | exported.keys()):
+        if declared.get(name) != exported.get(name):
+            raise SamebitsError(
+                f"the library of portable kernels is not of this samebits: its kernel {name} takes "
+                f"({exported.get(name, 'nothing')}), and ({declared.get(name, 'nothing')}) was expected: "
+                "install samebits again",
+                slug="portable-backend",
+            )
+
+
+class PlainKernel:
+    """A kernel that is called through ctypes, where the C module was not built.
+
+    Args:
+        function: of the library.
+        parameters: its class in parameters.py.
+        set_threads: of the library.
+    """
+
+    def __init__(self, function: Any, parameters: Any, set_threads: Callable[[int], None]) -> None:
+        function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_int64
+        self.threads: Callable[[], int] | None = None
+        self._function, self._parameters, self._set_threads = function, parameters, set_threads
+        self._name, self._fields = declared_fields(parameters)
+
+    def __call__(self, **parameters: Any) -> None:
+        """Call it with all of its parameters.
+
+        Raises:
+            TypeError: for a parameter that is missing, unknown or no number.
+            ValueError: for several numbers of another count than the kernel reads.
+            MemoryError: if the kernel got no memory.
+        """
+        slots: list[bytes] = []
+        previous: Any = 0
+        for value, types in zip(self._parameters(**parameters), self._fields.values(), strict=True):
+            slots.append(self._packed(value, types, previous))
+            previous = value
+        if self.threads is not None:
+            self._set_threads(self.threads())
+        if self._function(b"".join(slots)):
+            raise MemoryError(self._name)
+
+    def _packed(self, value: Any, types: str, previous: Any) -> bytes:
+        """The slots of a parameter; one of any length is as long as the previous parameter says."""
+        if len(types) == 1:
+            value = (value,)
+        elif types.startswith("*"):
+            types = types[1:] * previous
+        if len(value) != len(types):
+            raise ValueError(f"{self._name}() takes {len(types)} numbers, not {len(value)}")
+        try:
+            return struct.pack("=" + types.replace("p", "q"), *value)
+        except struct.error as error:
+            raise TypeError(f"{self._name}(): {error}") from None
+
+
+def bind(library: ctypes.CDLL, parameters: Any) -> Kernel | PlainKernel:
+    """What calls a kernel: the C module, whose conversions are faster, or ctypes.
+
+    Args:
+        library: has the kernel.
+        parameters: its class in parameters.py.
+    """
+    from samebits.digest.bindings import load_module
+
+    name, fields = declared_fields(parameters)
+    function = getattr(library, f"samebits_portable_{name}")
+    module = load_module()
+    if module is None:
+        return PlainKernel(function, parameters, library.samebits_portable_set_threads)
+    types = "".join(f"{each} " for each in fields.values()).encode()
+    kernel: Kernel = module.Kernel(
+        name, tuple(fields), types, _address(function), _address(library.samebits_portable_set_threads)
+    )
+    return kernel
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def find_library() -> Path | None:
+    """The file that setup.py built, None if this installation has none."""
+    package = Path(__file__).resolve().parents[2]
+    for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+        path = package / f"_portable{suffix}"
+        if path.exists():
+            return path
+    return None
+
+
+def open_library(path: Path) -> Kernels | None:
+    """Load the library; None when this machine cannot use it or it belongs to another version.
+
+    Raises:
+        SamebitsError: if a kernel has other parameters than Python knows of.
+    """
+    try:
+        library = ctypes.CDLL(str(path))
+        abi = library.samebits_portable_abi()
+    except (OSError, AttributeError):
+        return None
+    return Kernels(library) if abi == ABI else None
+
+
+@functools.cache
+def load() -> Kernels | None:
+    """The kernels this process uses, None for the reference.
+
+    Raises:
+        SamebitsError: if the variable `SAMEBITS_PORTABLE_BACKEND` asks for kernels that are not there, or a
+            kernel has other parameters than Python knows of.
+    """
+    wanted = os.environ.get(BACKEND_VARIABLE, "")
+    if wanted == "reference" or sys.byteorder == "big":
+        return None
+    path = find_library()
+    kernels = open_library(path) if path else None
+    if kernels is None and not wanted:
+        return None
+    if kernels is None or not kernels.select(wanted):
+        raise SamebitsError(
+            f"{BACKEND_VARIABLE}={wanted} asks for portable kernels that this machine cannot run: "
+            "unset it, or set it to scalar or reference.",
+            slug="portable-backend",
+        )
+    kernels.follow_torch()
+    return kernels

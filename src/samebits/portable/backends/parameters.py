@@ -1,0 +1,378 @@
+"""The parameters of each C kernel: the fields of native/portable/parameters.h, in their order.
+
+A kernel is called with all of them by name (library.py), so its class here is a declaration: of the names and
+types that mypy checks a call for, and that are compared with the C header's when the library is loaded.
+"""
+
+# Types are evaluated here, which is cheaper than reading them from strings when the library is loaded.
+
+from collections.abc import Sequence
+from typing import Annotated, NamedTuple
+
+Address = Annotated[int, "p"]
+"""Of the first element; 0 where there is none."""
+
+Addresses = Annotated[Sequence[int], "ppp"]
+Three = Annotated[Sequence[int], "qqq"]
+Four = Annotated[Sequence[int], "qqqq"]
+FourReals = Annotated[Sequence[float], "dddd"]
+
+Extents = Annotated[Sequence[int], "*qqq"]
+"""Sizes of the axes, their strides in a, their strides in b."""
+
+Steps = Annotated[Sequence[float], "*qpppppdd"]
+"""For each tensor: count, parameter, gradient, first, second, highest, minus the step, root."""
+
+
+class Accumulate(NamedTuple):
+    """Ordered accumulation; strides of n, m and c."""
+
+    is_f64: bool
+    kind: int
+    out: Address
+    src: Address
+    indices: Address
+    batch: int
+    rows: int
+    columns: int
+    m: int
+    src_strides: Three
+    index_strides: Three
+    bad: Address
+    skip: bool
+
+
+class Activation(NamedTuple):
+    """A function of up to three inputs; `is_single`: whether an input is one value for all outputs."""
+
+    function: int
+    is_f64: bool
+    numel: int
+    out: Address
+    inputs: Addresses
+    is_single: Three
+    numbers: FourReals
+
+
+class Attention(NamedTuple):
+    """Attention, or its gradients; strides of batch, head and position, of the mask also of keys."""
+
+    is_f64: bool
+    is_backward: bool
+    all_heads: int
+    heads: int
+    groups: int
+    queries: int
+    keys: int
+    size: int
+    value_size: int
+    is_causal: bool
+    query: Address
+    query_strides: Three
+    key: Address
+    key_strides: Three
+    value: Address
+    value_strides: Three
+    out: Address
+    out_strides: Three
+    mask: Address
+    mask_strides: Four
+    log: Address
+    of_query: Address
+    of_key: Address
+    of_value: Address
+
+
+class BatchNorm(NamedTuple):
+    """Normalises every channel with its own statistics; `rest` is 1 - momentum."""
+
+    is_f64: bool
+    x: Address
+    weight: Address
+    bias: Address
+    running_mean: Address
+    running_var: Address
+    out: Address
+    mean: Address
+    rstd: Address
+    outer: int
+    channels: int
+    inner: int
+    eps: float
+    momentum: float
+    rest: float
+
+
+class BatchNormGradient(NamedTuple):
+    """The gradients of `BatchNorm`, that of x where `out` is."""
+
+    is_f64: bool
+    training: bool
+    x: Address
+    gradient: Address
+    weight: Address
+    mean: Address
+    rstd: Address
+    out: Address
+    of_weight: Address
+    of_bias: Address
+    outer: int
+    channels: int
+    inner: int
+
+
+class ChannelNorm(NamedTuple):
+    """fma(x - mean, scale, shift) with values of each channel."""
+
+    is_f64: bool
+    x: Address
+    mean: Address
+    scale: Address
+    shift: Address
+    out: Address
+    outer: int
+    channels: int
+    inner: int
+
+
+class Conv(NamedTuple):
+    """A convolution or its transpose; `depth` and `rows`: channels in a group of image and output."""
+
+    is_f64: bool
+    is_transposed: bool
+    image: Address
+    weight: Address
+    bias: Address
+    out: Address
+    samples: int
+    groups: int
+    depth: int
+    rows: int
+    size: Three
+    out_size: Three
+    kernel: Three
+    stride: Three
+    padding: Three
+    dilation: Three
+
+
+class ConvWeight(NamedTuple):
+    """The gradient of a convolution's weight from that of its output."""
+
+    is_f64: bool
+    image: Address
+    gradient: Address
+    of_weight: Address
+    samples: int
+    groups: int
+    depth: int
+    rows: int
+    size: Three
+    out_size: Three
+    kernel: Three
+    stride: Three
+    padding: Three
+    dilation: Three
+
+
+class ElementwiseBinary(NamedTuple):
+    """A function of two numbers; `out` is other memory."""
+
+    function: int
+    is_f64: bool
+    x: Address
+    y: Address
+    out: Address
+    numel: int
+
+
+class ElementwiseUnary(NamedTuple):
+    """A function of one number; `out` is x or other memory."""
+
+    function: int
+    is_f64: bool
+    x: Address
+    out: Address
+    numel: int
+
+
+class Gemm(NamedTuple):
+    """`a @ b * alpha + added * beta`; strides of rows, of columns and of the batch."""
+
+    is_f64: bool
+    batches: int
+    m: int
+    n: int
+    k: int
+    a: Address
+    a_strides: Three
+    b: Address
+    b_strides: Three
+    out: Address
+    out_strides: Three
+    added: Address
+    added_strides: Three
+    alpha: float
+    beta: float
+
+
+class GroupNorm(NamedTuple):
+    """Normalises every group of `each` channels of every sample."""
+
+    is_f64: bool
+    x: Address
+    weight: Address
+    bias: Address
+    out: Address
+    mean: Address
+    rstd: Address
+    samples: int
+    groups: int
+    each: int
+    inner: int
+    eps: float
+
+
+class GroupNormGradient(NamedTuple):
+    """The gradients of `GroupNorm`."""
+
+    is_f64: bool
+    x: Address
+    gradient: Address
+    weight: Address
+    mean: Address
+    rstd: Address
+    out: Address
+    of_weight: Address
+    of_bias: Address
+    samples: int
+    groups: int
+    each: int
+    inner: int
+
+
+class LayerNorm(NamedTuple):
+    """Normalises every row; backward, `out` is the gradient of x."""
+
+    is_f64: bool
+    is_backward: bool
+    x: Address
+    gradient: Address
+    weight: Address
+    bias: Address
+    out: Address
+    mean: Address
+    rstd: Address
+    rows: int
+    n: int
+    eps: float
+
+
+class LayerNormWeights(NamedTuple):
+    """The gradients of weight and bias of `LayerNorm`."""
+
+    is_f64: bool
+    x: Address
+    gradient: Address
+    mean: Address
+    rstd: Address
+    of_weight: Address
+    of_bias: Address
+    rows: int
+    n: int
+
+
+class Optimizer(NamedTuple):
+    """A step of Adam or SGD over some tensors."""
+
+    is_f64: bool
+    is_sgd: bool
+    flags: int
+    shrink: float
+    decay: float
+    weight: float
+    keep: float
+    gain: float
+    eps: float
+    tensors: int
+    each: Steps
+
+
+class Random(NamedTuple):
+    """Random values; `first`: block of the first word; `stream`, `lane`: upper words of the counter."""
+
+    kind: int
+    out: Address
+    numel: int
+    key: int
+    first: int
+    stream: int
+    lane: int
+    bits: int
+    low: int
+    source: Address
+    a: float
+    b: float
+
+
+class Reduce(NamedTuple):
+    """A reduction; `reduced` has a bit for each reduced axis."""
+
+    kind: int
+    is_f64: bool
+    a: Address
+    b: Address
+    mean: Address
+    out: Address
+    reduced: int
+    axes: int
+    extents: Extents
+
+
+class Scan(NamedTuple):
+    """Running sums or products of (outer, n, inner) values."""
+
+    is_product: bool
+    is_f64: bool
+    x: Address
+    out: Address
+    outer: int
+    n: int
+    inner: int
+
+
+class Softmax(NamedTuple):
+    """Softmax of rows of n values, its logarithm, or the gradient of one of them."""
+
+    kind: int
+    is_f64: bool
+    x: Address
+    gradient: Address
+    out: Address
+    rows: int
+    n: int
+
+
+class Sqrt(NamedTuple):
+    """Square roots."""
+
+    is_f64: bool
+    x: Address
+    out: Address
+    numel: int
+
+
+class Window(NamedTuple):
+    """Means over windows of three dimensions, or their gradient."""
+
+    is_f64: bool
+    is_backward: bool
+    wide: Address
+    narrow: Address
+    planes: int
+    divisor: int
+    size: Three
+    outputs: Three
+    first: Addresses
+    end: Addresses
+    counts: Addresses
