@@ -464,7 +464,7 @@ def test_what_pins_showed_is_told_when_the_trial_of_a_patch_ends_the_search(tmp_
             raise error
 
     made.on_run = broken
-    notes = verify(request(tmp_path), tools=made.tools()).comparison.notes
+    notes = notes_of(verify(request(tmp_path), tools=made.tools()).comparison)
     assert any(note.startswith("with the hash seed fixed, 1 pair of runs was identical") for note in notes)
 
 
