@@ -13,7 +13,7 @@ import pytest
 import torch
 from control_support import line_of, quiet, run
 
-from samebits.determinism.drift import DriftWatch
+from samebits.determinism._drift import DriftWatch
 from samebits.errors import SamebitsError, SamebitsWarning
 
 HERE = os.path.abspath(__file__)

@@ -75,7 +75,7 @@ def test_ops_agree_with_torch(name, dtype):
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_fractional_pooling_agrees_with_torch(n):
-    from samebits.portable.dispatch import PortableMode
+    from samebits.portable._dispatch import PortableMode
 
     x, samples = torch.randn(2, 3, *[9] * n), torch.rand(2, 3, n)
     op = torch.ops.aten.fractional_max_pool2d if n == 2 else torch.ops.aten.fractional_max_pool3d

@@ -118,7 +118,7 @@ def test_own_modules_go_on_working_behind_a_shadow(tmp_path: Path) -> None:
     (tmp_path / "types.py").write_text("VALUE = 8\n")
     source = (
         "import samebits, types\nprint(samebits.VALUE, types.VALUE)\n"
-        "from samebits.recording import events\nprint(events.KINDS[0])\n"
+        "from samebits.records import events\nprint(events.KINDS[0])\n"
     )
     (tmp_path / "a.py").write_text(source)
     done = run(tmp_path, "a.py")
