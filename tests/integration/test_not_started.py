@@ -68,7 +68,7 @@ def said(command: str, result: subprocess.CompletedProcess[str]) -> str:
 @pytest.mark.parametrize("source", ENDINGS)
 def test_how_the_run_ended(command, source, tmp_path):
     """The status in words, or the signal by its name; never the number that a shell makes of a signal."""
-    text = said(command, ran(command, stand_in(tmp_path, source)))
+    text = said(command, ran(command, stand_in(tmp_path, source))).replace(str(tmp_path.parent), "")
 
     words, status = ENDINGS[source]
     assert words in text

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 __version__ = "0.1.0"
-FOLDER = os.path.dirname(os.path.abspath(__file__))
+FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 """Holds the modules."""
 
 LOCATION = os.path.dirname(FOLDER)

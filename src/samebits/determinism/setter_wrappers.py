@@ -9,6 +9,7 @@ import sysconfig
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from samebits._runtime.frames import LIBRARY, USER, FrameRanks, Site, calling_frame, nearest_site, site_of
+from samebits._runtime.package import FOLDER
 from samebits._runtime.patching import Patches, StaticTypePatches
 from samebits._torch.core import setter_places
 from samebits.rng.sources.numpy_global import NumpyGlobal
@@ -21,16 +22,15 @@ if TYPE_CHECKING:
     from samebits.rng.sources.source import Position, StateFunction
 
 # What these modules write is control itself, not the script.
-_OWN_MODULES = (
-    "switch_handles",
-    "rng",
-    "rng_sources",
-    "source_states",
-    "waiting",
-    "live",
-    "streams",
-    "workers",
-    "processes",
+CONTROL = (
+    "switches/",
+    "rng/sources/",
+    "rng/states.py",
+    "rng/_source_states.py",
+    "rng/generator_objects.py",
+    "rng/streams.py",
+    "dataloading/_workers.py",
+    "determinism/processes.py",
 )
 
 
@@ -56,7 +56,7 @@ class Writers:
     """Finds who writes, from stack frames."""
 
     def __init__(self) -> None:
-        self._home = os.path.dirname(os.path.abspath(__file__)) + os.sep
+        self._own = tuple(os.path.join(FOLDER, *path.split("/")) for path in CONTROL)
         self._transparent: dict[CodeType, bool] = {}
 
     @functools.cached_property
@@ -92,10 +92,7 @@ class Writers:
         return frame is not None and str(frame.f_globals.get("__name__", "")).startswith("torch.")
 
     def _is_own(self, code: CodeType) -> bool:
-        if not code.co_filename.startswith(self._home):
-            return False
-        first = code.co_filename[len(self._home) :].split(os.sep)[0]
-        return first.removesuffix(".py") in _OWN_MODULES
+        return code.co_filename.startswith(self._own)
 
     def _is_machinery(self, code: CodeType) -> bool:
         """Whether it is Python's own library: `contextlib` and `os` write for whoever called them."""

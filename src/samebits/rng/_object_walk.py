@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
+import os
 import random
 import sys
 import sysconfig
@@ -21,6 +22,7 @@ from types import (
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.interruptions import pass_on
+from samebits._runtime.package import FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -320,10 +322,9 @@ def _slot(kind: type[Any], name: str, value: Any) -> Any:
 @functools.lru_cache(maxsize=4096)
 def is_users(file: str) -> bool:
     """Whether that file is the user's own: not of an installed package, of Python or of samebits."""
-    own = __file__.rpartition("determinism")[0]
     if not file or "site-packages" in file or "dist-packages" in file:
         return False
-    return not file.startswith(("<frozen", _standard_library(), own))
+    return not file.startswith(("<frozen", _standard_library(), FOLDER + os.sep))
 
 
 @functools.cache
