@@ -20,8 +20,7 @@ import torch
 from torch import nn
 
 from samebits.checkpoint import CheckpointFolder, load, save
-from samebits.checkpoint.collection import collect
-from samebits.checkpoint.container import write_container
+from samebits.checkpoint._container import collect, write_container
 
 if TYPE_CHECKING:
     from collections.abc import Callable

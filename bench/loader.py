@@ -15,8 +15,7 @@ import torch
 import samebits
 from samebits.data.samplers import Shuffled
 from samebits.determinism.context import deterministic
-from samebits.determinism.sample_keys import EpochKeys
-from samebits.determinism.sample_rng import SampleRng
+from samebits.rng.samples import EpochKeys, SampleRng
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -53,7 +53,7 @@ def peak_mb(level: str, record: Path, parameters: float, steps: int) -> float:
 
 def bytes_per_tensor(record: Path) -> tuple[int, int]:
     """Size of a record and its number of tensor events."""
-    from samebits.recording.store import RecordReader
+    from samebits.records.reader import RecordReader
 
     with RecordReader(record) as reader:
         return record.stat().st_size, sum(len(event.tensors) for event in reader.events())

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.ops import activations
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from samebits.determinism.process import PROCESS
+from samebits.rng.active import PROCESS
 
 # What samebits, or a careless test, might patch. Only namespaces that are imported already are looked at.
 WATCHED = (

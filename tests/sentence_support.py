@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.recording.notes import Note, NoteCode
+from samebits.records.notes import Note, NoteCode
 from samebits.report import evidence
 from samebits.report.notes import sentence
 

@@ -12,34 +12,34 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.package import __version__
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.package import __version__
 
 if TYPE_CHECKING:
     from samebits import checkpoint, data, portable
     from samebits.data.loader import DataLoader
     from samebits.determinism.context import deterministic
-    from samebits.determinism.generators import register as register_generator
-    from samebits.determinism.rng import isolated, reseeded, seed_all
-    from samebits.determinism.rng import restore_states as restore_rng_states
-    from samebits.determinism.rng import save_states as save_rng_states
-    from samebits.determinism.streams import stream
     from samebits.digest import digest
     from samebits.recording.session import record
     from samebits.report.compared import compare
+    from samebits.rng.states import isolated, reseeded, seed_all
+    from samebits.rng.states import restore_states as restore_rng_states
+    from samebits.rng.states import save_states as save_rng_states
+    from samebits.rng.streams import stream
+    from samebits.rng.unseeded_generators import register as register_generator
 
 _HOMES = {
     "DataLoader": ("samebits.data.loader", "DataLoader"),
     "compare": ("samebits.report.compared", "compare"),
     "record": ("samebits.recording.session", "record"),
     "deterministic": ("samebits.determinism.context", "deterministic"),
-    "register_generator": ("samebits.determinism.generators", "register"),
-    "isolated": ("samebits.determinism.rng", "isolated"),
-    "reseeded": ("samebits.determinism.rng", "reseeded"),
-    "seed_all": ("samebits.determinism.rng", "seed_all"),
-    "stream": ("samebits.determinism.streams", "stream"),
-    "save_rng_states": ("samebits.determinism.rng", "save_states"),
-    "restore_rng_states": ("samebits.determinism.rng", "restore_states"),
+    "register_generator": ("samebits.rng.unseeded_generators", "register"),
+    "isolated": ("samebits.rng.states", "isolated"),
+    "reseeded": ("samebits.rng.states", "reseeded"),
+    "seed_all": ("samebits.rng.states", "seed_all"),
+    "stream": ("samebits.rng.streams", "stream"),
+    "save_rng_states": ("samebits.rng.states", "save_states"),
+    "restore_rng_states": ("samebits.rng.states", "restore_states"),
 }
 __all__ = [
     "DataLoader",

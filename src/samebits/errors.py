@@ -6,7 +6,7 @@ docs/messages.md that explains it.
 
 from __future__ import annotations
 
-from samebits.printable import printable_lines
+from samebits._text.printable import printable_lines
 
 EXIT_IDENTICAL = 0
 EXIT_DIFFERENT = 1

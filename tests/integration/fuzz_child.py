@@ -27,8 +27,9 @@ from fuzz_mutations import CheckpointMutator, LogMutator, RecordMutator, make_ch
 from samebits.checkpoint import load
 from samebits.cli.terminal import write
 from samebits.errors import SamebitsError
-from samebits.recording.store import RecordReader, fold
-from samebits.recording.store.log import is_written, log_of
+from samebits.records.creation import fold
+from samebits.records.log import is_written, log_of
+from samebits.records.reader import RecordReader
 from samebits.report import json as json_report
 from samebits.report import record as record_report
 from samebits.report import text as text_report

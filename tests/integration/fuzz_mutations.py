@@ -13,10 +13,10 @@ import torch
 
 import samebits
 from samebits.checkpoint import save
-from samebits.checkpoint.container import _header
+from samebits.checkpoint._container import _header
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.store.log import FRAME, log_of
+from samebits.records.log import FRAME, log_of
 
 if TYPE_CHECKING:
     import random

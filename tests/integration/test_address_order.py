@@ -8,7 +8,7 @@ import pytest
 from address_order_scripts import PLAIN, RACING, TORCH
 from cli_support import samebits, write
 
-from samebits.hooks.layout import can_fix_layout
+from samebits._runtime.address_layout import can_fix_layout
 
 pytestmark = pytest.mark.skipif(not can_fix_layout(), reason="addresses cannot be fixed here")
 RUNS = 5

@@ -11,14 +11,14 @@ import pytest
 import torch
 from child_support import found, run_script
 
-from samebits.determinism.control import Control
-from samebits.determinism.process import PROCESS, Active
 from samebits.determinism.processes import ChildProcesses
-from samebits.determinism.seeds import derive, fit
+from samebits.rng.active import PROCESS, Active
+from samebits.rng.seeds import derive, fit
+from samebits.switches.control import Control
 
 START = """
     from samebits.determinism.activation import Activation
-    from samebits.determinism.control import Control
+    from samebits.switches.control import Control
     import sys
     if __name__ == "__main__":
         Activation(Control(seed=int(sys.argv[1]), all_switches=False), fresh_process=True).start()
@@ -35,7 +35,7 @@ CHILDREN = (
     MADE = rng.random()
 
     def draws(pipe=None):
-        from samebits.determinism.process import PROCESS
+        from samebits.rng.active import PROCESS
         values = [MADE, np.random.default_rng().random(), random.random(), np.random.rand()]
         values.append(multiprocessing.current_process().name)
         if pipe is None:
@@ -142,7 +142,7 @@ UNREACHED = (
         print("worked", flush=True)
 
     if __name__ == "__main__":
-        from samebits.hooks import child_bootstrap
+        from samebits._runtime import child_bootstrap
         child_bootstrap.FOLDER = sys.argv[2]
         context = multiprocessing.get_context("spawn")
         for _ in range(2):

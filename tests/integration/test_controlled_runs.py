@@ -11,8 +11,8 @@ import pytest
 from address_order_scripts import PLAIN, RACING
 from cli_support import complaints, judged, samebits, write
 
+from samebits._runtime.address_layout import can_fix_layout
 from samebits.comparison import compare_records
-from samebits.hooks.layout import can_fix_layout
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Draws from everything that a script may draw from without a seed.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
     from pathlib import Path

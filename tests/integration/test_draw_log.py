@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 from cli_support import samebits, write
 
-from samebits.recording.events import UNUSED
-from samebits.recording.store import RecordReader
+from samebits.records.events import UNUSED
+from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -124,7 +124,7 @@ NO_EFFECTS = {
 # Snippets that need no process of their own, one after the other: each has a probe, and a folder.
 TOGETHER = """
 import json, os, sys
-from samebits.recording.probes.effects import EffectsProbe
+from samebits.recording.probes.file_effects import EffectsProbe
 for name, source in json.load(sys.stdin).items():
     os.chdir(name)
     probe = EffectsProbe("../notes-" + name, (os.path.abspath("records/a."),))

@@ -8,8 +8,8 @@ from fuzz_mutations import LogMutator, RecordMutator, make_records
 from fuzz_runs import ROOM_MB, Figures, check_limits, figures_of
 
 from samebits.errors import SamebitsError
-from samebits.recording.store import RecordReader
-from samebits.recording.store.log import frames, log_of
+from samebits.records.log import frames, log_of
+from samebits.records.reader import RecordReader
 
 
 @pytest.mark.parametrize(("kind", "count"), [("records", 400), ("logs", 300), ("checkpoints", 800)])

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 from cli_support import complaints, judged, samebits, write
 
-from samebits.determinism.pins import INTERVENTIONS, why_not
+from samebits.interventions import INTERVENTIONS, why_not
 
 if TYPE_CHECKING:
     from pathlib import Path

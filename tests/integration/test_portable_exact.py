@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from samebits.portable.exact import EXACT, INTEGERS, MOVES, SPARSE
+from samebits.portable._exact import EXACT, INTEGERS, MOVES, SPARSE
 
 WORKER = Path(__file__).with_name("portable_exact_worker.py")
 # MKL computes some of torch's functions, and picks its own instructions: one run holds it to the oldest ones.

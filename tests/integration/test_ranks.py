@@ -7,8 +7,8 @@ import json
 from cli_support import complaints, judged, samebits, write
 from rank_support import TRAIN, launch, needs_gloo
 
-from samebits.environment.ranks import KEY
-from samebits.recording.store import RecordReader
+from samebits.environment.distributed import KEY
+from samebits.records.reader import RecordReader
 
 pytestmark = needs_gloo
 

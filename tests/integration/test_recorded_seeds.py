@@ -3,7 +3,7 @@
 import pytest
 from cli_support import samebits, write
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 SEEDS = """
     import torch

@@ -11,12 +11,12 @@ import pytest
 from cli_support import write
 from resume_scripts import ACCUMULATING, ADVERSARIAL, TRAINING, WORKERS
 
+from samebits.commands.resume_check._alignment import WholeRun
+from samebits.commands.resume_check._check import ResumeRequest
+from samebits.commands.resume_check._judge import judge_kill, kill_run, resume_run
+from samebits.commands.resume_check._state_log import read_lines
+from samebits.commands.resume_check.runs import RunMaker
 from samebits.recording.runner import Target
-from samebits.resuming.align import WholeRun
-from samebits.resuming.judge import judge_kill, kill_run, resume_run
-from samebits.resuming.log import read_lines
-from samebits.resuming.request import ResumeRequest
-from samebits.resuming.runs import RunMaker
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 PROLOGUE = """
 import sys
 from samebits.determinism import rng
-from samebits.determinism.control import Control
-from samebits.determinism.generators import GeneratorControl
-from samebits.determinism.process import PROCESS, Active
+from samebits.switches.control import Control
+from samebits.rng.unseeded_generators import GeneratorControl
+from samebits.rng.active import PROCESS, Active
 
 def activate(seed):
     active = Active(Control(seed=seed), seed)

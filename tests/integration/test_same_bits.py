@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from sentence_support import notes_of
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 # Script and arguments: short, for two cores.

@@ -11,10 +11,10 @@ from cli_support import judged, samebits, write
 from test_same_bits import CASES, EXAMPLES, outcome
 
 from samebits.recording.launch import child_command
-from samebits.recording.replay import ReplaySummary
+from samebits.recording.replay_results import ReplaySummary
 from samebits.recording.runner import Target
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 UNREPEATED = """
     import os

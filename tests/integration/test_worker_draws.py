@@ -9,7 +9,7 @@ import sys
 import pytest
 from cli_support import samebits, write
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 SCRIPT = """
     import os, sys, time

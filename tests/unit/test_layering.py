@@ -1,4 +1,4 @@
-"""The shape of the code: order of rooms, no cycles, sizes, late imports, private torch names in one place.
+"""The shape of the code: order of packages, no cycles, sizes, late imports, private torch names in one place.
 
 A module that is imported by a string (`import_module`, `__import__`, `sys.modules`), or by code that a string
 holds, counts as imported. Every rule is a function from sources to complaints; a second test gives it a
@@ -8,6 +8,7 @@ source that breaks it.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,48 +16,39 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2] / "src"
-ROOMS = (
-    "package",
-    "files",
-    "printable",
-    "masking_names",
-    "masking_shapes",
-    "masking",
+PACKAGES = (
+    "_text",
+    "_torch",
     "errors",
-    "wording",
-    "late",
-    "torch_private",
-    "torch_private_state",
-    "torch_private_portable",
-    "torch_schema",
-    "torch_loaders",
-    "hooks",
     "environment",
+    "_runtime",
     "digest",
-    "determinism",
+    "records",
+    "switches",
+    "rng",
+    "portable",
     "causes",
+    "interventions",
+    "dataloading",
+    "determinism",
     "data",
     "checkpoint",
-    "portable",
     "recording",
     "comparison",
     "diagnosis",
     "verification",
-    "resuming",
-    "doctor",
-    "cost",
-    "spread",
+    "commands",
     "report",
     "cli",
 )
 # Code that runs while the user's script does; but for what ends it, or shows how it ended.
-IN_SCRIPTS = {"hooks", "determinism", "data", "checkpoint", "portable", "recording"}
-AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "guard", "leaving", "runner")} | {
-    "samebits.checkpoint.agreement",  # passes it on when the other ranks know
-    "samebits.checkpoint.background",  # a thread, in which no handler runs
+IN_SCRIPTS = set(PACKAGES[PACKAGES.index("_runtime") : PACKAGES.index("comparison")]) - {"digest", "causes"}
+AT_THE_END = {f"samebits.recording.{name}" for name in ("farewell", "_guard", "_leaving", "runner")} | {
+    "samebits.checkpoint.sharded",  # passes it on when the other ranks know
+    "samebits.checkpoint.folder",  # a thread, in which no handler runs
 }
 HEAVY = {"torch", "numpy"}
-PRIVATE_TORCH_HOMES = {f"samebits.{room}" for room in ROOMS if room.startswith("torch_")}
+PRIVATE_TORCH_HOME = "_torch"
 # Attributes of tensors and modules that are torch's own business; their owner cannot be seen in the syntax.
 PRIVATE_ATTRIBUTES = {
     "_version",
@@ -70,7 +62,7 @@ PRIVATE_ATTRIBUTES = {
     "_overloadname",
     "_can_decompose",
 }
-# Imported before torch is, by whoever only asks for portable mode; the rest of that room comes with torch.
+# Imported before torch is, by whoever only asks for portable mode; the rest of that package comes with torch.
 LIGHT = ("samebits", "samebits.cli.main", "samebits.portable.run", "samebits.portable.backends.library")
 # Calls whose first argument is the name of a module, and those that give data to the child bootstrap. What is
 # registered there is imported by another process, before the script: it keeps to the layers, and closes no
@@ -79,10 +71,13 @@ BY_NAME = {"import_module", "__import__", "find_spec", "sys.modules.get", "sys.m
 REGISTERING = {"Payload", "python_code"}
 # They bring the package itself under its name: into a process that does not have it, and back where a script
 # has a module of that name.
-BRING_ROOT = {"samebits.hooks.child_bootstrap", "samebits.hooks.imports"}
+BRING_ROOT = {"samebits._runtime.child_bootstrap", "samebits._runtime.imports"}
 EXTENSIONS = {"_reader", "_portable"}  # written in C
-# A function of this room that stands for an op has the parameters of its schema; its docstring begins so.
+# A function of this package that stands for an op has the parameters of its schema; its docstring begins so.
 HANDLERS, HANDLER_DOCSTRING = "samebits.portable.ops.", "`aten::"
+# Parallel modules of one name: the steps of a command, the parts of one op of portable mode.
+FAMILIES = ({"cli", "commands", "report"}, {"portable"})
+MAX_SAME_NAMES = 2
 MAX_FUNCTION_LINES, MAX_ARGUMENTS, MAX_MODULE_LINES = 60, 6, 450
 
 
@@ -100,7 +95,7 @@ class Module:
         return ast.parse(self.text)
 
     @property
-    def room(self) -> str:
+    def package(self) -> str:
         """The first folder or module below `samebits`; empty for the package's own `__init__`."""
         return self.name.partition(".")[2].partition(".")[0]
 
@@ -227,7 +222,7 @@ def root_imports(sources: Sources) -> list[str]:
     """Nothing inside imports the package root: it offers the public names, which come from inside."""
     complaints = []
     for module in sources.values():
-        if module.room == "" or module.name in BRING_ROOT:
+        if module.package == "" or module.name in BRING_ROOT:
             continue
         tree = module.tree
         nodes = [*ast.walk(tree)]
@@ -248,18 +243,18 @@ def takes_root(node: ast.AST, sources: Sources) -> bool:
 
 
 def upward_imports(sources: Sources) -> list[str]:
-    """A room imports only rooms before it in `ROOMS`, also inside functions and for types."""
+    """A package imports only packages before it in `PACKAGES`, also inside functions and for types."""
     complaints = []
     for module in sources.values():
-        if module.room in {"", "__main__"}:
+        if module.package in {"", "__main__"}:
             continue
-        if module.room not in ROOMS:
-            complaints.append(f"{module.name}: {module.room} is not a known room")
+        if module.package not in PACKAGES:
+            complaints.append(f"{module.name}: {module.package} is not a known package")
             continue
         by_string = {name for name in string_imports(module) if name in sources}
         for target in sorted(targets(module, ast.walk(module.tree), sources) | by_string):
-            room = sources[target].room
-            if room and room in ROOMS and ROOMS.index(room) > ROOMS.index(module.room):
+            package = sources[target].package
+            if package and package in PACKAGES and PACKAGES.index(package) > PACKAGES.index(module.package):
                 complaints.append(f"{module.name} imports {target}, which is above it")
     return complaints
 
@@ -350,11 +345,11 @@ def private_names(tree: ast.AST) -> Iterator[str]:
 
 
 def misplaced_private_names(sources: Sources) -> list[str]:
-    """Private names of torch are used in the modules `torch_*` only."""
+    """Private names of torch are used in `samebits._torch` only."""
     return [
         f"{module.name} uses {name}"
         for module in sources.values()
-        if module.name not in PRIVATE_TORCH_HOMES
+        if module.package != PRIVATE_TORCH_HOME
         for name in sorted(set(private_names(module.tree)))
     ]
 
@@ -395,12 +390,39 @@ def global_statements(sources: Sources) -> list[str]:
     ]
 
 
+def foreign_private_modules(sources: Sources) -> list[str]:
+    """A module whose name begins with an underscore is imported by its own package only."""
+    return [
+        f"{module.name} imports {target}, which is private to its package"
+        for module in sources.values()
+        for target in sorted(targets(module, ast.walk(module.tree), sources))
+        if is_private(target.rpartition(".")[2])
+        and not f"{module.name}.".startswith(f"{target.rpartition('.')[0]}.")
+    ]
+
+
+def repeated_names(sources: Sources) -> list[str]:
+    """No file has a name that two others have, too, apart from parallel modules of one family."""
+    homes: dict[str, dict[str, str]] = {}
+    for module in sources.values():
+        if module.is_package:
+            continue
+        family = next((f"family {at}" for at, names in enumerate(FAMILIES) if module.package in names), "")
+        stem = module.name.rpartition(".")[2].lstrip("_")
+        homes.setdefault(stem, {})[family or module.name] = module.name
+    return [
+        f"{', '.join(sorted(names.values()))} have one name"
+        for names in homes.values()
+        if len(names) > MAX_SAME_NAMES
+    ]
+
+
 def swallowed_interruptions(sources: Sources) -> list[str]:
     """What runs within the user's script lets exceptions pass that come from outside: of a signal handler."""
     return [
-        f"{module.name}:{node.lineno} ignores every exception, see `samebits.hooks.interruptions`"
+        f"{module.name}:{node.lineno} ignores every exception, see `samebits._runtime.interruptions`"
         for module in sources.values()
-        if module.room in IN_SCRIPTS and module.name not in AT_THE_END
+        if module.package in IN_SCRIPTS and module.name not in AT_THE_END
         for node in ast.walk(module.tree)
         if _ignores_all(node)
     ]
@@ -416,6 +438,8 @@ def _ignores_all(node: ast.AST) -> bool:
 
 
 RULES: tuple[Rule, ...] = (
+    foreign_private_modules,
+    repeated_names,
     swallowed_interruptions,
     upward_imports,
     import_cycles,
@@ -433,17 +457,41 @@ def test_the_package_follows(rule):
     assert rule(read_sources()) == []
 
 
+def test_the_page_on_architecture_lists_the_packages_in_this_order():
+    """`docs/architecture.md` is what a newcomer reads: it has each package once, lowest first."""
+    page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.partition("## The packages")[2]
+    listed = [
+        name
+        for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)
+        for name in re.findall(r"`(\w+)`", row)
+    ]
+    assert tuple(listed) == PACKAGES
+
+
+def test_the_page_on_architecture_names_what_exists():
+    """Each file and folder that it names is there."""
+    page = (SOURCE.parent / "docs" / "architecture.md").read_text(encoding="utf-8")
+    names = set(re.findall(r"`([\w/]+(?:\.py|/[\w]+))`", page)) - {"causes/NAME.py", "cli/NAME.py"}
+    roots = (SOURCE / "samebits", SOURCE.parent)
+    assert [name for name in sorted(names) if not any((root / name).exists() for root in roots)] == []
+    assert len(names) > 30
+
+
 def test_all_sources_are_read():
     """The rules are not green for want of anything to read."""
     names = set(read_sources())
 
-    assert {"samebits", "samebits.errors", "samebits.recording.events"} <= names
+    assert {"samebits", "samebits.errors", "samebits.records.events"} <= names
 
 
 MANY_ARGUMENTS = "def add(a, b, c, d, e, f, g):\n    '''{}'''"
 LONG_FUNCTION = "def f():\n" + "    x = 1\n" * 60
 SWALLOWING = "try:\n    f()\nexcept Exception{}:\n    {}"
 BROKEN = [
+    (foreign_private_modules, {"report__a": "from samebits.digest import _b", "digest___b": ""}),
+    (foreign_private_modules, {"report__a": "def f():\n    import samebits.digest._b", "digest___b": ""}),
+    (repeated_names, {"digest__a": "", "records___a": "", "report__a": ""}),
     (swallowed_interruptions, {"recording__a": SWALLOWING.format("", "g()")}),
     (swallowed_interruptions, {"determinism__a": SWALLOWING.format(" as error", "g(error)")}),
     (swallowed_interruptions, {"portable__a": "with contextlib.suppress(Exception):\n    f()"}),
@@ -513,10 +561,12 @@ def test_a_rule_can_fail(rule, texts):
 
 
 ALLOWED = [
+    {"digest__a": "from samebits.digest import _b", "digest___b": ""},
+    {"digest__b": "", "cli__b": "", "report__b": "", "commands__spread__b": ""},
     {"report__a": "import samebits.digest.b", "digest__b": ""},
     {"digest__a": "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import torch"},
     {"digest__a": "def f():\n    import torch\n    return torch.zeros(1)"},
-    {"torch_private": "import torch\ntorch._C._foo()"},
+    {"_torch__a": "import torch\ntorch._C._foo()"},
     {"digest__a": "import torch\ntorch.Tensor.__torch_dispatch__\n_private = 1\nself._private"},
     {"digest__a": "from samebits.digest.b import x", "digest__b": "def f():\n    import samebits.digest.a"},
     {"digest__a": "Payload('samebits.digest.b', 'f', {})", "digest__b": "from samebits.digest.a import x"},
@@ -524,7 +574,7 @@ ALLOWED = [
         "digest__a": "CODE = 'from samebits.digest.b import x'\npython_code('', CODE)",
         "digest__b": "from samebits.digest.a import x",
     },
-    {"digest__a": "'''As `import samebits` does.'''\nfrom samebits import _reader, files", "files": ""},
+    {"digest__a": "'''As `import samebits` does.'''\nfrom samebits import _reader, errors", "errors": ""},
     {"digest__a": "def f(a, b, c, *, d, e, f): ..."},
     {"portable__ops__a": MANY_ARGUMENTS.format("`aten::add`.")},
     {"portable__ops__a": "import torch"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from samebits.causes.cause import Cause, OriginKind
 from samebits.causes.patch_rules import PatchRule, nearby
 from samebits.causes.specification import Advice, InterventionEvidence, Specification
-from samebits.determinism.vector_math import FUNCTIONS
+from samebits.switches.vector_math import FUNCTIONS
 
 _INTERVENTION = "deterministic"
 

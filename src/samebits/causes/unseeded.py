@@ -9,7 +9,7 @@ from samebits.causes.specification import Advice, InterventionEvidence, Specific
 
 if TYPE_CHECKING:
     from samebits.causes.cause import Cause
-    from samebits.determinism.rng_sources.source import Library
+    from samebits.rng.sources.source import Library
 
 BY_LIBRARY = "a library's generator"
 """Stands for a source that an installed library made, on behalf of the user's line."""

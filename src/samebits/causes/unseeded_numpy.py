@@ -5,7 +5,7 @@ from __future__ import annotations
 from samebits.causes.cause import Cause
 from samebits.causes.specification import Advice
 from samebits.causes.unseeded import in_worker, made_by_library, unseeded
-from samebits.determinism.rng_sources import NUMPY
+from samebits.rng.sources import NUMPY
 
 _INTERVENTION = NUMPY.intervention
 

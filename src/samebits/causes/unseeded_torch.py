@@ -5,7 +5,7 @@ from __future__ import annotations
 from samebits.causes.cause import Cause
 from samebits.causes.specification import Advice
 from samebits.causes.unseeded import unseeded
-from samebits.determinism.rng_sources import TORCH
+from samebits.rng.sources import TORCH
 
 _INTERVENTION = TORCH.intervention
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_dir, late_names
+from samebits._runtime.lazy import late_dir, late_names
 
 if TYPE_CHECKING:
     from samebits.checkpoint.folder import CheckpointFolder

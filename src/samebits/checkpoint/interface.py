@@ -1,4 +1,4 @@
-"""`save` and `load`: one file that holds everything a training run needs to go on with the same bits."""
+"""The outermost level of a checkpoint's tree, checked."""
 
 from __future__ import annotations
 
@@ -8,23 +8,81 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits import files
-from samebits.checkpoint.collection import collect, write
-from samebits.checkpoint.container import Contents, read_container
-from samebits.checkpoint.refusals import DamageError, path_text
-from samebits.checkpoint.restore import Matching, check_target, is_only_states, mismatch
-from samebits.checkpoint.surroundings import changes, collect_surroundings
-from samebits.checkpoint.tree_head import TreeHead, read_head
-from samebits.checkpoint.untree import TreeReader
-from samebits.determinism.process import PROCESS
-from samebits.determinism.rng import SourceState, restore_states
+from samebits._runtime.interruptions import pass_on
+from samebits._text import files
+from samebits._text.printable import shortened
+from samebits.checkpoint._container import (
+    Contents,
+    changes,
+    collect,
+    collect_surroundings,
+    read_container,
+    write,
+)
+from samebits.checkpoint._decoding import TreeReader
+from samebits.checkpoint._refusals import DamageError, path_text
+from samebits.checkpoint._restore import Matching, check_target, is_only_states, mismatch
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.interruptions import pass_on
-from samebits.printable import shortened
+from samebits.rng.active import PROCESS
+from samebits.rng.states import SourceState, restore_states
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping
+
+
+@dataclass(frozen=True)
+class TreeHead:
+    """What a checkpoint's tree consists of.
+
+    Args:
+        step: None when it was not given.
+        epoch: likewise.
+        parts: pairs of a name and the JSON of its value.
+        rng: the JSON of the states of RNG sources.
+        run_seed: None when none was in force.
+        recorded_steps: step boundaries in the record of the run by then; None when it was not recorded.
+        surroundings: what `collect_surroundings` gave.
+    """
+
+    step: int | None
+    epoch: int | None
+    parts: list[list[Any]]
+    rng: list[Any]
+    run_seed: int | None
+    recorded_steps: int | None
+    surroundings: dict[str, dict[str, str]]
+
+
+def read_head(tree: Any) -> TreeHead:
+    """The outermost level.
+
+    Raises:
+        DamageError: it is not what `collect` makes.
+    """
+    if not isinstance(tree, dict) or tree.keys() != TreeHead.__dataclass_fields__.keys():
+        raise DamageError("its tree has not the parts of a checkpoint")
+    head = TreeHead(**tree)
+    counts = (head.step, head.epoch, head.run_seed, head.recorded_steps)
+    numbers = all(value is None or type(value) is int for value in counts)
+    lists = isinstance(head.parts, list) and isinstance(head.rng, list)
+    if not (numbers and lists and all(map(_is_part, head.parts)) and _is_surroundings(head.surroundings)):
+        raise DamageError("its tree has parts of another form than those of a checkpoint")
+    if head.run_seed is not None and not 0 <= head.run_seed < 1 << 64:
+        raise DamageError("its run seed is not possible")
+    return head
+
+
+def _is_part(part: Any) -> bool:
+    return isinstance(part, list) and len(part) == 2 and isinstance(part[0], str)
+
+
+def _is_surroundings(found: Any) -> bool:
+    return (
+        isinstance(found, dict)
+        and all(isinstance(facts, dict) for facts in found.values())
+        and all(isinstance(value, str) for facts in found.values() for value in facts.values())
+    )
 
 
 @dataclass(frozen=True)

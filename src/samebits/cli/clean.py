@@ -14,8 +14,8 @@ from samebits.cli.terminal import write
 from samebits.errors import EXIT_IDENTICAL
 from samebits.recording import children
 from samebits.recording.naming import DEFAULT_FOLDER, FOLDER_SUFFIX, SUFFIX
-from samebits.recording.store.creation import sidecars
-from samebits.recording.store.log import is_written
+from samebits.records.creation import sidecars
+from samebits.records.log import is_written
 
 if TYPE_CHECKING:
     import argparse

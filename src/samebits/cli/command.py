@@ -8,7 +8,7 @@ import shutil
 import textwrap
 from typing import TYPE_CHECKING, Protocol
 
-from samebits.environment.ranks import rank_facts
+from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

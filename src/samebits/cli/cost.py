@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
-from samebits.cli.control_options import add_control_options, control_of
 from samebits.cli.ending import held_back
-from samebits.cli.progress import Phases
+from samebits.cli.options import add_control_options, control_of
 from samebits.cli.script_parser import ScriptParser, whole_number
-from samebits.cli.terminal import style_of, write
-from samebits.cost import CostRequest, measure_cost
-from samebits.determinism.control import Control
+from samebits.cli.terminal import Phases, style_of, write
+from samebits.commands.cost import CostRequest, measure_cost
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report.cost import render_cost, render_cost_json
+from samebits.switches.control import Control
 from samebits.verification.preconditions import check_target
 
 if TYPE_CHECKING:

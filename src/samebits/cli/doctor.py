@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from samebits.cli.command import description
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
-from samebits.doctor import collect, examine
-from samebits.doctor.imports import entry, imported_packages
-from samebits.doctor.threat import BREAKS, PROMISES
+from samebits.commands.doctor import collect, examine
+from samebits.commands.doctor.imports import entry, imported_packages
+from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
 from samebits.report import doctor as report
 from samebits.verification.preconditions import check_target
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.doctor.surroundings import Surroundings
+    from samebits.commands.doctor.environment import Surroundings
     from samebits.recording.runner import Target
 
 

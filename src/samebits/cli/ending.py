@@ -11,7 +11,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.descendants import descendants, end
+from samebits._runtime.processes import descendants, end
 from samebits.recording.supervision import ENDING
 
 if TYPE_CHECKING:

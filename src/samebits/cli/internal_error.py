@@ -7,10 +7,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from samebits import files
+from samebits._runtime.package import __version__
+from samebits._text import files
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_INTERNAL_ERROR, pointer
-from samebits.package import __version__
 from samebits.recording.naming import DEFAULT_FOLDER, next_free
 
 _SLUG = "internal-error"

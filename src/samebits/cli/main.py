@@ -11,13 +11,13 @@ import sys
 import traceback
 from typing import TYPE_CHECKING
 
+from samebits._runtime.package import __version__
 from samebits.cli import internal_error
 from samebits.cli.command import did_you_mean, summary
 from samebits.cli.ending import Ending
 from samebits.cli.script_parser import CommandParser
 from samebits.cli.terminal import write
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
-from samebits.package import __version__
 from samebits.report import json as json_report
 
 if TYPE_CHECKING:

@@ -8,24 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
-from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.ending import held_back
-from samebits.cli.progress import Phases
+from samebits.cli.options import add_control_options, control_of, control_variables
 from samebits.cli.run import add_privacy_option, wants_progress
 from samebits.cli.script_parser import ScriptParser, seconds, whole_number
-from samebits.cli.terminal import style_of, write
+from samebits.cli.terminal import Phases, style_of, write
+from samebits.commands.resume_check import ResumeRequest, resume_check
+from samebits.commands.resume_check.runs import split_words
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, EXIT_NOT_JUDGED, SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
 from samebits.report import resume_json, resume_text
-from samebits.resuming import ResumeRequest, resume_check
-from samebits.resuming.placeholders import split_words
 from samebits.verification.preconditions import check_target, refuse_missing
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.resuming.results import ResumeCheck
+    from samebits.commands.resume_check.outcome import ResumeCheck
 
 _STATUS = {"identical": EXIT_IDENTICAL, "different": EXIT_DIFFERENT, "not_judged": EXIT_NOT_JUDGED}
 

@@ -8,26 +8,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description
-from samebits.cli.control_options import add_control_options, control_of, control_variables
-from samebits.cli.pin_options import add_pin_options, pins_of
+from samebits.cli.options import add_control_options, add_pin_options, control_of, control_variables, pins_of
 from samebits.cli.script_parser import ScriptParser, whole_number
 from samebits.cli.terminal import write
-from samebits.determinism.pins.plan import combine
-from samebits.determinism.switches import holds_layout
-from samebits.environment.ranks import rank_facts
+from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
+from samebits.interventions.plan import combine
 from samebits.recording.farewell import ending_words
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
+from samebits.switches.table import holds_layout
 from samebits.verification.preconditions import check_named, check_target, check_writable
-from samebits.verification.rank_folders import given_rank_record, rank_record
+from samebits.verification.rank_records import given_rank_record, rank_record
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.environment.ranks import RankFacts
+    from samebits.environment.distributed import RankFacts
 
 
 class RunCommand:

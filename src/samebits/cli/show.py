@@ -11,15 +11,15 @@ from samebits.cli.command import description
 from samebits.cli.script_parser import CommandParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS
-from samebits.recording.store import RecordReader
+from samebits.records.events import KINDS
+from samebits.records.reader import RecordReader
 from samebits.report import record as report
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterable, Iterator, Sequence
 
-    from samebits.recording.events import Event, RunInfo
+    from samebits.records.events import Event, RunInfo
 
 
 class ShowCommand:

@@ -11,26 +11,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
-from samebits.cli.progress import SeedCount
 from samebits.cli.run import wants_progress
 from samebits.cli.script_parser import ScriptParser, whole_number
-from samebits.cli.terminal import style_of, write
-from samebits.determinism.control import Control
+from samebits.cli.terminal import SeedCount, style_of, write
+from samebits.commands.spread.request import SpreadRequest, merged_arguments, parse_seeds, share_cores
+from samebits.commands.spread.seed_runs import is_spread, load_configuration
+from samebits.commands.spread.study import evaluate, run_configuration
 from samebits.errors import EXIT_IDENTICAL, SamebitsError
 from samebits.report import plot, spread_json, spread_text
 from samebits.report.sparkline import BLOCKS
-from samebits.spread.request import SpreadRequest, merged_arguments, share_cores
-from samebits.spread.seeds import parse_seeds
-from samebits.spread.spread import evaluate, run_configuration
-from samebits.spread.store import is_spread, load_configuration
+from samebits.switches.control import Control
 from samebits.verification.preconditions import refuse_missing
 
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
+    from samebits.commands.spread.summary import Configuration, Spread
     from samebits.recording.runner import Target
-    from samebits.spread.results import Configuration, Spread
 
 _TELLING = ("--seeds", "--versus", "--against")  # options that decide what is run
 

@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import description, refuse_rank
-from samebits.cli.control_options import add_control_options, control_of, control_variables
 from samebits.cli.ending import held_back
+from samebits.cli.options import add_control_options, add_pin_options, control_of, control_variables, pins_of
 from samebits.cli.output import FirstAnswer, print_result
-from samebits.cli.pin_options import add_pin_options, pins_of
-from samebits.cli.progress import Phases
 from samebits.cli.run import add_recording_options, wants_progress
 from samebits.cli.script_parser import ScriptParser, add_state_only, seconds, whole_number
-from samebits.cli.terminal import style_of
+from samebits.cli.terminal import Phases, style_of
 from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name

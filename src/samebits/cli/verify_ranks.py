@@ -6,11 +6,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from samebits.cli.command import refuse_rank
-from samebits.cli.control_options import control_of
+from samebits.cli.options import control_of, pins_of
 from samebits.cli.output import print_launches
-from samebits.cli.pin_options import pins_of
-from samebits.cli.progress import Phases
 from samebits.cli.run import wants_progress
+from samebits.cli.terminal import Phases
 from samebits.errors import SamebitsError
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 

@@ -6,8 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
-from samebits.recording.distance import element_difference
-from samebits.recording.elements import Elements
+from samebits.recording.distance import Elements, element_difference
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

@@ -9,16 +9,18 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, cause_of_draw, specification_of
+from samebits.comparison._alignment import site_key
+from samebits.comparison._threads import survey_runs
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.keys import site_key
 from samebits.comparison.results import Source
-from samebits.determinism.rng_sources import LIBRARIES
-from samebits.recording.events import UNUSED, WORKER
-from samebits.recording.library_calls import LibraryCall
+from samebits.recording.sites import LibraryCall
+from samebits.records.events import UNUSED, WORKER, Event
+from samebits.rng.sources import LIBRARIES
 
 if TYPE_CHECKING:
-    from samebits.comparison.sources import Record
-from samebits.recording.events import Event
+    from collections.abc import Collection
+
+    from samebits.comparison.lookup import Record
 
 _MOST = 200_000  # draws of each run that are looked at
 _REST = re.compile(r"and \d+ more")
@@ -160,3 +162,29 @@ def _draws(record: Record, last_step: int) -> list[Event]:
         else:
             found.append(event)
     return found
+
+
+MOST_SOURCES = 12
+
+
+def draws_before(a: Record, b: Record, excused: Collection[str] = ()) -> tuple[Source, ...]:
+    """The sources whose draws differ up to the first step with a difference, the last drawn first.
+
+    Sources that gave other values in earlier steps too, whose results were the same, come behind the others.
+
+    Args:
+        a: the first record, of any level.
+        b: the second.
+        excused: names of state tensors that are left out.
+    """
+    found = survey_runs(a, b, excused, to_first=True)
+    last = (a.info.steps, b.info.steps) if found.first is None else (found.first.a.last, found.first.b.last)
+    pairs = differing_draws((a, b), found.first_span, last)
+    first = found.first.a.first if found.first is not None and not found.several_threads else 0
+    early = {(pair.a.op, site_key(pair.a.site)) for pair in pairs if pair.a.step < first}
+    sources: dict[object, Source] = {}
+    for pair in sorted(pairs, key=lambda pair: -pair.a.seq):
+        source = pair.source
+        sources.setdefault((pair.a.op, site_key(pair.a.site)), source)
+    ranked = sorted(sources, key=lambda key: key in early)
+    return tuple(sources[key] for key in ranked[:MOST_SOURCES])

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.recording.events import Event
+    from samebits.records.events import Event
 
 
 class EvidenceCode(str, Enum):

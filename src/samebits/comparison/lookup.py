@@ -1,20 +1,38 @@
-"""Finds events of two records by number, and which event of one run is which of the other."""
+"""What comparison asks of a record."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from samebits.comparison.align import Alignment, align_events
-from samebits.comparison.keys import Keyer
-from samebits.comparison.nearby import Nearby
+from samebits.comparison._alignment import Alignment, Keyer, align_events
+from samebits.comparison._contents import Nearby
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from samebits.comparison.sources import Record
-    from samebits.recording.events import Event
+    from samebits.records.events import Event, RunInfo
+
+
+class Record(Protocol):
+    """A record that can be read: `samebits.records.RecordReader`, or a list of events in a test."""
+
+    @property
+    def info(self) -> RunInfo:
+        """What is known of the run as a whole."""
+        ...
+
+    def events(
+        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+    ) -> Iterator[Event]:
+        """Events in order, of some kinds and steps."""
+        ...
+
+    def event(self, seq: int) -> Event:
+        """One event; raises `SamebitsError` or `LookupError` when there is none."""
+        ...
+
 
 _CACHED_EVENTS = 100_000  # of each run
 _ALIGNED_EVENTS = 2_000_000  # of one step of each run

@@ -8,8 +8,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison import entries
-from samebits.comparison.content import (
+from samebits.comparison import _entries
+from samebits.comparison._alignment import Keyer
+from samebits.comparison._contents import (
     SiteDraws,
     behind_batch,
     gave_the_same,
@@ -17,37 +18,41 @@ from samebits.comparison.content import (
     other_part,
     other_view,
 )
-from samebits.comparison.draw_evidence import DrawEvidence
-from samebits.comparison.draws import DrawBlame
+from samebits.comparison._data_flow import Point, Writers, is_unread, same_contents, writers_of
+from samebits.comparison._divergence import (
+    block_start,
+    first_parting,
+    last_steps,
+    read_points,
+    save_points,
+    start_points,
+)
+from samebits.comparison._draw_evidence import DrawEvidence
+from samebits.comparison._generator_states import DrawBlame
+from samebits.comparison._threads import survey_runs
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.comparison.flow import Writers, same_contents, writers_of
-from samebits.comparison.keys import Keyer
 from samebits.comparison.lookup import Lookup
 from samebits.comparison.ops import (
+    accumulates,
     allocates,
     brings,
     differing_inputs,
     n_bytes,
     positions,
     read_inputs,
+    reordered,
     written,
 )
-from samebits.comparison.partings import block_start, first_parting
-from samebits.comparison.points import Point
-from samebits.comparison.reorder import accumulates, reordered
 from samebits.comparison.results import OriginSearch
-from samebits.comparison.starts import last_steps, read_points, save_points, start_points
-from samebits.comparison.threads import survey_runs
-from samebits.comparison.unread import is_unread
-from samebits.recording.notes import Note, NoteCode
+from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from samebits.comparison.draws import Blame
+    from samebits.comparison._generator_states import Blame
+    from samebits.comparison.lookup import Record
     from samebits.comparison.results import Finding, Origin
-    from samebits.comparison.sources import Record
-    from samebits.recording.events import Event
+    from samebits.records.events import Event
 
 _ENTERED = (OriginKind.ARGUMENT, OriginKind.OUTSIDE, OriginKind.CONTROL_FLOW, OriginKind.BATCH)
 _MOST_PAIRS = 1_000_000
@@ -201,7 +206,7 @@ class Walk:
             return
         links = point.links(self._lookup)
         if links is None:
-            self._blame(entries.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
+            self._blame(_entries.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
             return
         self._follow(point, (a, b))
 
@@ -234,11 +239,11 @@ class Walk:
         """Nothing on record wrote the memory of a tensor."""
         maker, view = made_by(self._lookup, point), other_part(self._lookup, point)
         if view is not None:
-            self._blame(entries.argument(*view, inputs_equal=not differing_inputs(*view)))
+            self._blame(_entries.argument(*view, inputs_equal=not differing_inputs(*view)))
         elif maker is None:
-            self._blame(entries.outside(*consumers, point, more=self._unrecorded()))
+            self._blame(_entries.outside(*consumers, point, more=self._unrecorded()))
         elif gave_the_same(*maker):
-            self._blame(entries.other_output(*consumers, maker[0]))
+            self._blame(_entries.other_output(*consumers, maker[0]))
         else:
             self._ask([maker])
 
@@ -252,13 +257,13 @@ class Walk:
         a, b = writers.pair
         view = other_view(self._lookup, point)
         if a.arguments != b.arguments:
-            self._blame(entries.argument(a, b, inputs_equal=True))
+            self._blame(_entries.argument(a, b, inputs_equal=True))
         elif view is not None:
-            self._blame(entries.argument(*view, inputs_equal=True))
+            self._blame(_entries.argument(*view, inputs_equal=True))
         elif same_contents(writers) or self._shown_outside(writers.memories, a, consumers):
-            self._blame(entries.outside(*consumers, point))
+            self._blame(_entries.outside(*consumers, point))
         else:
-            self._blame(entries.uninitialized(a, b, consumers[0]))
+            self._blame(_entries.uninitialized(a, b, consumers[0]))
 
     def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
         """Whether NumPy had access to a memory, and so could write it."""
@@ -283,19 +288,19 @@ class Walk:
             return
         if brings(a):
             place = positions(a, "out")[0]
-            self._blame(entries.outside(a, b, Point(a.seq, place, b.seq, place)))
+            self._blame(_entries.outside(a, b, Point(a.seq, place, b.seq, place)))
             return
         differing = differing_inputs(a, b)
         if len(differing) > 1:
             threads = reordered(self._lookup, a, b)
             if threads is not None:
-                self._blame(entries.order(a, b, threads))
+                self._blame(_entries.order(a, b, threads))
                 return
         self._push(Point(a.seq, i, b.seq, j) for i, j in differing)
         if a.arguments != b.arguments or len(read_inputs(a)) != len(read_inputs(b)):
-            self._blame(entries.argument(a, b, inputs_equal=not differing))
+            self._blame(_entries.argument(a, b, inputs_equal=not differing))
         elif not self._examine_generator(a, b) and not differing:
-            self._blame(entries.kernel(self._lookup, a, b))
+            self._blame(_entries.kernel(self._lookup, a, b))
 
     def _examine_batch(self, a: Event, b: Event) -> None:
         """A batch hands on what it got; the origin is there when nothing recorded made it."""
@@ -303,7 +308,7 @@ class Walk:
         self._push(linked)
         self._ask(makers if not linked else ())
         if not linked and not makers:
-            self._blame(entries.batch(a, b))
+            self._blame(_entries.batch(a, b))
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
         """Whether the generator of an op was in another state; then that is followed."""
@@ -317,7 +322,7 @@ class Walk:
             elif blame.entry == OriginKind.CONTROL_FLOW:
                 self._blame(self._extra_draw(blame))
             else:
-                self._blame(entries.draw(blame))
+                self._blame(_entries.draw(blame))
         return bool(differing)
 
     def _extra_draw(self, blame: Blame) -> Finding:
@@ -325,7 +330,7 @@ class Walk:
         a = blame.a if lookup.partner_in_b(blame.a) is None else None
         b = blame.b if a is None and lookup.partner_in_a(blame.b) is None else None
         if a is None and b is None:
-            return entries.draw(blame)
+            return _entries.draw(blame)
         found = block_start(lookup, a, b)
         diagnosis = replace(found.diagnosis, evidence=blame.evidence + found.diagnosis.evidence)
         return replace(found, diagnosis=diagnosis)
@@ -343,13 +348,13 @@ class Walk:
         # In one thread nothing has moved where the other run has an op not at all, or not on this memory.
         moved = len(threads) > 1 or ((wrote_b or not a) and (wrote_a or not b))
         if a and x_b and wrote_b and moved and not stayed:
-            self._blame(entries.order(a, x_b, _writing_threads(reader, a, b), reader))
+            self._blame(_entries.order(a, x_b, _writing_threads(reader, a, b), reader))
         elif b and x_a and wrote_a and moved:
-            self._blame(entries.order(x_a, b, _writing_threads(reader, b, a), reader))
+            self._blame(_entries.order(x_a, b, _writing_threads(reader, b, a), reader))
         elif a and b and x_a and x_b and len(threads) > 1 and self._both_accumulate(a, b):
-            self._blame(entries.order(a, b, threads, reader))
+            self._blame(_entries.order(a, b, threads, reader))
         elif (a is None or x_b) and (b is None or x_a):
-            self._blame(entries.selection(*consumers, (a, b), threads))
+            self._blame(_entries.selection(*consumers, (a, b), threads))
         else:
             self._blame(block_start(lookup, a if a and not x_b else None, b if b and not x_a else None))
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin, Remedy, shortened
-from samebits.determinism.op_advice import remedy_for
+from samebits.determinism.deterministic_ops import remedy_for
 
 if TYPE_CHECKING:
-    from samebits.recording.replay import ReplaySummary, Unrepeated
+    from samebits.recording.replay_results import ReplaySummary, Unrepeated
 
 KIND = "replay"
 

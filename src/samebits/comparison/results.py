@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
-from samebits.determinism.rng_sources import words_of
-from samebits.recording.events import GIVEN
+from samebits.records.events import GIVEN
+from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
     from samebits.comparison.replayed import Replayed
-    from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
-    from samebits.recording.events import Event, TensorInfo
-    from samebits.recording.library_calls import LibraryCall
-    from samebits.recording.notes import Note
+    from samebits.recording.sites import LibraryCall
+    from samebits.records.events import Event, TensorInfo
+    from samebits.records.notes import Note
 
 Verdict = Literal["identical", "different", "not_judged"]
 

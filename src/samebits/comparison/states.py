@@ -7,14 +7,14 @@ from itertools import groupby, zip_longest
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from samebits.comparison.results import describe
-from samebits.recording.events import Ownership
-from samebits.recording.same_values import Match, Name, Value, match, plain
+from samebits.recording.state_equality import Match, Name, Value, match, plain
+from samebits.records.events import Ownership
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
     from samebits.comparison.steps import Step
-    from samebits.recording.events import Event
+    from samebits.records.events import Event
 
 _T = TypeVar("_T")
 _KINDS = {"param": "parameter", "grad": "gradient", "optimizer": "optimizer state"}

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from samebits.comparison.generators import seeds_source
+from samebits.comparison._generator_states import seeds_source
 from samebits.comparison.tables import Table
-from samebits.recording.events import END
+from samebits.records.events import END
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from samebits.comparison.sources import Record
-    from samebits.recording.events import Event
+    from samebits.comparison.lookup import Record
+    from samebits.records.events import Event
 
 STEP_KINDS = ("batch", "loss", "grad", "step", "rng", "read", "save")
 _CLOSING = ("step", "loss", "grad")

@@ -8,13 +8,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from samebits.comparison.align import align
-from samebits.comparison.keys import site_key
+from samebits.comparison._alignment import align, site_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from samebits.recording.events import Event
+    from samebits.records.events import Event
 
     OnlyMoved = Callable[["Key", "tuple[Column, Column]"], bool]
 

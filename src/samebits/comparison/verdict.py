@@ -1,24 +1,63 @@
-"""The verdict: did two runs give the same bits?"""
+"""The verdict over two records: did two runs give the same bits?"""
 
 from __future__ import annotations
 
+import os
+import traceback
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits.comparison.commands import another_command, unseen_arguments
+from samebits._text.masking import MASK, NOT_RECORDED
+from samebits.comparison._step_findings import reported_findings, step_findings, value_finding
+from samebits.comparison._threads import survey_runs
+from samebits.comparison.origin import find_origins
 from samebits.comparison.results import Comparison
-from samebits.comparison.step_findings import reported_findings, step_findings, value_finding
-from samebits.comparison.threads import survey_runs
 from samebits.environment import FactDifference, bit_relevant_differences
-from samebits.recording.notes import Note, NoteCode, RecordedPart, listed, lost_state
+from samebits.errors import SamebitsError
+from samebits.records.notes import Note, NoteCode, RecordedPart, listed, lost_state
+from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from pathlib import Path
 
+    from samebits.comparison._survey import Survey
+    from samebits.comparison.lookup import Record
     from samebits.comparison.results import Finding, Verdict
-    from samebits.comparison.sources import Record
-    from samebits.comparison.survey import Survey
     from samebits.comparison.tables import Key
-    from samebits.recording.events import RunInfo
+    from samebits.records.events import RunInfo
+
+
+def another_command(a: RunInfo, b: RunInfo) -> str | None:
+    """Why two records are not of the same command; None when they are, as far as they tell."""
+    (script_a, rest_a), (script_b, rest_b) = _split(a.command), _split(b.command)
+    if script_a != script_b:
+        names = " and ".join(script or "none" for script in (script_a, script_b))
+        return f"the records are of two scripts, {names}: compare runs of one script"
+    if rest_a != rest_b and NOT_RECORDED not in (*rest_a, *rest_b):
+        return (
+            f"the two runs had different arguments, `{' '.join(rest_a) or 'none'}` and"
+            f" `{' '.join(rest_b) or 'none'}`: compare runs of the same command"
+        )
+    return None
+
+
+def unseen_arguments(a: RunInfo, b: RunInfo) -> list[Note]:
+    """A note on arguments that may differ although the commands are equal; empty when all are seen."""
+    words = (*a.command, *b.command)
+    if NOT_RECORDED in words:
+        return [Note.of(NoteCode.ARGUMENTS_NOT_RECORDED)]
+    if any(MASK in word for word in words):
+        return [Note.of(NoteCode.ARGUMENTS_MASKED)]
+    return []
+
+
+def _split(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The script without its folder, or `-m module`, and the arguments."""
+    if command[:1] == ("-m",):
+        return " ".join(command[:2]), command[2:]
+    return os.path.basename(command[0]) if command else "", command[1:]
+
 
 _UNTRAINED = " (the script trains nothing: each value that it reads out is a step)"
 _LISTED = 12  # differences between environments
@@ -230,3 +269,50 @@ def _where(key: Key) -> str:
     kind, op, site = key
     at = f" at {site[0]}:{site[1]}" if site else ""
     return f"the {kind} `{op}`{at}"
+
+
+def compare_records(a: str | Path, b: str | Path) -> Comparison:
+    """Compare two records of the same script: the verdict, and the origin of a difference.
+
+    The origin is an operation when both records are of level `op`, else the first event that differed.
+
+    Args:
+        a: path of the first record.
+        b: path of the second.
+
+    Raises:
+        SamebitsError: a file is missing, is no record, or is damaged.
+    """
+    with RecordReader(a) as first, RecordReader(b) as second:
+        return compare(first, second)
+
+
+def compare(a: Record, b: Record) -> Comparison:
+    """Compare two records that are open.
+
+    State that differs only in memory that nothing wrote and nothing read is left out, and noted.
+    """
+    result = judge(a, b)
+    if result.verdict != "different" or a.info.level != "op" or b.info.level != "op":
+        return result
+    try:
+        return _explained(a, b, result)
+    except SamebitsError:
+        raise
+    except Exception:  # noqa: BLE001 - a bug of ours: the verdict stands
+        return replace(result, failure=traceback.format_exc())
+
+
+def _explained(a: Record, b: Record, result: Comparison) -> Comparison:
+    """The verdict with the origins of a difference between two op-level records."""
+    excused: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
+    origins = find_origins(a, b)
+    while origins.unread and not set(origins.unread) <= set(excused):
+        excused, notes = (*excused, *origins.unread), notes + origins.notes
+        result = judge(a, b, excused)
+        if result.verdict != "different":
+            return replace(result, notes=notes + result.notes)
+        origins = find_origins(a, b, excused)
+    findings = origins.findings or result.findings
+    return replace(result, findings=findings, notes=notes + origins.notes + result.notes)

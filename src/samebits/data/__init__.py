@@ -7,25 +7,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_dir, late_names
+from samebits._runtime.lazy import late_dir, late_names
 
 if TYPE_CHECKING:
-    from samebits.data.lengths import BatchByLength
     from samebits.data.loader import DataLoader
     from samebits.data.permutation import Permutation
-    from samebits.data.samplers import Listed, Sequential, Shuffled
-    from samebits.data.weighted import Weighted
+    from samebits.data.samplers import BatchByLength, Listed, Sequential, Shuffled, Weighted
 
 __all__ = ["BatchByLength", "DataLoader", "Listed", "Permutation", "Sequential", "Shuffled", "Weighted"]
 
 _HOMES = {
-    "BatchByLength": "lengths",
+    "BatchByLength": "samplers",
     "DataLoader": "loader",
     "Listed": "samplers",
     "Permutation": "permutation",
     "Sequential": "samplers",
     "Shuffled": "samplers",
-    "Weighted": "weighted",
+    "Weighted": "samplers",
 }
 
 __getattr__ = late_names(__name__, _HOMES)

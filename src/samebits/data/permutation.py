@@ -1,15 +1,67 @@
-"""A shuffle that is not stored: a keyed bijection of the whole numbers below a size."""
+"""Keyed permutations of whole numbers that are never stored, and the part of an order that each rank gets."""
 
 from __future__ import annotations
 
 import functools
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from samebits.data.mixing import keyed, mix
-from samebits.determinism.seeds import derive
 from samebits.errors import SamebitsError
+from samebits.rng.seeds import derive
+
+# Multipliers of the finalizer of SplitMix64 (Steele, Lea, Flood 2014, "Mix13" of Stafford).
+_FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
+
+
+def mix(words: Any) -> Any:
+    """A bijection of 64 bits in which every bit of the input changes every bit of the output by half.
+
+    Args:
+        words: an array of `uint64`; it is not changed.
+
+    Returns:
+        A new array of `uint64`.
+    """
+    words = (words ^ (words >> np.uint64(30))) * _FIRST
+    words = (words ^ (words >> np.uint64(27))) * _SECOND
+    return words ^ (words >> np.uint64(31))
+
+
+def keyed(words: Any, key: int) -> Any:
+    """64 bits that depend on a word and a key: `mix(mix(word + golden) + key)`.
+
+    Args:
+        words: an array of `uint64`.
+        key: from 0 to 2**64 - 1.
+
+    Returns:
+        A new array of `uint64`.
+    """
+    return mix(mix(words + _GOLDEN) + np.uint64(key))
+
+
+def scaled(words: Any, bound: int) -> Any:
+    """Whole numbers below a bound: the high 64 bits of `word * bound`.
+
+    No value is more likely than another one by more than `bound / 2**64` of itself.
+
+    Args:
+        words: an array of `uint64`.
+        bound: from 1 to 2**63.
+
+    Returns:
+        A new array of `uint64`.
+    """
+    high, low = words >> _HALF, words & _LOW
+    top, bottom = np.uint64(bound >> 32), np.uint64(bound & 0xFFFFFFFF)
+    middle = high * bottom + ((low * bottom) >> _HALF)
+    rest = low * top + (middle & _LOW)
+    return high * top + (middle >> _HALF) + (rest >> _HALF)
+
 
 SORTED_UP_TO = 16384
 ROUNDS = 12
@@ -115,3 +167,80 @@ def _sorted(size: int, key: int) -> Any:
 
 def _round_keys(key: int) -> list[Any]:
     return [np.uint64(derive(key, "round", number)) for number in range(ROUNDS)]
+
+
+TAILS = ("short", "drop", "pad")
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """Cuts the global order into global batches, and each of them into contiguous parts, one for each rank.
+
+    Args:
+        size: samples in the global order.
+        batch_size: samples of a full batch of one rank.
+        world_size: how many ranks there are.
+        rank: which one this is, from 0.
+        tail: what becomes of the last batch when it is not full. `short`: it is spread over the ranks, whose
+            numbers differ by one at most. `drop`: it is left out. `pad`: it is filled from the beginning of
+            the order.
+    """
+
+    size: int
+    batch_size: int
+    world_size: int = 1
+    rank: int = 0
+    tail: str = "short"
+
+    def __post_init__(self) -> None:
+        if self.tail not in TAILS:
+            message = f"tail is {self.tail!r}; expected one of {', '.join(TAILS)}"
+            raise SamebitsError(message, slug="loader-option")
+        if self.batch_size < 1:
+            message = f"batch_size is {self.batch_size}; expected a whole number from 1"
+            raise SamebitsError(message, slug="loader-option")
+        if not 0 <= self.rank < self.world_size:
+            message = f"the rank is {self.rank} of {self.world_size}; expected one from 0 to world_size - 1"
+            raise SamebitsError(message, slug="rank")
+
+    @property
+    def global_batch(self) -> int:
+        """Samples of a full batch of all ranks together."""
+        return self.batch_size * self.world_size
+
+    @property
+    def positions(self) -> int:
+        """Positions of one epoch: `size`, less what is dropped, or more by what is repeated."""
+        if self.tail == "drop":
+            return self.size // self.global_batch * self.global_batch
+        if self.tail == "pad":
+            return -(-self.size // self.global_batch) * self.global_batch
+        return self.size
+
+    @property
+    def rest(self) -> int:
+        """Samples of the last batch when it is not full, else 0."""
+        return self.size % self.global_batch
+
+    def __len__(self) -> int:
+        """Global batches of one epoch."""
+        return (self.positions + self.global_batch - 1) // self.global_batch
+
+    def part(self, batch: int) -> tuple[int, int]:
+        """The positions of this rank in a global batch: the first, and the one after the last."""
+        begin = batch * self.global_batch
+        count = min(self.global_batch, self.positions - begin)
+        return begin + -(-count * self.rank // self.world_size), begin + -(
+            -count * (self.rank + 1) // self.world_size
+        )
+
+    def batches_from(self, position: int) -> range:
+        """The global batches of which this rank gets something, from the end of another one on."""
+        left = range(-(-position // self.global_batch), len(self))
+        first, end = self.part(left[-1]) if left else (0, 1)
+        return left if first < end else left[:-1]
+
+    @property
+    def ranks_without_last(self) -> int:
+        """How many ranks get nothing of the last batch."""
+        return max(0, self.world_size - self.rest) if self.rest and self.tail == "short" else 0

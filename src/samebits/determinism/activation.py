@@ -4,32 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from samebits.determinism.control import Control
-from samebits.determinism.drift import Drift, DriftWatch
-from samebits.determinism.process import PROCESS, Active, required
-from samebits.determinism.seeds import check_seed
-from samebits.determinism.switch_process import LAYOUT
-from samebits.determinism.switches import (
-    FAILED,
-    LOOSE_LAYOUT,
-    MISSING,
-    TOO_LATE,
-    Setting,
-    SwitchRow,
-    wanted_by,
-)
+from samebits._runtime.address_layout import UnlistedFolder
+from samebits._runtime.frames import show_warning
+from samebits._runtime.imports import PostImport
+from samebits._torch.core import COMPILER_CONFIG
+from samebits.determinism._drift import Drift, DriftWatch
 from samebits.errors import SamebitsError
-from samebits.hooks.frames import show_warning
-from samebits.hooks.imports import PostImport
-from samebits.hooks.unlisted import UnlistedFolder
-from samebits.torch_private import COMPILER_CONFIG
+from samebits.rng.active import PROCESS, Active, required
+from samebits.rng.seeds import check_seed
+from samebits.switches.control import Control
+from samebits.switches.startup import LAYOUT
+from samebits.switches.table import FAILED, LOOSE_LAYOUT, MISSING, TOO_LATE, Setting, SwitchRow, wanted_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from samebits.determinism.script_seeds import ScriptSeed
-    from samebits.hooks.frames import Site
+    from samebits._runtime.frames import Site
+    from samebits.rng.script_seeds import ScriptSeed
 
     Warn = Callable[[str, "Site | None"], None]
 
@@ -196,7 +188,7 @@ class Activation:
     def _seed(self, active: Active) -> None:
         if self._control.seed is None:
             return
-        from samebits.determinism.rng import current_rank, rank_seed, seed_sources, sources
+        from samebits.rng.states import current_rank, rank_seed, seed_sources, sources
 
         seed = check_seed(self._control.seed)
         active.reseed(rank_seed(seed, current_rank()) if self._control.per_rank else seed, seed)
@@ -279,14 +271,14 @@ class Activation:
 
 def _parts(active: Active) -> tuple[list[Any], Any]:
     """What else controls this process: those to be installed now, and the control of data loaders."""
-    from samebits.determinism.generators import GeneratorControl
-    from samebits.determinism.loaders import LoaderControl
+    from samebits.dataloading.loaders import LoaderControl
     from samebits.determinism.processes import ChildProcesses
-    from samebits.determinism.script_seeds import ScriptSeeds
+    from samebits.rng.script_seeds import ScriptSeeds
+    from samebits.rng.unseeded_generators import GeneratorControl
 
     parts: list[Any] = [GeneratorControl(active), ChildProcesses(active), ScriptSeeds(active)]
     if active.control.pins:
-        from samebits.determinism.pins.plan import ActiveInterventions
+        from samebits.interventions.plan import ActiveInterventions
 
         parts.append(ActiveInterventions(active.control.pins))
     return parts, LoaderControl(active)

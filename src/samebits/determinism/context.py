@@ -6,9 +6,9 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.determinism.activation import Activation
-from samebits.determinism.control import Control
-from samebits.determinism.error_hints import ErrorExplainer, explain
+from samebits.determinism.deterministic_ops import ErrorExplainer, explain
 from samebits.errors import SamebitsError
+from samebits.switches.control import Control
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from typing_extensions import Self
 
+    from samebits.determinism._drift import Drift
     from samebits.determinism.activation import ActivationReport
-    from samebits.determinism.drift import Drift
 
 
 class Determinism:

@@ -1,33 +1,54 @@
-"""Control reaches the processes that a script starts through `multiprocessing`, loky or `os.fork`.
-
-A forked process inherits everything; it gets a scope of its own, so that generators made there without a seed
-have keys of their own. NumPy's and torch's global generators go on from the inherited state, as without
-control; Python's `random`, which reseeds itself from the system's entropy in every forked child
-(Lib/random.py, `register_at_fork`), is seeded by key instead.
-
-A spawned process, or one from the fork server, begins control before it imports the script (see
-`hooks.child_bootstrap`). A child that cannot import samebits runs on without control, and says so.
-"""
+"""Control reaches the processes that a script starts, and the threads that run beside it."""
 
 from __future__ import annotations
 
 import functools
 import os
 import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.process import acting, thread_name
-from samebits.determinism.seeds import fit
-from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
-from samebits.hooks.imports import PostImport
-from samebits.hooks.patching import Patches
-from samebits.hooks.unlisted import leave_working_folder, unlisted_folders
+from samebits._runtime.address_layout import leave_working_folder, unlisted_folders
+from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
+from samebits._runtime.frames import FrameRanks, Site, nearest_site
+from samebits._runtime.imports import PostImport
+from samebits._runtime.patching import Patches
+from samebits.rng.active import acting, thread_name
+from samebits.rng.seeds import fit
 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from samebits.determinism.control import Control
-    from samebits.determinism.process import Active
+    from samebits.rng.active import Active
+    from samebits.switches.control import Control
+
+
+class ThreadsBeside:
+    """Notices the first thread that the script, or a library for it, starts in this process.
+
+    With fixed addresses a process allocates the same in every run, unless threads allocate beside each other.
+    """
+
+    def __init__(self) -> None:
+        self.first: Site | None = None
+        self._patches = Patches()
+
+    def install(self) -> None:
+        """Begin."""
+        start = threading.Thread.start
+
+        @functools.wraps(start)
+        def noticed(thread: threading.Thread, *args: Any, **kwargs: Any) -> None:
+            if self.first is None and not thread.name.startswith("samebits"):
+                self.first = nearest_site(FrameRanks(), sys._getframe(1))
+            start(thread, *args, **kwargs)
+
+        self._patches.set(threading.Thread, "start", noticed)
+
+    def remove(self) -> None:
+        """Stop."""
+        self._patches.restore()
+
 
 _WARNING = "no control in child processes"
 

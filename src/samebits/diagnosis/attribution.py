@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, OriginKind, causes_shown_by, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import RemedyTrial
-from samebits.determinism.pins import intervention_named
 from samebits.diagnosis.candidates import cause_of_intervention, fixed_by, interventions_of
-from samebits.recording.notes import Note, NoteCode
+from samebits.interventions import intervention_named
+from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from samebits._runtime.frames import Site
     from samebits.comparison.results import Finding, Origin, Source
     from samebits.diagnosis.search import InterventionSet, SearchResult
-    from samebits.hooks.frames import Site
 
 
 @dataclass(frozen=True)

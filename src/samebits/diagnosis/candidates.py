@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.source_file import SourceFile
+    from samebits.diagnosis.patches.edits import SourceFile
     from samebits.diagnosis.search import InterventionSet
 
 _MOST_FINDINGS = 3

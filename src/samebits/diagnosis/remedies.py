@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.causes.unseeded import BY_LIBRARY
 from samebits.comparison.results import Remedy, place
-from samebits.determinism.op_advice import ADVICE
+from samebits.determinism.deterministic_ops import ADVICE
+from samebits.diagnosis.patches.code_region import Sources
 from samebits.diagnosis.patches.propose import propose, unspoken
 from samebits.diagnosis.patches.seeds import MADE, SEEDED_OBJECTS, asked_of, calls_of
-from samebits.diagnosis.patches.slices import Sources
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from samebits.comparison.results import Comparison, Finding, Origin, Source
-    from samebits.diagnosis.patches.edits import Patch
-    from samebits.diagnosis.patches.source_file import Project
+    from samebits.diagnosis.patches.edits import Patch, Project
 
 _SHOWN = 4  # findings whose change is shown on the user's own line
 

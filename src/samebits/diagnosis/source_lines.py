@@ -10,18 +10,24 @@ import ast
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from samebits._runtime.frames import Site
 from samebits.causes import Cause, OriginKind, Reach, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
+from samebits.diagnosis.patches.code_region import (
+    CodeRegion,
+    Refusal,
+    Sources,
+    all_lines,
+    lines_behind,
+    named_lines,
+)
 from samebits.diagnosis.patches.propose import RULES
-from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, named_lines
 from samebits.diagnosis.patches.values import is_measured
-from samebits.hooks.frames import Site
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin
-    from samebits.diagnosis.patches.slices import Lines
-    from samebits.diagnosis.patches.source_file import Project
+    from samebits.diagnosis.patches.code_region import Lines
+    from samebits.diagnosis.patches.edits import Project
     from samebits.diagnosis.patches.syntax import Syntax
 
 _SHARING = ("share_memory", "share_memory_", "SharedMemory", "RawArray")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_dir, late_names, make_callable
+from samebits._runtime.lazy import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
-    from samebits.digest.plan import DigestPlan
     from samebits.digest.tensors import (
+        DigestPlan,
         backend_name,
         digest_bytes,
         digest_many,
@@ -36,7 +36,7 @@ __all__ = [
 
 _HOMES = {
     "Digest": "values",
-    "DigestPlan": "plan",
+    "DigestPlan": "tensors",
     "backend_name": "tensors",
     "digest": "values",
     "digest_bytes": "tensors",

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.digest import definition as d
-from samebits.digest import native, torch_backend
-from samebits.digest.bindings import open_reader
-from samebits.digest.parts import absent_digest, has_contents, parts_of, readable
+from samebits._text.wording import with_article
+from samebits.digest import _definition as d
+from samebits.digest import _torch_backend, native
+from samebits.digest._parts import absent_digest, has_contents, parts_of, readable
+from samebits.digest.native import open_reader
 from samebits.errors import SamebitsError
-from samebits.wording import with_article
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -232,7 +232,7 @@ def digest_memory(
         if n_bytes
         else torch.empty(0, dtype=torch.uint8, device="cpu")
     )
-    return d.close(torch_backend.block_sums([data])[0], n_bytes, code, (n_bytes,))
+    return d.close(_torch_backend.block_sums([data])[0], n_bytes, code, (n_bytes,))
 
 
 def digest_bytes(data: bytes, code: int = d.DTYPES["uint8"][0]) -> bytes:
@@ -276,12 +276,12 @@ def _read(tensor: torch.Tensor) -> bytes | torch.Tensor:
 def _digest_strided(device: torch.device, tensors: list[torch.Tensor]) -> bytes:
     """Digests of strided tensors of one device, of any class, lazily negated or conjugated views too."""
     if device.type != "cpu" or _LIBRARY is None:
-        return torch_backend.digest_many(tensors)
+        return _torch_backend.digest_many(tensors)
     results = []
     for tensor in tensors:
         lazy = tensor.is_neg() or tensor.is_conj()
         digest = None if lazy else run_once(_descriptor(tensor), 1)
-        results.append(torch_backend.digest_many([tensor]) if digest is None else digest)
+        results.append(_torch_backend.digest_many([tensor]) if digest is None else digest)
     return b"".join(results)
 
 
@@ -297,3 +297,39 @@ def _unreadable(tensor: torch.Tensor) -> SamebitsError:
         "Inside a torch.func transform, digest what the transform returns.",
         slug="digest-unreadable",
     )
+
+
+class DigestPlan:
+    """Prepared descriptors of some tensors.
+
+    Before each use it is checked that their memory, dtypes and shapes are still the same; where not (a
+    parameter whose `.data` was replaced, a tensor resized), the descriptors are made anew. Not noticed:
+    strides that change alone, within the same memory and shape (`square.t_()`).
+
+    Args:
+        tensors: of any kind; those that are not plain CPU tensors make the plan as slow as `digest_many`.
+    """
+
+    def __init__(self, tensors: Sequence[torch.Tensor]) -> None:
+        self._tensors = tuple(tensors)
+        self._words: array[int] | None = None
+        self._seen: list[object] = []
+
+    def digest(self) -> bytes:
+        """16 bytes for each tensor, in order."""
+        digests = read(self._tensors)
+        if digests is not None:
+            return digests
+        words = self._words
+        if words is None or self._look() != self._seen:
+            words = self._prepare()
+        result = None if words is None else run_again(words, len(self._tensors))
+        return digest_many(self._tensors) if result is None else result
+
+    def _look(self) -> list[object]:
+        return [x for t in self._tensors for x in (t.data_ptr(), t.dtype, t.shape)]
+
+    def _prepare(self) -> array[int] | None:
+        self._words = describe(self._tensors)
+        self._seen = [] if self._words is None else self._look()
+        return self._words

@@ -1,11 +1,10 @@
-"""The digest of any value that a training state consists of: tensors, scalars, containers of them.
-
-A value is first turned into a tree, then all its tensors are digested together, then the tree is folded.
-"""
+"""NumPy arrays: the digest of the tensor of the same dtype, shape and contents."""
 
 from __future__ import annotations
 
 import struct
+import sys
+from array import array
 from collections import deque
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -14,10 +13,51 @@ from typing import Any
 
 import torch
 
-from samebits.digest.arrays import digest_array, dtype_of, is_array
-from samebits.digest.tensors import composite, digest_many
+from samebits._text.wording import with_article
+from samebits.digest import _definition as d
+from samebits.digest import _torch_backend
+from samebits.digest.tensors import composite, digest_many, run_once
 from samebits.errors import SamebitsError
-from samebits.wording import with_article
+
+
+def is_array(obj: Any) -> bool:
+    """True for NumPy arrays and scalars; NumPy is not imported for that, and torch does without it."""
+    numpy = sys.modules.get("numpy")
+    return numpy is not None and isinstance(obj, (numpy.ndarray, numpy.generic))
+
+
+def dtype_of(obj: Any) -> str | None:
+    """The name of the torch dtype of an array, None if torch has no such dtype."""
+    name = str(obj.dtype.name)
+    return name if name in d.DTYPES else None
+
+
+def digest_array(obj: Any, dtype: str) -> bytes:
+    """The digest of a NumPy array or scalar, of strides and byte order as they come.
+
+    Args:
+        obj: the array.
+        dtype: what `dtype_of` gave.
+    """
+    code, width = d.DTYPES[dtype]
+    contents = sys.modules["numpy"].asarray(obj)
+    if not contents.dtype.isnative:
+        contents = contents.astype(contents.dtype.newbyteorder("="))
+    if any(stride % width for stride in contents.strides):  # a field of a structured array
+        contents = contents.copy()
+    words = array(
+        "Q", (contents.ctypes.data, d.header(dtype) | contents.ndim << d.N_DIMS | d.STRIDED, *contents.shape)
+    )
+    words.extend(stride // width & d.MASK for stride in contents.strides)
+    result = run_once(words, 1)
+    if result is not None:
+        return result
+    flat = contents.copy().reshape(-1)
+    kind = torch.int64 if width == 16 else getattr(torch, f"int{8 * width}")  # complex128 is two words
+    data = (
+        torch.frombuffer(flat, dtype=kind) if flat.size else torch.empty(0, dtype=torch.uint8, device="cpu")
+    )
+    return d.close(_torch_backend.block_sums([data])[0], contents.nbytes, code, contents.shape)
 
 
 @dataclass(frozen=True, order=True)

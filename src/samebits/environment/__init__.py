@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from samebits.environment.differences import FactDifference, bit_relevant_differences, threads_per_op
-from samebits.environment.facts import (
+from samebits.environment._differences import FactDifference, bit_relevant_differences, threads_per_op
+from samebits.environment.snapshot import (
     Environment,
     StartFacts,
     collect,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from samebits.late import late_dir, late_names, make_callable
+from samebits._runtime.lazy import late_dir, late_names, make_callable
 
 if TYPE_CHECKING:
     from samebits.portable.activation import portable

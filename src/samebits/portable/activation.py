@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.frames import LIBRARY, OWN, FrameRanks, calling_frame
+from samebits._runtime.package import FOLDER
+from samebits._runtime.patching import Patches
+from samebits._runtime.processes import start_within
+from samebits._torch.core import COMPILER_RULES, hide_from_compiler
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.frames import LIBRARY, OWN, FrameRanks, calling_frame
-from samebits.hooks.patching import Patches
-from samebits.hooks.thread_starts import start_within
-from samebits.package import FOLDER
+from samebits.portable._dispatch import PortableMode
+from samebits.portable._refusals import refuse_compiled, refuse_op
 from samebits.portable.backends.library import BACKEND_VARIABLE, load
-from samebits.portable.dispatch import PortableMode
-from samebits.portable.refusals import refuse_compiled, refuse_op
-from samebits.torch_private import COMPILER_RULES, hide_from_compiler
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits._runtime.frames import FrameRanks, Site, calling_frame, nearest_site
+from samebits._runtime.patching import Patches
+from samebits._torch.portable import overload_name, schema_name
 from samebits.errors import SamebitsError
-from samebits.hooks.frames import FrameRanks, Site, calling_frame, nearest_site
-from samebits.hooks.patching import Patches
-from samebits.portable import exact
+from samebits.portable import _exact
+from samebits.portable._dispatch import PortableMode, handlers
+from samebits.portable._registry import declared, declared_sparse
 from samebits.portable.activation import layers_op_by_op, past_the_mode, refused_function
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.ops import families
-from samebits.portable.plans import handlers
-from samebits.portable.registry import declared, declared_sparse
-from samebits.torch_private_portable import overload_name, schema_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +78,11 @@ class Coverage:
 def covered_ops() -> tuple[CoveredOp, ...]:
     """All ops that portable mode gives values, by name."""
     found: dict[str, CoveredOp] = {}
-    for listed, kind in ((exact.INTEGERS, INTEGER), (exact.MOVES | exact.SPARSE, MOVE), (exact.EXACT, EXACT)):
+    for listed, kind in (
+        (_exact.INTEGERS, INTEGER),
+        (_exact.MOVES | _exact.SPARSE, MOVE),
+        (_exact.EXACT, EXACT),
+    ):
         found |= {name: CoveredOp(name, kind) for name in listed}
     found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
     for family in families():

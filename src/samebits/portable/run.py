@@ -9,9 +9,9 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
-from samebits.hooks.imports import PostImport
-from samebits.hooks.patching import PATCHED, Patches
+from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
+from samebits._runtime.imports import PostImport
+from samebits._runtime.patching import PATCHED, Patches
 from samebits.portable import NUMERICS_VERSION
 
 if TYPE_CHECKING:

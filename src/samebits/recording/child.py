@@ -9,11 +9,15 @@ import threading
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.builtin_proxies import standing
+from samebits._runtime.frames import PROGRAM
+from samebits._runtime.patching import PATCHED, Patches
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
-from samebits.hooks.patching import PATCHED, Patches
-from samebits.hooks.program import PROGRAM
-from samebits.hooks.standing import standing
 from samebits.portable.run import PortableRun
+from samebits.recording._clock import StepClock
+from samebits.recording._controlled import ControlledRun
+from samebits.recording._leaving import end_after_grace, leave
+from samebits.recording._overlay import Overlay
 from samebits.recording.children import (
     ChildRecords,
     children_folder,
@@ -21,16 +25,11 @@ from samebits.recording.children import (
     has_trained,
     remove_records,
 )
-from samebits.recording.clock import StepClock
-from samebits.recording.controlled import ControlledRun
-from samebits.recording.farewell import Farewell
-from samebits.recording.leaving import end_after_grace, leave
-from samebits.recording.overlay import Overlay
-from samebits.recording.program import program_folders
+from samebits.recording.farewell import Farewell, OwnLines
 from samebits.recording.runner import RunResult, Target, last_line, run_target
-from samebits.recording.saying import OwnLines
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
+from samebits.recording.target import program_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -195,7 +194,7 @@ def _begin(
     session.start()
     control = settings.control
     if settings.pins:
-        from samebits.determinism.pins import combine
+        from samebits.interventions import combine
 
         control = combine(settings.pins, control, os.environ).control
     controlled = ControlledRun(control, session.steps, say) if control else None

@@ -19,23 +19,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.process import PROCESS, thread_name
-from samebits.hooks.child_bootstrap import CHILDREN, Payload, Phase
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.imports import PostImport, own_package
-from samebits.hooks.interruptions import ignored
-from samebits.hooks.patching import PATCHED, Patches
-from samebits.hooks.standing import leave_no_line, standing
-from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
+from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.child_bootstrap import CHILDREN, Payload, Phase
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.imports import PostImport, own_package
+from samebits._runtime.interruptions import ignored
+from samebits._runtime.patching import PATCHED, Patches
+from samebits.recording._child_commands import may_train, prefixed, python_program, shell_words
 from samebits.recording.launch import command_of
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
+from samebits.rng.active import PROCESS, thread_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import ModuleType
 
-    from samebits.determinism.control import Control
     from samebits.recording.session import RecordingSession
+    from samebits.switches.control import Control
 
 FOLDER_SUFFIX = ".children"
 SUFFIX = ".sbr"

@@ -1,4 +1,4 @@
-"""What is said of a record once its run has ended."""
+"""Lines of samebits among the errors of a recorded script."""
 
 from __future__ import annotations
 
@@ -8,15 +8,60 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from samebits._runtime.child_bootstrap import python_code
+from samebits._runtime.package import LOCATION
+from samebits._text.printable import printable_lines
 from samebits.errors import SamebitsError
-from samebits.hooks.child_bootstrap import python_code
-from samebits.package import LOCATION
-from samebits.printable import printable_lines
-from samebits.recording.store import RecordReader, fold
+from samebits.records.creation import fold
+from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
-    from samebits.recording.events import RunInfo
-    from samebits.recording.saying import OwnLines
+    from samebits.records.events import RunInfo
+
+
+class OwnLines:
+    """Says things on the descriptor that was the process's standard error when it began.
+
+    Not on `sys.stderr`, which the script may replace; and not any more once the script has closed the
+    descriptor, for it may have opened a file of its own under that number.
+    """
+
+    def __init__(self) -> None:
+        self._identity = _identity()
+
+    @property
+    def open(self) -> bool:
+        """Whether there is still where to write."""
+        return self._identity is not None and _identity() == self._identity
+
+    def say(self, text: str) -> None:
+        """Write one line, if there is still where to write it."""
+        self.write(f"samebits: {text}\n")
+
+    def tell(self, text: str) -> None:
+        """Write one line, unless there is nothing to say."""
+        if text:
+            self.say(text)
+
+    def write(self, text: str) -> None:
+        """Write text as it is, if there is still where to write it."""
+        if not self.open:
+            return
+        try:
+            if sys.stderr is not None:
+                sys.stderr.flush()
+            os.write(2, text.encode(errors="backslashreplace"))
+        except (OSError, ValueError):
+            return
+
+
+def _identity() -> tuple[int, int] | None:
+    try:
+        found = os.fstat(2)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
 
 _LITTLE_BYTES = 1 << 20
 # Ctrl-C on a terminal reaches this process too; limits that the script has set are the script's.

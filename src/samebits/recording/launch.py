@@ -12,16 +12,15 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NoReturn
 
+from samebits._runtime.address_layout import fixed_layout
+from samebits._runtime.child_bootstrap import AS_A_SCRIPT, python_code
+from samebits._runtime.package import LOCATION
+from samebits._runtime.processes import descendants, end, ended_with_parent
 from samebits.errors import SamebitsError
-from samebits.hooks.child_bootstrap import AS_A_SCRIPT, python_code
-from samebits.hooks.descendants import descendants, end
-from samebits.hooks.layout import fixed_layout
-from samebits.hooks.parent_death import ended_with_parent
-from samebits.package import LOCATION
-from samebits.recording.script_file import check_target
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
-from samebits.recording.store import fold
 from samebits.recording.supervision import Supervision
+from samebits.recording.target import check_target
+from samebits.records.creation import fold
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -1,31 +1,11 @@
-"""Runs a script or a module as `__main__`, as bare Python does.
-
-What CPython does around a script is written in C (`pymain_run_python`, `_PyRun_SimpleFileObject`,
-`_PyErr_PrintEx`, the same from 3.10 to 3.13), and this module repeats it. `runpy.run_path` is no substitute:
-it takes `__main__` away again, and with it pickling in threads and `atexit`, and adds frames to every
-traceback. `python -m`, folders and archives do go through `runpy` in bare Python too, so they go through it
-here, and their tracebacks show it.
-
-What runs when:
-
-1. `run_target` runs the script. Before it returns, an uncaught exception has gone through `sys.excepthook`,
-   the text of `sys.exit("text")` has been printed, and `__main__` has been left in `sys.modules`.
-2. The caller closes what it must close after the main thread's work. Threads of the script may still be
-   running.
-3. `enter`, which called the caller, ends the process. The interpreter then joins the threads that are not
-   daemons, calls the `atexit` functions (last registered first, so one registered before the script ran comes
-   last) and clears the modules.
-
-What stays different from bare Python: the frames of samebits lie below the script's own, so
-`inspect.stack()`, `traceback.print_stack()` and warnings whose `stacklevel` points past the script see them.
-No traceback of an uncaught error does.
-"""
+"""Tracebacks as bare Python has them: without the frames of what samebits has put around functions."""
 
 from __future__ import annotations
 
 import atexit
 import builtins
 import contextlib
+import inspect
 import os
 import sys
 from dataclasses import dataclass
@@ -33,10 +13,11 @@ from importlib.machinery import SourceFileLoader, SourcelessFileLoader
 from types import ModuleType, TracebackType
 from typing import TYPE_CHECKING
 
+from samebits._runtime.address_layout import UnlistedFolder, layout_is_fixed
+from samebits._runtime.package import FOLDER
+from samebits._torch.core import OP_CALLS
 from samebits.errors import EXIT_NOT_JUDGED, SamebitsError, pointer
-from samebits.hooks.layout import layout_is_fixed
-from samebits.hooks.unlisted import UnlistedFolder
-from samebits.recording.script_file import (
+from samebits.recording.target import (
     check_target,
     find_importer,
     is_compiled,
@@ -45,13 +26,84 @@ from samebits.recording.script_file import (
     script_path,
     uncover,
 )
-from samebits.recording.tracebacks import clean_tracebacks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from importlib.abc import Loader
+    from types import CodeType
 
-    from samebits.recording.overlay import Overlay
+    from samebits.recording._overlay import Overlay
+
+_PACKAGE = FOLDER + os.sep
+
+
+def clean_tracebacks(error: BaseException) -> None:
+    """Take the frames of wrappers out of the traceback of an error, of its causes and of what it groups.
+
+    A frame of samebits that called something else is a wrapper's. The innermost frames are kept when samebits
+    itself raised the error.
+
+    Args:
+        error: changed in place.
+    """
+    pending: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while pending:
+        link = pending.pop()
+        if link is None or id(link) in seen:
+            continue
+        seen.add(id(link))
+        link.__traceback__ = _without_wrappers(link.__traceback__, link)
+        pending += [link.__cause__, link.__context__]
+        grouped = getattr(link, "exceptions", ())  # of an ExceptionGroup, new in Python 3.11
+        if isinstance(grouped, tuple):
+            pending += [inner for inner in grouped if isinstance(inner, BaseException)]
+
+
+def _without_wrappers(trace: TracebackType | None, error: BaseException) -> TracebackType | None:
+    entries = []
+    while trace is not None:
+        entries.append(trace)
+        trace = trace.tb_next
+    n_kept = 0 if _is_raised_by_script(entries, error) else _n_innermost_own(entries)
+    passed = len(entries) - n_kept
+    kept = [entry for i, entry in enumerate(entries) if i >= passed or not _is_wrapper(entries, i)]
+    if len(kept) == len(entries):
+        return entries[0] if entries else None
+    following: TracebackType | None = None
+    for entry in reversed(kept):
+        entry.tb_next = following
+        following = entry
+    return following
+
+
+def _is_raised_by_script(entries: list[TracebackType], error: BaseException) -> bool:
+    """Whether the innermost frames of samebits are wrappers too, around functions of C, which have none."""
+    n = _n_innermost_own(entries)
+    innermost = entries[len(entries) - n :]
+    nested = all(entry.tb_frame.f_code.co_flags & inspect.CO_NESTED for entry in innermost)
+    return nested and not isinstance(error, SamebitsError)
+
+
+def _n_innermost_own(entries: list[TracebackType]) -> int:
+    n = 0
+    while n < len(entries) and _is_own(entries[-1 - n].tb_frame.f_code):
+        n += 1
+    return n
+
+
+def _is_wrapper(entries: list[TracebackType], i: int) -> bool:
+    """Whether a frame is samebits', or torch's for an op that samebits called in its dispatch mode."""
+    code = entries[i].tb_frame.f_code
+    if _is_own(code):
+        return True
+    called_by_us = i > 0 and _is_own(entries[i - 1].tb_frame.f_code)
+    return called_by_us and code.co_filename.replace(os.sep, "/").endswith(OP_CALLS)
+
+
+def _is_own(code: CodeType) -> bool:
+    return code.co_filename.startswith(_PACKAGE)
+
 
 _INTERRUPTED = 130
 

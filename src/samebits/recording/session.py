@@ -10,33 +10,30 @@ import sys
 from typing import TYPE_CHECKING, Any, Final
 
 from samebits import environment
-from samebits.determinism.process import PROCESS
-from samebits.environment.ranks import KEY as RANKS
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.imports import PostImport
-from samebits.masking import Masker
-from samebits.recording.events import RunInfo
-from samebits.recording.limits import ReferenceLimit, StepLimit
-from samebits.recording.noise import SchedulingNoise
-from samebits.recording.notes import Note, NoteCode
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.imports import PostImport
+from samebits._text.masking import Masker
+from samebits._torch.core import COMPILER_RULES, compiled_graphs, hide_from_compiler
+from samebits.environment.distributed import KEY as RANKS
+from samebits.recording._limits import ReferenceLimit, SchedulingNoise, StepLimit
+from samebits.recording._recorder import Recorder, TensorReader
+from samebits.recording._scalars import ValueLog
 from samebits.recording.probes.draws import DrawProbe
-from samebits.recording.probes.earlier_files import EarlierFiles
-from samebits.recording.probes.effects import EffectsProbe
-from samebits.recording.progress import Progress
-from samebits.recording.recorder import Recorder, TensorReader
+from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.store import RecordWriter
-from samebits.recording.store.writer import FLUSH_SECONDS
-from samebits.recording.values import ValueLog
-from samebits.torch_private import COMPILER_RULES, compiled_graphs, hide_from_compiler
+from samebits.recording.terminal_row import Progress
+from samebits.records.events import RunInfo
+from samebits.records.notes import Note, NoteCode
+from samebits.records.writer import FLUSH_SECONDS, RecordWriter
+from samebits.rng.active import PROCESS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from samebits.hooks.frames import Site
-    from samebits.recording.events import TensorInfo
+    from samebits._runtime.frames import Site
     from samebits.recording.probes.assembly import ProbeSet
+    from samebits.records.events import TensorInfo
 
 _MOST_NAMED = 5  # children
 _MOST_CHARACTERS = 80  # of a command
@@ -258,7 +255,7 @@ def _has_fixed_addresses(settings: RecordingSettings) -> bool:
     """Whether the run is to allocate the same each time: then nothing may be done by the clock."""
     if settings.control is None:
         return "layout" in settings.pins
-    from samebits.determinism.switches import holds_layout
+    from samebits.switches.table import holds_layout
 
     return "layout" in settings.pins or holds_layout(settings.control)
 

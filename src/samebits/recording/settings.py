@@ -5,9 +5,9 @@ from __future__ import annotations
 import dataclasses
 import json
 
-from samebits.determinism.control import Control
-from samebits.environment.ranks import RankFacts
+from samebits.environment.distributed import RankFacts
 from samebits.recording.substitution import Substitution
+from samebits.switches.control import Control
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from samebits.hooks.frames import Site
-    from samebits.recording.events import Event
+    from samebits._runtime.frames import Site
+    from samebits.records.events import Event
 
 MOST_BYTES = 256 << 20
 Place = tuple[str, str, tuple[str, int], tuple[str, int]]

@@ -15,7 +15,7 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.descendants import Process, children, descendants, end
+from samebits._runtime.processes import Process, children, descendants, end
 
 if TYPE_CHECKING:
     import subprocess

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from samebits.cost.results import AGAIN, OFF, ON
-from samebits.cost.variants import WATCHED
+from samebits.commands.cost import AGAIN, OFF, ON, WATCHED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.cost.results import Cost, CostReport
+    from samebits.commands.cost import Cost, CostReport
     from samebits.report.style import Style
 
 _LEAST_NAME, _MOST_NAME, _MOST_BAR = 12, 30, 40

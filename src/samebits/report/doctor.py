@@ -7,16 +7,17 @@ from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
-from samebits.doctor.checks.switches import differing
-from samebits.doctor.relevance import is_relevant
-from samebits.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE
-from samebits.report.style import Style, printable
+from samebits._text.printable import printable
+from samebits.commands.doctor.checks.switches import differing
+from samebits.commands.doctor.relevance import is_relevant
+from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NOTE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from samebits.doctor.surroundings import Surroundings, SwitchView
-    from samebits.doctor.threat import Threat
+    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.threat import Threat
+    from samebits.report.style import Style
 
 SCHEMA = 1
 _MEANING = {

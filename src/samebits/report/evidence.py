@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import EvidenceCode
 from samebits.comparison.results import generator_words, place
-from samebits.determinism.pins import intervention_named
-from samebits.determinism.rng_sources import words_of
+from samebits.interventions import intervention_named
+from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
-    from samebits.hooks.frames import Site
 
     Call = tuple[str, Site | None, str]
 

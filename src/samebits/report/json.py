@@ -10,8 +10,8 @@ from samebits.report import evidence
 from samebits.report.notes import sentences
 
 if TYPE_CHECKING:
+    from samebits._runtime.frames import Site
     from samebits.comparison.results import Comparison, Finding, Remedy, RemedyTrial
-    from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.verification.results import Fix
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from samebits.comparison.ranks.results import some, words
+from samebits.comparison.ranks.facts import some, words
 from samebits.comparison.results import place
-from samebits.determinism.pins import intervention_named
 from samebits.errors import SamebitsError
-from samebits.recording.notes import NoteCode, RecordedPart
+from samebits.interventions import intervention_named
+from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report import evidence
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from samebits._runtime.frames import Site
     from samebits.environment import FactDifference
-    from samebits.hooks.frames import Site
-    from samebits.recording.notes import Note
+    from samebits.records.notes import Note
 
 _MOST_NAMES = 5
 _MOST_PINS = 6

@@ -7,13 +7,13 @@ import io
 import math
 from typing import TYPE_CHECKING, Any
 
-from samebits import files
+from samebits._text import files
 from samebits.report.sparkline import wants_log
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from samebits.spread.results import Measured, Spread
+    from samebits.commands.spread.summary import Measured, Spread
 
 NO_MATPLOTLIB = "matplotlib is not installed: no plot (`pip install matplotlib`)"
 # Blue and vermillion of Okabe and Ito's palette: told apart by all common kinds of colour vision, and by

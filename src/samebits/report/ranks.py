@@ -6,12 +6,13 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from samebits.comparison.ranks.results import some, words
+from samebits._text.printable import printable
+from samebits.comparison.ranks.facts import some, words
 from samebits.report import evidence
 from samebits.report import json as json_report
 from samebits.report.notes import sentence
-from samebits.report.source import Sources, place, source_line
-from samebits.report.style import Style, printable, row
+from samebits.report.remedy import Sources, place, source_line
+from samebits.report.style import Style, row
 
 if TYPE_CHECKING:
     from samebits.comparison.ranks import RankComparison

@@ -8,16 +8,16 @@ from collections import Counter, deque
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits.printable import shortened
-from samebits.recording.events import END
+from samebits._text.printable import printable, shortened
+from samebits.records.events import END
 from samebits.report.notes import sentence, sentences
-from samebits.report.style import Style, number, printable
+from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.hooks.frames import Site
-    from samebits.recording.events import Event, RunInfo
+    from samebits._runtime.frames import Site
+    from samebits.records.events import Event, RunInfo
 
 _LAST_EVENTS = 8
 _SHOWN_TENSORS = 4

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from samebits.report.style import number
 
 if TYPE_CHECKING:
-    from samebits.recording.replay import ReplaySummary
+    from samebits.recording.replay_results import ReplaySummary
 
 _MOST_OPS = 6
 # Nothing can be learnt from these, so they are only counted.

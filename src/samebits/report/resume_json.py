@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from samebits.report.notes import sentences
 
 if TYPE_CHECKING:
-    from samebits.hooks.frames import Site
-    from samebits.resuming.results import FirstDifference, Kill, Omission, ResumeCheck
+    from samebits._runtime.frames import Site
+    from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission, ResumeCheck
 
 SCHEMA = 1
 

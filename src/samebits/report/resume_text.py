@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from samebits._text.printable import printable
 from samebits.report.notes import sentences
-from samebits.report.source import Sources, place, source_line
-from samebits.report.style import Style, number, printable
+from samebits.report.remedy import Sources, place, source_line
+from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
-    from samebits.resuming.results import Kill, Omission, ResumeCheck
+    from samebits.commands.resume_check.outcome import Kill, Omission, ResumeCheck
 
 _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _LABEL = 16  # columns before the text of a row

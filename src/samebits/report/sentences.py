@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import place
-from samebits.determinism.rng_sources import words_of
+from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin, Source

@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from samebits.spread.results import Measured, Spread
+    from samebits.commands.spread.summary import Measured, Spread
 
 SCHEMA = 1
 

@@ -7,13 +7,14 @@ import os
 import shlex
 from typing import TYPE_CHECKING
 
+from samebits._text.printable import printable
 from samebits.report.sparkline import BLOCKS, PLAIN, sparkline, strip, wants_log
-from samebits.report.style import Style, printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.spread.results import Configuration, Contrast, Measured, Metric, Spread
+    from samebits.commands.spread.summary import Configuration, Contrast, Measured, Metric, Spread
+    from samebits.report.style import Style
 
 _LABEL = 14
 _MOST_ROWS = 40

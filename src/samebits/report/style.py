@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass
 
-from samebits.printable import printable, shortened
+from samebits._text.printable import printable, shortened
 
 __all__ = ["LABEL", "Style", "number", "printable", "row"]
 

@@ -7,23 +7,22 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from samebits._text.printable import printable
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.replayed import KIND as REPLAY
 from samebits.report import evidence
-from samebits.report.fix import fix_lines
 from samebits.report.notes import gathered, sentences
-from samebits.report.remedy import remedy_lines
+from samebits.report.remedy import Sources, fix_lines, place, remedy_lines, source_line
 from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.sentences import why
-from samebits.report.source import Sources, place, source_line
-from samebits.report.style import Style, number, printable, row
+from samebits.report.style import Style, number, row
 from samebits.report.verdict_text import reported_lines, verdict_lines
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
+    from samebits._runtime.frames import Site
     from samebits.comparison.results import Comparison, Finding, Origin
-    from samebits.hooks.frames import Site
     from samebits.recording.distance import Difference
     from samebits.verification.results import Verification
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from samebits._text.printable import printable
 from samebits.causes import Cause
 from samebits.report import evidence
-from samebits.report.source import Sources, place, source_line
-from samebits.report.style import Style, number, printable
+from samebits.report.remedy import Sources, place, source_line
+from samebits.report.style import Style, number
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding

@@ -8,7 +8,7 @@ import shutil
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from samebits import files
+from samebits._text import files
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:

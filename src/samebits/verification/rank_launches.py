@@ -11,10 +11,9 @@ from samebits.causes import OriginKind
 from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.naming import FOLDER_SUFFIX
-from samebits.recording.notes import Note, NoteCode
 from samebits.recording.supervision import CHILD_GRACE_S
-from samebits.verification.fitness import ended_words
-from samebits.verification.preconditions import check_target, check_writable
+from samebits.records.notes import Note, NoteCode
+from samebits.verification.preconditions import check_target, check_writable, ended_words
 from samebits.verification.rank_records import LaunchComparison, verify_launches
 
 if TYPE_CHECKING:

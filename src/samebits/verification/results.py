@@ -10,7 +10,7 @@ from samebits.comparison.results import Remedy, RemedyTrial
 if TYPE_CHECKING:
     from samebits.comparison.results import Comparison, Finding, LineChange
     from samebits.diagnosis.patches.edits import Patch
-    from samebits.recording.events import RunInfo
+    from samebits.records.events import RunInfo
 
 
 @dataclass(frozen=True)

@@ -14,25 +14,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from samebits.determinism.switches import holds_layout
+from samebits._runtime.address_layout import can_fix_layout
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import can_fix_layout
 from samebits.recording.farewell import read_info
 from samebits.recording.launch import Launch, deliver, launch_all
-from samebits.recording.store import finalize
 from samebits.recording.supervision import CHILD_GRACE_S
-from samebits.verification.concurrency import APART_S
+from samebits.records.creation import finalize
+from samebits.switches.table import holds_layout
+from samebits.verification._concurrency import APART_S
 from samebits.verification.results import ScriptRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.environment import FactDifference
-    from samebits.recording.events import RunInfo
     from samebits.recording.launch import Outcome
     from samebits.recording.runner import Target
     from samebits.recording.settings import RecordingSettings
-    from samebits.verification.stdin import StandardInput
+    from samebits.records.events import RunInfo
+    from samebits.verification.isolation import StandardInput
 
 
 _STRESS_VARIABLES = ("PYTHONHASHSEED", "MALLOC_PERTURB_", "SAMEBITS_PADDING")

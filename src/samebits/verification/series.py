@@ -10,28 +10,27 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from samebits.determinism.switches import holds_layout
+from samebits._runtime.address_layout import can_fix_layout
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import can_fix_layout
 from samebits.recording.naming import SUFFIX
 from samebits.recording.runner import Target
 from samebits.recording.settings import EarlierRun
-from samebits.verification import fitness
-from samebits.verification.child_records import focused
-from samebits.verification.concurrency import Concurrency
-from samebits.verification.earlier_files import read_notes
+from samebits.switches.table import holds_layout
+from samebits.verification import preconditions
+from samebits.verification._child_records import focused
+from samebits.verification._concurrency import Concurrency
+from samebits.verification._earlier_files import read_notes
+from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
 from samebits.verification.preconditions import check_writable
 from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
-from samebits.verification.stdin import StandardInput
-from samebits.verification.working_folder import MOST_COPIED_BYTES, WorkingFolder, in_copy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from samebits.comparison.results import Source
     from samebits.recording.settings import RecordingSettings
-    from samebits.verification.earlier_files import EarlierFile
-    from samebits.verification.request import VerifyRequest
+    from samebits.verification._earlier_files import EarlierFile
+    from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun
     from samebits.verification.runs import Perturbation
 
@@ -270,7 +269,7 @@ class Series:
             if error.slug != "child-start":
                 raise
             return None
-        failed = any(run.timed_out or fitness.has_failed(run) for run in runs)
+        failed = any(run.timed_out or preconditions.has_failed(run) for run in runs)
         return None if failed or not self._concurrency.is_untouched() else (runs[0], runs[1])
 
     def note_draws(self, drawn: Sequence[Source]) -> None:
@@ -396,7 +395,7 @@ class Series:
         """What the run gets besides, with that of its pins: what is pinned is not perturbed."""
         if not pins:
             return perturbation
-        from samebits.determinism.pins import combine
+        from samebits.interventions import combine
 
         request = self.request
         plan = combine(pins, request.control, {**os.environ, **request.environment})

@@ -9,25 +9,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samebits.errors import SamebitsError
-from samebits.recording.notes import Note, NoteCode
-from samebits.recording.store.creation import sidecars
-from samebits.recording.store.shrink import drop_contents
-from samebits.verification.intervene import PinnedRuns, intervene, look_again, terms_of
-from samebits.verification.iterate import hides_a_generator, iterate
-from samebits.verification.judge import cut_short, exclude_unread, judge, judge_again, run_first
-from samebits.verification.localise import has_only_unread, localise, take_origins
-from samebits.verification.measure import lacks_difference, measure
+from samebits.records.creation import drop_contents, sidecars
+from samebits.records.notes import Note, NoteCode
+from samebits.verification._intervene import PinnedRuns, intervene, look_again, terms_of
+from samebits.verification._iterate import hides_a_generator, iterate
+from samebits.verification._judge import cut_short, exclude_unread, judge, judge_again, run_first
+from samebits.verification._localise import has_only_unread, localise, take_origins
+from samebits.verification._measure import lacks_difference, measure
+from samebits.verification._remedy import answer, fix, patch_draws, remedy
+from samebits.verification._replay import replay
+from samebits.verification._state import Runner, State, verification_of
+from samebits.verification._tools import Tools
 from samebits.verification.preconditions import check_target
-from samebits.verification.remedy import answer, fix, patch_draws, remedy
-from samebits.verification.replay import replay
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series
-from samebits.verification.state import Runner, State, verification_of
-from samebits.verification.tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from samebits.verification.request import VerifyRequest
+    from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun, Verification
 
 _KEPT = frozenset({"prepare", "compare", "excuse", "localise", "replay"})

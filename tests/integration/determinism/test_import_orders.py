@@ -148,7 +148,7 @@ if order == 'saving':
     open(sys.argv[3], "w").write(json.dumps([[s.source, s.version, s.data.hex()] for s in states]))
     print(json.dumps(draw_all()))
 else:
-    from samebits.determinism.rng import SourceState
+    from samebits.rng.states import SourceState
     samebits.seed_all(8)
     rows = json.load(open(sys.argv[3]))
     samebits.restore_rng_states([SourceState(*row[:2], bytes.fromhex(row[2])) for row in rows])

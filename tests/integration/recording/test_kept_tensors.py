@@ -10,7 +10,7 @@ from safetensors.torch import load  # noqa: E402
 
 from samebits.recording.session import RecordingSession  # noqa: E402
 from samebits.recording.settings import RecordingSettings  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 
 def kept(tmp_path, work, **settings):

@@ -8,10 +8,10 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from samebits.recording.events import NO_WRITER  # noqa: E402
 from samebits.recording.session import RecordingSession, record  # noqa: E402
 from samebits.recording.settings import RecordingSettings  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.events import NO_WRITER  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 
 def ops_of(path):

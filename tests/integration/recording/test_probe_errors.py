@@ -10,7 +10,7 @@ from sentence_support import notes_of  # noqa: E402
 
 from samebits.recording.probes import ops  # noqa: E402
 from samebits.recording.session import record  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 
 class Unprintable(int):

@@ -19,7 +19,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from samebits.recording.session import RecordingSession, record  # noqa: E402
 from samebits.recording.settings import RecordingSettings  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 LEVELS = pytest.mark.parametrize("level", ["step", "op"])
 

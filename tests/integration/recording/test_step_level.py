@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from samebits.recording.session import record  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 
 def events_of(path, *kinds):

@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 SCRIPT = """
 import threading, time, torch

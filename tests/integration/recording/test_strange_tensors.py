@@ -12,7 +12,7 @@ from sentence_support import notes_of  # noqa: E402
 from torch.utils._pytree import tree_map  # noqa: E402
 
 from samebits.recording.session import record  # noqa: E402
-from samebits.recording.store import RecordReader  # noqa: E402
+from samebits.records.reader import RecordReader  # noqa: E402
 
 
 class Wrapped(torch.Tensor):

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from samebits.recording.store import RecordReader
+from samebits.records.reader import RecordReader
 
 SCRIPT = """
 import sys, torch

@@ -20,7 +20,7 @@ from samebits.causes import (
     causes_shown_by,
     specification_of,
 )
-from samebits.determinism.pins import INTERVENTIONS
+from samebits.interventions import INTERVENTIONS
 
 ALL = [specification_of(cause) for cause in Cause]
 KNOWN = [known for known in ALL if known.cause is not Cause.UNKNOWN]

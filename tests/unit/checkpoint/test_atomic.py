@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from samebits.checkpoint import CheckpointFolder, atomic, load, save
-from samebits.checkpoint.atomic import replaced
+from samebits.checkpoint import CheckpointFolder, _atomic, load, save
+from samebits.checkpoint._atomic import replaced
 from samebits.errors import SamebitsError
 
 
@@ -164,7 +164,7 @@ def test_paths_may_be_bytes(tmp_path):
 
 WRITER = """
 import sys, time
-from samebits.checkpoint.atomic import replaced
+from samebits.checkpoint._atomic import replaced
 with replaced(sys.argv[1]) as file:
     file.write(b"half")
     print("writing", flush=True)
@@ -238,6 +238,6 @@ def test_the_next_file_of_a_process_that_has_just_finished_one_is_no_leftover(tm
         return descriptor
 
     monkeypatch.setattr(os, "open", finished_meanwhile)
-    atomic.remove_leftovers(str(tmp_path), "c")
+    _atomic.remove_leftovers(str(tmp_path), "c")
 
     assert (target.read_bytes(), name.read_bytes()) == (b"first", b"second")

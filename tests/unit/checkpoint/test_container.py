@@ -99,7 +99,7 @@ def test_swapped_arrays_are_refused(saved):
 
 def rewritten(path, change):
     """Change the header and give it valid digests: what a hostile author would do."""
-    from samebits.checkpoint import container
+    from samebits.checkpoint import _container
 
     data = path.read_bytes()
     start = header_length(data)
@@ -107,7 +107,7 @@ def rewritten(path, change):
     metadata = header.pop("__metadata__")
     tree = json.loads(metadata["tree"])
     tree = change(tree, header) or tree
-    text = container._header(json.dumps(tree), header, bytes.fromhex(metadata["digests"]))
+    text = _container._header(json.dumps(tree), header, bytes.fromhex(metadata["digests"]))
     path.write_bytes(text + data[start:])
 
 
@@ -271,7 +271,7 @@ def test_foreign_files(tmp_path, saved):
 
 def test_other_versions(saved, monkeypatch):
     path, training = saved
-    monkeypatch.setattr("samebits.checkpoint.container.VERSION", "2")
+    monkeypatch.setattr("samebits.checkpoint._container.VERSION", "2")
     error = refused(path, training)
     assert error.slug == "checkpoint-version"
     assert "has the version '1'; this samebits reads '2'" in str(error)

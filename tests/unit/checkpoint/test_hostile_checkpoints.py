@@ -10,8 +10,8 @@ import pytest
 import torch
 
 from samebits.checkpoint import CheckpointFolder, load, save
-from samebits.checkpoint.container import _header
-from samebits.checkpoint.untrusted import refuse_alike
+from samebits.checkpoint._container import _header
+from samebits.checkpoint._decoding import refuse_alike
 from samebits.errors import SamebitsError, SamebitsWarning
 
 MERSENNE = (1 << 61) - 1  # hash(n * MERSENNE) == 0 for every n

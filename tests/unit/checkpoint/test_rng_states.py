@@ -10,10 +10,10 @@ import torch
 from torch import nn
 
 from samebits.checkpoint import load, save
-from samebits.determinism.live import register, unregister
-from samebits.determinism.process import PROCESS
-from samebits.determinism.rng import restore_states, save_states, seed_all
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.rng.active import PROCESS
+from samebits.rng.generator_objects import register, unregister
+from samebits.rng.states import restore_states, save_states, seed_all
 
 
 @pytest.fixture(autouse=True)
@@ -69,12 +69,8 @@ def test_states_of_another_size_are_named(tmp_path, monkeypatch):
     """As of another release of torch, or another number of GPUs."""
     model = nn.Linear(2, 2)
     with monkeypatch.context() as patch:
-        patch.setattr(
-            "samebits.determinism.rng_sources.torch_devices.TorchCpu.get_state", lambda _: bytes(100)
-        )
-        patch.setattr(
-            "samebits.determinism.rng_sources.torch_devices.TorchCpu.version", lambda _: "torch 1.0"
-        )
+        patch.setattr("samebits.rng.sources.torch_devices.TorchCpu.get_state", lambda _: bytes(100))
+        patch.setattr("samebits.rng.sources.torch_devices.TorchCpu.version", lambda _: "torch 1.0")
         save(tmp_path / "c", model=model)
     with pytest.raises(
         SamebitsError, match=r"the state of torch, saved with torch 1.0, does not fit torch 2"

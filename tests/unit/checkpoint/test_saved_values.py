@@ -170,7 +170,7 @@ def test_names_of_arguments_are_taken(tmp_path, name):
 def test_too_much_beside_arrays(tmp_path, monkeypatch):
     """A header that could not be read again."""
     save(tmp_path / "c", value=1)
-    monkeypatch.setattr("samebits.checkpoint.container.LONGEST_HEADER", 20_000)
+    monkeypatch.setattr("samebits.checkpoint._container.LONGEST_HEADER", 20_000)
     with pytest.raises(SamebitsError, match=r"the values beside arrays take \d+ bytes of JSON.*as arrays"):
         save(tmp_path / "c", losses=[0.5] * 10_000)
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import load_file
 
 from samebits.checkpoint import load, save
-from samebits.checkpoint.entries import NAMES, OTHERS
+from samebits.checkpoint._arrays import NAMES, OTHERS
 from samebits.digest import digest
 from samebits.errors import SamebitsError
 
@@ -173,7 +173,7 @@ def test_a_device_that_is_not_here(tmp_path, monkeypatch):
     def on_gpu(tensor):
         return {"device": "cuda:7"}
 
-    monkeypatch.setattr("samebits.checkpoint.tree.tensor_facts", on_gpu)
+    monkeypatch.setattr("samebits.checkpoint._encoding.tensor_facts", on_gpu)
     linear = torch.nn.Linear(2, 2)
     optimizer = torch.optim.SGD(linear.parameters(), lr=0.1)
     save(tmp_path / "c", value={"mean": torch.ones(2)})

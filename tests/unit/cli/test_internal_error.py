@@ -11,7 +11,7 @@ import pytest
 
 from samebits.cli import verify as command
 from samebits.cli.main import main
-from samebits.comparison import compare as comparing
+from samebits.comparison import verdict as comparing
 from samebits.comparison.results import Comparison
 from samebits.errors import EXIT_INTERNAL_ERROR
 from samebits.verification import Verification

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from samebits.cli.control_options import control_of
 from samebits.cli.main import main
+from samebits.cli.options import control_of
 from samebits.cli.run import RunCommand
 from samebits.cli.verify import VerifyCommand
 from samebits.errors import SamebitsError

@@ -8,12 +8,11 @@ from dataclasses import replace
 import finding_support
 import pytest
 
+from samebits._runtime.frames import Site
 from samebits.cli import verify as command
 from samebits.cli.main import main
 from samebits.comparison.results import Comparison
-from samebits.diagnosis.patches.edits import Patch, PatchedFile
-from samebits.diagnosis.patches.source_file import SourceFile
-from samebits.hooks.frames import Site
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.verification import Verification
 from samebits.verification.results import Fix
 

@@ -8,8 +8,8 @@ import hashlib
 from dataclasses import dataclass, field
 from typing import Any
 
-from samebits.hooks.frames import Site
-from samebits.recording.events import NO_WRITER, Event, Link, RunInfo, TensorInfo
+from samebits._runtime.frames import Site
+from samebits.records.events import NO_WRITER, Event, Link, RunInfo, TensorInfo
 
 
 def digest(value: Any) -> bytes:

@@ -8,8 +8,8 @@ from typing import Any
 
 from event_tape import FakeRecord
 
-from samebits.hooks.frames import Site
-from samebits.recording.events import Event, RunInfo, TensorInfo
+from samebits._runtime.frames import Site
+from samebits.records.events import Event, RunInfo, TensorInfo
 
 SITE = Site("/code/train.py", 12, "main")
 

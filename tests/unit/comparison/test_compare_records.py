@@ -11,10 +11,10 @@ import pytest
 from event_tape import Tape
 
 from samebits.comparison import compare_records
-from samebits.comparison.compare import compare
+from samebits.comparison.verdict import compare
 from samebits.errors import SamebitsError
-from samebits.recording.events import KINDS, Link
-from samebits.recording.store import RecordWriter
+from samebits.records.events import KINDS, Link
+from samebits.records.writer import RecordWriter
 
 
 def write(path, tape, **info):

@@ -14,9 +14,8 @@ import torch
 from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
 from samebits.recording import distance as difference
-from samebits.recording.distance import tensor_difference, tensor_elements
-from samebits.recording.elements import as_doubles
-from samebits.recording.probes.tensor_files import to_file
+from samebits.recording.distance import as_doubles, tensor_difference, tensor_elements
+from samebits.recording.probes.keep import to_file
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]

@@ -9,7 +9,7 @@ from event_tape import Tape
 from sentence_support import evidence_of
 
 from samebits.comparison import find_origins, judge
-from samebits.recording.events import DRAWN, UNUSED, Link
+from samebits.records.events import DRAWN, UNUSED, Link
 
 CAUSES = {
     "time.time": "wall-clock",

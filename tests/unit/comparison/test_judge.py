@@ -9,9 +9,9 @@ from event_tape import Tape
 from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.verdict import judge
-from samebits.recording.events import DRAWN, Link
-from samebits.recording.guard import Failures
-from samebits.recording.notes import NoteCode, RecordedPart
+from samebits.recording._guard import Failures
+from samebits.records.events import DRAWN, Link
+from samebits.records.notes import NoteCode, RecordedPart
 from samebits.report.notes import sentence
 
 

@@ -10,12 +10,12 @@ import pytest
 from event_tape import Tape, chained, digest, drawn_with
 from sentence_support import evidence_of, notes_of
 
-from samebits.comparison import content, nearby, origin
-from samebits.comparison.compare import compare
+from samebits.comparison import _contents, origin
 from samebits.comparison.lookup import Lookup
+from samebits.comparison.ops import reordered
 from samebits.comparison.origin import find_origins
-from samebits.comparison.reorder import reordered
-from samebits.recording.events import NO_WRITER
+from samebits.comparison.verdict import compare
+from samebits.records.events import NO_WRITER
 
 
 def origins(make, first, second, excused=()):
@@ -1126,8 +1126,8 @@ def test_a_search_whose_time_is_over_gives_what_it_has():
 
 def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch):
     """The walk jumps from one end of a record to the other; what lies between is not looked at for that."""
-    monkeypatch.setattr(nearby, "REACH", 8)
-    monkeypatch.setattr(content, "REACH", 8)
+    monkeypatch.setattr(_contents, "REACH", 8)
+    monkeypatch.setattr(_contents, "REACH", 8)
     tapes = Tape(generator=1), Tape(generator=2)
     for tape in tapes:
         for number in range(400):
@@ -1135,7 +1135,7 @@ def test_draws_at_a_line_are_looked_at_once_and_only_shortly_before(monkeypatch)
         tape.boundary({})
     lookup = Lookup(tapes[0].record(), tapes[1].record(), (0, 0), (0, 0))
     asked = random.Random(0).sample(range(400), 40)
-    draws, given = content.SiteDraws(lookup), []
+    draws, given = _contents.SiteDraws(lookup), []
     for seq in asked:
         are_there, new = draws.before(lookup.a.get(seq))
         assert are_there == (seq >= 3)

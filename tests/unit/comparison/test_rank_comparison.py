@@ -7,8 +7,8 @@ from rank_tapes import RankTape
 from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.ranks import compare_ranks
-from samebits.comparison.ranks.results import some, words
-from samebits.recording.notes import NoteCode
+from samebits.comparison.ranks.facts import some, words
+from samebits.records.notes import NoteCode
 
 DISTRIBUTED = {"sampler_num_replicas": 2, "sampler_shuffle": True, "sampler_seed": 0, "sampler_epoch": 0}
 

@@ -16,11 +16,10 @@ import torch
 from torch.utils import data as torch_data
 
 import samebits
-from samebits.data.samplers import Shuffled
-from samebits.data.weighted import Weighted
+from samebits.data.samplers import Shuffled, Weighted
 from samebits.determinism.context import deterministic
-from samebits.determinism.sample_keys import EpochKeys
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.rng.samples import EpochKeys
 
 sys.path.insert(0, str(Path(__file__).parent))
 from loading import Items, Plain, draws, epochs, flat, loader, of_ranks

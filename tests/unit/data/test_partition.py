@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from samebits.data.partition import Partition
+from samebits.data.permutation import Partition
 from samebits.errors import SamebitsError
 
 CUTS = [

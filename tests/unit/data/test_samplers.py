@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from samebits.data.lengths import BatchByLength
-from samebits.data.samplers import Listed, Sampler, Sequential, Shuffled
-from samebits.data.weighted import Weighted
-from samebits.determinism.process import PROCESS
+from samebits.data.samplers import BatchByLength, Listed, Sampler, Sequential, Shuffled, Weighted
 from samebits.errors import SamebitsError
+from samebits.rng.active import PROCESS
 
 GOLDEN_WEIGHTED = [1, 3, 2, 3, 2, 2, 0, 3, 1, 3, 2, 1]
 LENGTHS = [(7 * number) % 23 for number in range(103)]

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import samebits
-from samebits.data.shards import Lanes, ShardOrder
+from samebits.data._shards import Lanes, ShardOrder
 from samebits.errors import SamebitsError, SamebitsWarning
 
 sys.path.insert(0, str(Path(__file__).parent))

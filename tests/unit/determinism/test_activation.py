@@ -11,13 +11,13 @@ import pytest
 import torch
 from control_support import line_of, quiet, run
 
+from samebits._runtime.address_layout import can_fix_layout, fixed_layout
 from samebits.determinism.activation import Activation
 from samebits.determinism.context import deterministic
-from samebits.determinism.control import Control
-from samebits.determinism.process import PROCESS
-from samebits.determinism.switches import switch_named
 from samebits.errors import SamebitsError, SamebitsWarning
-from samebits.hooks.layout import can_fix_layout, fixed_layout
+from samebits.rng.active import PROCESS
+from samebits.switches.control import Control
+from samebits.switches.table import switch_named
 
 FLAGS = ("deterministic-algorithms", "cudnn-deterministic", "mkldnn-deterministic", "fill-uninitialized")
 

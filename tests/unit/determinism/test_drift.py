@@ -7,13 +7,16 @@ import os
 import random
 import sys
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from control_support import line_of, quiet, run
 
-from samebits.determinism.drift import DriftWatch
+from samebits._runtime.package import FOLDER
+from samebits.determinism._drift import DriftWatch
+from samebits.determinism.setter_wrappers import CONTROL
 from samebits.errors import SamebitsError, SamebitsWarning
 
 HERE = os.path.abspath(__file__)
@@ -433,3 +436,8 @@ def test_compiled_code_that_writes_switches_still_compiles(tmp_path):
 
     assert result.stdout.split() == ["True", "set"], result.stderr
     assert line_of(tmp_path, "sdpa_kernel") > 0
+
+
+def test_the_modules_whose_writes_are_control_exist():
+    """A module that is moved would be taken for the script, and its writes for drift."""
+    assert [path for path in CONTROL if not (Path(FOLDER) / path).exists()] == []

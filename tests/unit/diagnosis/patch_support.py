@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import finding_support
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import Finding, Source
+from samebits.diagnosis.patches.edits import Project, SourceFile
 from samebits.diagnosis.patches.propose import Proposal, propose
-from samebits.diagnosis.patches.source_file import Project, SourceFile
-from samebits.hooks.frames import Site
 
 if TYPE_CHECKING:
     from samebits.diagnosis.patches.edits import Patch

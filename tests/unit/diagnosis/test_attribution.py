@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from finding_support import changed, finding
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import Remedy, RemedyTrial, Source
 from samebits.diagnosis.attribution import Confirmation, attributed, by_source, failed_note, remedied
 from samebits.diagnosis.remedies import remedy_for
 from samebits.diagnosis.search import SearchResult, Trial
-from samebits.hooks.frames import Site
 from samebits.report.notes import sentence
 from samebits.report.sentences import why
 

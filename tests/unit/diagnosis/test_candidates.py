@@ -7,13 +7,13 @@ import pytest
 
 from samebits.causes import Cause, causes_shown_by
 from samebits.comparison.results import Source
-from samebits.determinism.pins import INTERVENTIONS
 from samebits.diagnosis.candidates import (
     MECHANISMS,
     cause_of_intervention,
     every_intervention,
     likely_interventions,
 )
+from samebits.interventions import INTERVENTIONS
 
 
 def finding(cause="unknown", entry="outside", *sources):

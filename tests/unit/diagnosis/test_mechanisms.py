@@ -7,8 +7,8 @@ from finding_support import finding
 from patch_support import project
 
 from samebits.comparison.results import Source
-from samebits.determinism.pins import INTERVENTIONS
 from samebits.diagnosis.candidates import MECHANISMS, traces, unable, words_of
+from samebits.interventions import INTERVENTIONS
 
 PLAIN = "import torch\nx = torch.ones(3)\nprint(f'{x}')\n"
 

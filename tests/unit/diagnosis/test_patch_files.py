@@ -8,9 +8,9 @@ import subprocess
 import pytest
 from patch_support import MARK, finding, project, proposal
 
+from samebits._runtime.frames import Site
+from samebits.diagnosis.patches.edits import Project, SourceFile
 from samebits.diagnosis.patches.propose import propose
-from samebits.diagnosis.patches.source_file import Project, SourceFile
-from samebits.hooks.frames import Site
 
 SET = "x = list(set(words))  # <- here"
 SORTED = "x = sorted(set(words))  # <- here"

@@ -11,7 +11,7 @@ from sentence_support import text_evidence
 
 from samebits.comparison.results import Comparison, Remedy, Source
 from samebits.diagnosis.remedies import op_advice, remedy_for, with_remedies
-from samebits.recording.library_calls import LibraryCall
+from samebits.recording.sites import LibraryCall
 
 CAUSES = (
     "unseeded-torch", "unseeded-numpy", "unseeded-python", "os-entropy", "wall-clock", "hash-order",

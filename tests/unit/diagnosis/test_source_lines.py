@@ -10,10 +10,10 @@ from finding_support import changed
 from patch_support import finding, project, site_of
 from sentence_support import evidence_of
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import Source
 from samebits.diagnosis.attribution import Confirmation, attributed
 from samebits.diagnosis.source_lines import at_source_line
-from samebits.hooks.frames import Site
 
 CONFIRMED = "with something pinned, 2 of 2 pairs of runs were identical"
 SUM_OVER_SET = """

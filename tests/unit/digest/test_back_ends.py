@@ -7,7 +7,7 @@ import pytest
 import torch
 from digest_reference import CONSTANTS, digest_contents
 
-from samebits.digest import definition, native, tensors, torch_backend
+from samebits.digest import _definition, _torch_backend, native, tensors
 from samebits.digest.tensors import describe, digest_bytes, digest_many, digest_memory
 
 LIBRARY = native.load()
@@ -16,7 +16,9 @@ NATIVE_SETS = [
 ]
 if LIBRARY:
     LIBRARY.select(b"")
-DTYPES = {getattr(torch, name): code for name, (code, _) in definition.DTYPES.items() if hasattr(torch, name)}
+DTYPES = {
+    getattr(torch, name): code for name, (code, _) in _definition.DTYPES.items() if hasattr(torch, name)
+}
 # Sizes around words, stripes, blocks and the panels of the gather.
 LENGTHS = (0, 1, 7, 8, 63, 64, 127, 128, 129, 1023, 1024, 1025, 2048, 5000, 65535, 65536, 70001)
 
@@ -25,7 +27,7 @@ LENGTHS = (0, 1, 7, 8, 63, 64, 127, 128, 129, 1023, 1024, 1025, 2048, 5000, 6553
 def digest_with(request):
     """`digest_many` of one back end."""
     if request.param == "torch":
-        yield torch_backend.digest_many
+        yield _torch_backend.digest_many
         return
     assert LIBRARY.select(request.param.encode())
     assert tensors.backend_name() == request.param
@@ -68,16 +70,16 @@ def test_the_library_is_built():
 
 def test_constants_have_their_origin():
     """The constants of the package are those that docs/digest.md derives."""
-    assert list(definition.STARTS) == CONSTANTS[:16]
-    assert (CONSTANTS[16] | 1, CONSTANTS[17] | 1) == (definition.INDEX_1, definition.INDEX_2)
-    assert list(definition.FOLD_START) == CONSTANTS[18:20]
-    assert (CONSTANTS[20] | 1, CONSTANTS[21] | 1) == (definition.FOLD_0, definition.FOLD_1)
+    assert list(_definition.STARTS) == CONSTANTS[:16]
+    assert (CONSTANTS[16] | 1, CONSTANTS[17] | 1) == (_definition.INDEX_1, _definition.INDEX_2)
+    assert list(_definition.FOLD_START) == CONSTANTS[18:20]
+    assert (CONSTANTS[20] | 1, CONSTANTS[21] | 1) == (_definition.FOLD_0, _definition.FOLD_1)
 
 
 def test_dtype_codes_are_distinct():
-    codes = [code for code, _ in definition.DTYPES.values()]
+    codes = [code for code, _ in _definition.DTYPES.values()]
     assert len(set(codes)) == len(codes)
-    assert max(codes) < definition.ABSENT
+    assert max(codes) < _definition.ABSENT
 
 
 def test_lengths(digest_with):
@@ -148,7 +150,7 @@ def test_larger_than_a_chunk(digest_with):
     assert digest_with([big, big.t(), big[:, 3:1503]]) == digest_with(
         [big.clone(), big.t().contiguous(), big[:, 3:1503].contiguous()]
     )
-    assert digest_with([big.t()]) == torch_backend.digest_many([big.t()])
+    assert digest_with([big.t()]) == _torch_backend.digest_many([big.t()])
 
 
 def test_position_in_the_list_does_not_matter(digest_with):
@@ -168,7 +170,7 @@ def test_any_number_of_threads(threads):
     try:
         torch.set_num_threads(threads)
         assert digest_many(data) == b"".join(digest_many([t.contiguous()]) for t in data)
-        assert digest_many(data) == torch_backend.digest_many(data)
+        assert digest_many(data) == _torch_backend.digest_many(data)
     finally:
         torch.set_num_threads(before)
 

@@ -5,8 +5,8 @@ from array import array
 import pytest
 import torch
 
-from samebits.digest import definition, tensors
-from samebits.digest.bindings import open_reader
+from samebits.digest import _definition, tensors
+from samebits.digest.native import open_reader
 from samebits.digest.tensors import observe, storage_addresses
 
 READER = tensors._READER
@@ -20,7 +20,7 @@ COMMON = (
 
 def sample(dtype):
     """12 x 10 of a dtype, from random bytes."""
-    _, width = definition.DTYPES[dtype]
+    _, width = _definition.DTYPES[dtype]
     generator = torch.Generator().manual_seed(width)
     data = torch.randint(0, 2, (12, 10 * width), dtype=torch.uint8, generator=generator)
     return data.view(getattr(torch, dtype))
@@ -53,7 +53,7 @@ def test_common_dtypes_are_read_in_every_view(dtype, monkeypatch):
     assert kinds != READER.observe(views(sample("uint8" if dtype == "bool" else "bool")))[1]
 
 
-@pytest.mark.parametrize("dtype", [name for name in definition.DTYPES if hasattr(torch, name)])
+@pytest.mark.parametrize("dtype", [name for name in _definition.DTYPES if hasattr(torch, name)])
 def test_every_dtype_digests_alike(dtype, monkeypatch):
     """Those that the module does not know too."""
     listed = [torch.empty(0, dtype=getattr(torch, dtype)), torch.ones(8, dtype=torch.uint8)]

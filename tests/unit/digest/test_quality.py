@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from samebits.digest import definition, native
+from samebits.digest import _definition, native
+from samebits.digest._torch_backend import block_values
 from samebits.digest.tensors import run_again
-from samebits.digest.torch_backend import block_values
 
 pytestmark = pytest.mark.skipif(native.load() is None, reason="takes the C library's speed")
 
@@ -19,10 +19,10 @@ CHUNK = 1 << 16
 def digest_rows(rows, *, dtype="uint8", sizes=None):
     """The digests of the rows of a matrix, each a tensor of `dtype` and `sizes`: two columns of 64 bits."""
     assert rows.flags.c_contiguous
-    sizes = (rows.nbytes // len(rows) // definition.DTYPES[dtype][1],) if sizes is None else sizes
+    sizes = (rows.nbytes // len(rows) // _definition.DTYPES[dtype][1],) if sizes is None else sizes
     words = np.empty((len(rows), 2 + len(sizes)), np.uint64)
     words[:, 0] = rows.ctypes.data + np.arange(len(rows)) * rows.strides[0]
-    words[:, 1] = definition.header(dtype) | len(sizes) << definition.N_DIMS
+    words[:, 1] = _definition.header(dtype) | len(sizes) << _definition.N_DIMS
     words[:, 2:] = sizes
     return np.frombuffer(run_again(array("Q", words.tobytes()), len(rows)), np.uint64).reshape(-1, 2)
 
@@ -193,7 +193,7 @@ def shapes():
         ):
             words = np.empty((len(sizes), 2 + n_dims), np.uint64)
             words[:, 0], words[:, 2:] = memory.ctypes.data, sizes
-            words[:, 1] = definition.header(dtype) | n_dims << definition.N_DIMS
+            words[:, 1] = _definition.header(dtype) | n_dims << _definition.N_DIMS
             yield "shapes", run_words(words)
 
 
@@ -210,7 +210,7 @@ def lengths():
     for value in (0, 1):
         memory = np.full(20_000, value, np.uint8)
         words = np.empty((20_000 - 24, 3), np.uint64)
-        words[:, 0], words[:, 1] = memory.ctypes.data, definition.header("int8") | 1 << definition.N_DIMS
+        words[:, 0], words[:, 1] = memory.ctypes.data, _definition.header("int8") | 1 << _definition.N_DIMS
         words[:, 2] = np.arange(24, 20_000)
         yield f"length {value}", run_words(words)
 
@@ -280,7 +280,7 @@ def test_avalanche_of_shape_and_dtype():
     words = np.empty((2000, 3), np.uint64)
     words[:, 0], words[:, 1], words[:, 2] = (
         memory.ctypes.data,
-        definition.header("int8") | 1 << 20,
+        _definition.header("int8") | 1 << 20,
         np.arange(2000),
     )
     digests = run_words(words)
@@ -292,7 +292,7 @@ def test_avalanche_of_shape_and_dtype():
 def test_one_value_moves_from_block_to_block():
     """What a change adds to the sums is different for each block, in every lane that it touches."""
     n = 1 << 17
-    words = torch.zeros(2, definition.STRIPES, definition.LANES, dtype=torch.int64)
+    words = torch.zeros(2, _definition.STRIPES, _definition.LANES, dtype=torch.int64)
     words[1, 6, 3] = words[1, 2, 12] = 0x3F800000
     index = torch.arange(n)
     before, after = (block_values(w.expand(n, *w.shape), index) for w in words)

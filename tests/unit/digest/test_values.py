@@ -8,7 +8,7 @@ import torch
 
 import samebits.digest
 from samebits.digest import Digest, digest, digest_many, tensors
-from samebits.digest.arrays import is_array
+from samebits.digest.values import is_array
 from samebits.errors import SamebitsError
 
 

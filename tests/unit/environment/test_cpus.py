@@ -2,7 +2,7 @@
 
 import pytest
 
-from samebits.environment.cpus import read_kinds, read_quota
+from samebits.environment.resources import read_kinds, read_quota
 
 
 def tree(folder, **files):

@@ -22,8 +22,8 @@ from samebits.environment import (
     collect,
     collect_at_start,
 )
-from samebits.environment.software import SourceFacts, collect_packages, collect_source
-from samebits.environment.torch_facts import GpuFacts, collect_torch
+from samebits.environment.snapshot import SourceFacts, collect_packages, collect_source
+from samebits.environment.torch_build import GpuFacts, collect_torch
 from samebits.report.notes import fact_difference
 
 if TYPE_CHECKING:
@@ -326,7 +326,7 @@ def test_facts_from_elsewhere_may_be_anything(facts: dict[str, Any]) -> None:
 
 def test_every_name_is_a_fact() -> None:
     """A fact that is renamed must not fall out of the comparison unnoticed."""
-    from samebits.environment.differences import _FACTS, _TABLES
+    from samebits.environment._differences import _FACTS, _TABLES
 
     found = collect().to_dict() | {"torch": asdict(collect_torch(fake_torch()))}
     found["source"] = {"commit": "", "changed": False}

@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from samebits.environment import usage
-from samebits.environment.usage import available_bytes, free_processors, largest_child_bytes, read_usage
+from samebits.environment import resources
+from samebits.environment.resources import available_bytes, free_processors, largest_child_bytes, read_usage
 
 BUSY = "import time\nwhile time.process_time() < 0.5: pass"
 
@@ -45,7 +45,7 @@ def test_nothing_is_said_where_the_system_does_not_tell(tmp_path, monkeypatch, t
 def test_processors_that_are_free(monkeypatch, others, quota, expected):
     """By the affinity, and what other programs leave; no more than the limit of the control group."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1, 2}, raising=False)
-    monkeypatch.setattr(usage, "read_quota", lambda: quota)
+    monkeypatch.setattr(resources, "read_quota", lambda: quota)
     assert free_processors(others) == expected
 
 

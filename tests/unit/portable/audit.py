@@ -6,11 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.dispatch import PortableMode
-from samebits.portable.exact import CHOICES, SPARSE, base_name, standing_of
-from samebits.portable.plans import has_floats
-from samebits.torch_private import dispatch_mode_class, is_virtual
-from samebits.torch_private_portable import can_decompose, is_faking, overload_name, schema_name
+from samebits._torch.core import dispatch_mode_class, is_virtual
+from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
+from samebits.portable._dispatch import PortableMode, has_floats
+from samebits.portable._exact import CHOICES, SPARSE, base_name, standing_of
 
 if TYPE_CHECKING:
     import pytest

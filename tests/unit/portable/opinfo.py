@@ -8,7 +8,7 @@ import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils._pytree import tree_leaves, tree_map
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 # Importing torch's samples freezes the flags of torch.backends (`disable_global_flags`), for other tests too.
 torch.backends.flags_frozen.__globals__["__allow_nonbracketed_mutation_flag"] = True

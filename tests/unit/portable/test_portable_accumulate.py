@@ -7,8 +7,8 @@ import pytest
 import torch
 from opinfo import check_op
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels.accumulate import KINDS, accumulate_
 from samebits.portable.reference.accumulate import accumulate as reference
 

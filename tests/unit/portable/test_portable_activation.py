@@ -15,8 +15,8 @@ from torch import nn
 import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable import activation
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.activation import Activation, check_subnormals
-from samebits.portable.dispatch import PortableMode
 
 
 def is_portable() -> bool:

@@ -8,7 +8,7 @@ from opinfo import check_op
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 - as everyone calls it
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 ACTIVATIONS = """
     celu elu gelu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu relu relu6

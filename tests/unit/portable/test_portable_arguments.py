@@ -9,7 +9,7 @@ from torch.nn import functional
 
 import samebits
 from samebits.errors import SamebitsError
-from samebits.portable.handling import handled
+from samebits.portable._handling import handled
 
 WRONG = {
     "result dtype": lambda: torch.arange(3).exp_(),

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 
 sdpa = torch.nn.functional.scaled_dot_product_attention
 

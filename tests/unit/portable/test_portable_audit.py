@@ -6,8 +6,8 @@ import pytest
 import torch
 from audit import InexactOpError
 
-from samebits.portable import plans
-from samebits.portable.dispatch import PortableMode
+from samebits.portable import _dispatch
+from samebits.portable._dispatch import PortableMode
 
 
 @pytest.fixture
@@ -16,8 +16,8 @@ def planted(monkeypatch):
 
     def plant(handler):
         table = {torch.ops.aten.mm.default: handler}
-        monkeypatch.setattr(plans, "handlers", lambda _: table)
-        monkeypatch.setattr(plans, "low_handlers", lambda _: table)
+        monkeypatch.setattr(_dispatch, "handlers", lambda _: table)
+        monkeypatch.setattr(_dispatch, "low_handlers", lambda _: table)
 
     return plant
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from opinfo import check_op
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 mpmath = pytest.importorskip("mpmath")
 WANTED = {

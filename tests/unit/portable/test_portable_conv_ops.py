@@ -10,9 +10,9 @@ import torch.nn.functional as F  # noqa: N812
 from opinfo import check_op
 
 from samebits.errors import SamebitsError
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
+from samebits.portable._registry import declared
 from samebits.portable.ops import convolutions
-from samebits.portable.registry import declared
 
 if TYPE_CHECKING:
     from collections.abc import Callable

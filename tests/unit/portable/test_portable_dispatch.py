@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from samebits.errors import SamebitsError
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 REFUSED_TENSORS = {
     "complex": lambda: torch.ones(2, dtype=torch.complex64),

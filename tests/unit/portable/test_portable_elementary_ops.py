@@ -7,7 +7,7 @@ import torch
 from opinfo import check_op
 
 from samebits.errors import SamebitsError
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 DTYPES = (torch.float32, torch.float64)
 UNARY = [

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 grouped_mm = getattr(torch.nn.functional, "grouped_mm", None)
 pytestmark = pytest.mark.skipif(grouped_mm is None, reason="this torch has no grouped_mm")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 CALLS = {

@@ -30,7 +30,7 @@ def test_ops_agree_with_torch(name, dtype):
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
 @pytest.mark.parametrize("size", [(3, 5), (11, 4)])
 def test_smoothed_interpolation_agrees_with_torch(mode, size):
-    from samebits.portable.dispatch import PortableMode
+    from samebits.portable._dispatch import PortableMode
 
     x = torch.randn(2, 3, 7, 8, dtype=torch.float64, requires_grad=True)
 
@@ -49,7 +49,7 @@ def test_smoothed_interpolation_agrees_with_torch(mode, size):
 @pytest.mark.parametrize("size", [(2, 3, 4, 5), (2, 3, 1, 5), (1, 1, 3, 4, 5)], ids=str)
 @pytest.mark.filterwarnings("ignore:Since version 1.3.0")
 def test_affine_grids_agree_with_torch(size, align):
-    from samebits.portable.dispatch import PortableMode
+    from samebits.portable._dispatch import PortableMode
 
     spatial = len(size) - 2
     theta = torch.randn(size[0], spatial, spatial + 1, dtype=torch.float64, requires_grad=True)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from samebits.digest import bindings
+from samebits.digest import native
 from samebits.errors import SamebitsError
 from samebits.portable import backends
 from samebits.portable.backends import parameters
@@ -31,8 +31,8 @@ def library(request, monkeypatch):
     if load() is None:
         pytest.skip("no C library")
     if request.param == "ctypes":
-        monkeypatch.setattr(bindings, "load_module", lambda: None)
-    elif bindings.load_module() is None:
+        monkeypatch.setattr(native, "load_module", lambda: None)
+    elif native.load_module() is None:
         pytest.skip("no C module")
     kernels = open_library(find_library())
     kernels.select("")
@@ -78,10 +78,10 @@ def test_the_library_is_told_the_number_of_threads():
     told = []
     callback = ctypes.CFUNCTYPE(None, ctypes.c_int)(told.append)
     kernels = [PlainKernel(load()._library.samebits_portable_sqrt, parameters.Sqrt, told.append)]
-    if bindings.load_module() is not None:
+    if native.load_module() is not None:
         addresses = (ctypes.cast(each, ctypes.c_void_p).value for each in (kernels[0]._function, callback))
         fields = ("is_f64", "x", "out", "numel")
-        kernels.append(bindings.load_module().Kernel("sqrt", fields, b"q p p q ", *addresses))
+        kernels.append(native.load_module().Kernel("sqrt", fields, b"q p p q ", *addresses))
     x = torch.full((3,), 4.0)
     for number, kernel in enumerate(kernels):
         out, given = root_of(x)
@@ -213,7 +213,7 @@ def test_the_fields_are_compared_when_the_library_is_loaded(monkeypatch):
 
 
 def test_a_kernel_without_fields_is_refused():
-    module = bindings.load_module()
+    module = native.load_module()
     if module is None:
         pytest.skip("no C module")
     for fields, types in (
@@ -237,7 +237,7 @@ def test_each_device_has_its_backend():
 REFERENCE = """
 import torch
 from samebits.portable.backends import cpu_backend
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 with PortableMode():
     x = torch.linspace(0, 1, 300).reshape(3, 100)
     print(cpu_backend().name, torch.softmax(x @ x.t(), -1).sum().item().hex())

@@ -6,7 +6,7 @@ import pytest
 import torch
 from opinfo import check_op
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 OPS = ["linalg.cholesky", "linalg.solve_triangular", "linalg.lu_factor", "linalg.solve", "linalg.inv"]
 OPS += [

@@ -7,7 +7,7 @@ import torch
 from opinfo import check_op
 from torch.nn import functional as F  # noqa: N812
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 LOSSES = """
     binary_cross_entropy binary_cross_entropy_with_logits cosine_embedding_loss cosine_similarity

@@ -6,7 +6,7 @@ import pytest
 import torch
 from opinfo import check_op
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)

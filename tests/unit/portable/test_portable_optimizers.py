@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import optim
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
 from samebits.portable.backends.reference import ReferenceBackend
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.elementwise import sqrt
 

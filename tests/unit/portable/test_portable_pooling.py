@@ -39,7 +39,7 @@ def test_c_gives_the_bits_of_the_reference(kernels, dtype, divisor):
     ]:
         x = rng.standard_normal((3, *(d.size for d in dims))).astype(dtype)
         x.flat[5], x.flat[40] = np.inf, -0.0
-        bounds = [(d.first.tolist(), d.end.tolist(), d.count.tolist()) for d in dims]
+        bounds = [(d.first.tolist(), d.end.tolist(), d.counts.tolist()) for d in dims]
         expected = np.zeros((3, *(len(first) for first, _, _ in bounds)), dtype)
         mean(x, expected, bounds, divisor)
         found = window_mean(torch.from_numpy(x), dims, divisor).numpy()
@@ -75,7 +75,7 @@ def test_ops_agree_with_torch(name, dtype):
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_fractional_pooling_agrees_with_torch(n):
-    from samebits.portable.dispatch import PortableMode
+    from samebits.portable._dispatch import PortableMode
 
     x, samples = torch.randn(2, 3, *[9] * n), torch.rand(2, 3, n)
     op = torch.ops.aten.fractional_max_pool2d if n == 2 else torch.ops.aten.fractional_max_pool3d

@@ -10,7 +10,7 @@ from opinfo import check_op
 from torch.nn import functional
 
 from samebits.errors import SamebitsError
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

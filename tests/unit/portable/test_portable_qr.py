@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 
 SHAPES = [(5, 3), (3, 5), (4, 4), (1, 1), (6, 0), (0, 6), (2, 7, 4), (0, 3, 2), (70, 33)]
 

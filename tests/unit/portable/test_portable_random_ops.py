@@ -10,8 +10,8 @@ import torch.nn.functional as F  # noqa: N812 - as torch's own documentation doe
 from mt19937 import Mt19937
 
 from samebits.errors import SamebitsError
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.ops.random import next_key
 
 if TYPE_CHECKING:

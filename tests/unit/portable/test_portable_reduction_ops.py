@@ -9,7 +9,7 @@ import opinfo
 import pytest
 import torch
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 OPS = """
 sum mean nansum var std var_mean std_mean prod norm linalg.vector_norm dist renorm trace cumsum cumprod

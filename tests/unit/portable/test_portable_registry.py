@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 import torch
 
-from samebits.portable.dispatch import PortableMode
-from samebits.portable.ops import families
-from samebits.portable.registry import (
+from samebits.portable._dispatch import PortableMode
+from samebits.portable._registry import (
     declared,
     declared_by,
     declared_sparse,
@@ -19,11 +18,12 @@ from samebits.portable.registry import (
     handles_sparse,
     resolve,
 )
+from samebits.portable.ops import families
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from samebits.portable.registry import Handler
+    from samebits.portable._registry import Handler
 
 
 def make_family(*functions: Handler) -> ModuleType:
@@ -78,7 +78,7 @@ def test_only_ops_of_aten_have_handlers():
 def test_a_new_family_is_one_module(monkeypatch):
     """Nothing else has to name it."""
     answer = handles("aten::ldl_factor", "aten::linalg_ldl_factor_ex")(lambda self, **_: (self, self, self))
-    monkeypatch.setattr("samebits.portable.dispatch.families", lambda: (*families(), make_family(answer)))
+    monkeypatch.setattr("samebits.portable._dispatch.families", lambda: (*families(), make_family(answer)))
     with PortableMode():
         assert torch.linalg.ldl_factor_ex(torch.eye(2))[0].tolist() == [[1, 0], [0, 1]]
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.kernels.quadrature import nodes
 
 # (alpha, x) and (x, alpha, beta) with values by mpmath, 50 digits

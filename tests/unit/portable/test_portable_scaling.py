@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 
 def scaled_training():

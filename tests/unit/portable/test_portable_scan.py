@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from samebits.digest import bindings
-from samebits.portable import scan as scanning
-from samebits.portable.scan import UnfitError, quick_scan, quick_signature, scan, signature
+from samebits.digest import native
+from samebits.portable import _scan as scanning
+from samebits.portable._scan import UnfitError, quick_scan, quick_signature, scan, signature
 
 
 class Own(torch.Tensor):
@@ -59,7 +59,7 @@ def test_the_quick_scan_says_the_same_or_nothing(name):
         assert quick < 0 or quick == _by_python(values)
 
 
-@pytest.mark.skipif(bindings.open_scanner() is None, reason="no C module, or torch before 2.10")
+@pytest.mark.skipif(native.open_scanner() is None, reason="no C module, or torch before 2.10")
 def test_the_quick_scan_says_what_plain_tensors_are():
     x = torch.ones(2)
 
@@ -102,7 +102,7 @@ def test_quick_signatures_differ_where_signatures_do():
             assert quick is None or quick != other or slow == other_slow
 
 
-@pytest.mark.skipif(bindings.open_scanner() is None, reason="no C module, or torch before 2.10")
+@pytest.mark.skipif(native.open_scanner() is None, reason="no C module, or torch before 2.10")
 def test_quick_signatures_do_not_depend_on_contents():
     x, y = torch.ones(2, 3), torch.zeros(2, 3)
 
@@ -115,7 +115,7 @@ def test_quick_signatures_do_not_depend_on_contents():
 
 def test_without_the_module_there_is_python(monkeypatch):
     x = torch.arange(5000.0)
-    monkeypatch.setattr(bindings, "load_module", lambda: None)
+    monkeypatch.setattr(native, "load_module", lambda: None)
 
     quick_scan, quick_signature = scanning._quick()
     assert quick_scan((x,)) < 0

@@ -8,7 +8,7 @@ import torch
 from torch import nn, optim
 
 from samebits.errors import SamebitsError
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
 FLOATS = [torch.float32, torch.float64, torch.float16, torch.bfloat16]

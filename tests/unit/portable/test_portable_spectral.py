@@ -7,8 +7,8 @@ import torch
 from opinfo import check_op
 from torch import Tensor
 
+from samebits.portable._dispatch import PortableMode
 from samebits.portable.backends.library import load
-from samebits.portable.dispatch import PortableMode
 from samebits.portable.kernels import jacobi
 
 SHAPES = [

@@ -9,7 +9,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.func import functionalize, linearize
 from torch.fx.experimental.proxy_tensor import make_fx
 
-from samebits.portable.dispatch import PortableMode
+from samebits.portable._dispatch import PortableMode
 
 
 @pytest.mark.parametrize("tracing", ["real", "fake", "symbolic"])

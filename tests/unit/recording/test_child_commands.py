@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from samebits.recording.child_commands import may_train, prefixed, python_program, shell_words
+from samebits.recording._child_commands import may_train, prefixed, python_program, shell_words
 
 
 @pytest.mark.parametrize(

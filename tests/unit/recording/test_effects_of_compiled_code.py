@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from samebits.recording.probes import effects
-from samebits.recording.probes.effects import EffectsProbe
+from samebits.recording.probes import file_effects
+from samebits.recording.probes.file_effects import EffectsProbe
 
 
 @pytest.fixture
@@ -35,13 +35,13 @@ def test_a_device_that_torch_uses(looked, monkeypatch, kind):
 
 @pytest.mark.parametrize("target", ["/dev/nvidia0", "/dev/dri/renderD128", "/dev/kfd", "socket:[77]"])
 def test_a_device_or_a_socket_that_a_library_has_opened(looked, monkeypatch, target):
-    monkeypatch.setattr(effects, "_target", lambda name: target)
+    monkeypatch.setattr(file_effects, "_target", lambda name: target)
     assert looked() == "opened\n"
 
 
 @pytest.mark.parametrize("target", ["/home/nvidia/data.bin", "/dev/null", "pipe:[77]"])
 def test_a_file_that_is_read(looked, monkeypatch, target):
-    monkeypatch.setattr(effects, "_target", lambda name: target)
+    monkeypatch.setattr(file_effects, "_target", lambda name: target)
     assert looked() == "none\n"
 
 

@@ -16,8 +16,8 @@ import pytest
 from process_support import heed_signals, is_gone, is_in_state
 
 import samebits
+from samebits._runtime.processes import children
 from samebits.errors import SamebitsError
-from samebits.hooks.descendants import children
 from samebits.recording import launch as launch_module
 from samebits.recording import supervision
 from samebits.recording.launch import (

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 from process_support import heed_signals, is_gone
 
+from samebits._runtime.processes import children
 from samebits.errors import SamebitsError
-from samebits.hooks.descendants import children
 from samebits.recording import launch as launch_module
 from samebits.recording.launch import Command, Outcome, run_commands
 

@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from samebits.hooks.frames import FrameRanks
-from samebits.recording.library_calls import LibraryCall, library_call
+from samebits._runtime.frames import FrameRanks
+from samebits.recording.sites import LibraryCall, library_call
 
 LIBRARY = """
 import functools

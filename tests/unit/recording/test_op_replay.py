@@ -14,17 +14,16 @@ from sentence_support import notes_of
 from torch.utils.checkpoint import checkpoint
 from torch.utils.flop_counter import FlopCounterMode
 
-from samebits.determinism.op_advice import remedy_for
+from samebits._runtime.frames import Site
+from samebits._torch.schemas import traits_of
+from samebits.determinism.deterministic_ops import remedy_for
 from samebits.digest import digest_many
-from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
-from samebits.recording.probes.replay_copies import Copies
-from samebits.recording.probes.replay_cores import Cores
-from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.probes.replay_inputs import Copies, Cores
+from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.store import RecordReader
-from samebits.torch_schema import traits_of
+from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from samebits.recording.overlay import Overlay
+from samebits.recording._overlay import Overlay
 from samebits.recording.settings import RecordingSettings
 
 

@@ -8,10 +8,10 @@ import sysconfig
 
 import pytest
 
-from samebits.hooks.frames import LIBRARY, OWN, USER, FrameRanks
-from samebits.recording import program
-from samebits.recording.program import program_folders
+from samebits._runtime.frames import LIBRARY, OWN, USER, FrameRanks
+from samebits.recording import target
 from samebits.recording.runner import Target
+from samebits.recording.target import program_folders
 
 CONSOLE = """#!/usr/bin/python
 import re
@@ -39,7 +39,7 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "path", [*sys.path, str(packages)])
     real = sysconfig.get_path
     monkeypatch.setattr(
-        program.sysconfig, "get_path", lambda name: str(scripts) if name == "scripts" else real(name)
+        target.sysconfig, "get_path", lambda name: str(scripts) if name == "scripts" else real(name)
     )
     monkeypatch.chdir(tmp_path)
     return scripts, packages

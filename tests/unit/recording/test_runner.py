@@ -118,11 +118,11 @@ def test_own_modules_go_on_working_behind_a_shadow(tmp_path: Path) -> None:
     (tmp_path / "types.py").write_text("VALUE = 8\n")
     source = (
         "import samebits, types\nprint(samebits.VALUE, types.VALUE)\n"
-        "from samebits.recording import events\nprint(events.KINDS[0])\n"
+        "from samebits.recording import terminal_row\nprint(terminal_row.__name__)\n"
     )
     (tmp_path / "a.py").write_text(source)
     done = run(tmp_path, "a.py")
-    assert done.stdout.splitlines() == ["7 8", "batch", "result 0 False "]
+    assert done.stdout.splitlines() == ["7 8", "samebits.recording.terminal_row", "result 0 False "]
 
 
 def test_script_beside_samebits_itself(tmp_path: Path) -> None:

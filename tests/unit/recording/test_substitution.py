@@ -9,12 +9,12 @@ import pytest
 import torch
 from sentence_support import notes_of
 
-from samebits.recording.notes import NoteCode
-from samebits.recording.probes.tensor_files import fits, from_file, put, to_file
+from samebits.recording.probes.keep import fits, from_file, put, to_file
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.store import RecordReader
 from samebits.recording.substitution import KeptEvents, Rule, Substitution, spot
+from samebits.records.notes import NoteCode
+from samebits.records.reader import RecordReader
 from samebits.report.notes import sentence
 
 

@@ -7,8 +7,8 @@ import traceback
 import pytest
 
 from samebits.errors import SamebitsError
-from samebits.recording.store import RecordReader
-from samebits.recording.tracebacks import clean_tracebacks
+from samebits.recording.runner import clean_tracebacks
+from samebits.records.reader import RecordReader
 
 
 def functions(error):

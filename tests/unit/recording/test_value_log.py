@@ -8,7 +8,7 @@ import math
 import pytest
 import torch
 
-from samebits.recording.loggers import LOGGERS, numbers_of
+from samebits.recording._scalars import LOGGERS, numbers_of
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import RecordingSettings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import finding_support
 from sentence_support import text_evidence
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import Comparison, Finding, Remedy
-from samebits.hooks.frames import Site
 from samebits.recording.distance import Difference
-from samebits.recording.events import Event, RunInfo, TensorInfo
+from samebits.records.events import Event, RunInfo, TensorInfo
 from samebits.verification.results import ScriptRun, Verification
 
 

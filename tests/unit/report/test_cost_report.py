@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from samebits.cost.results import Cost, CostReport, CostRequest, Variant
-from samebits.determinism.control import Control
+from samebits.commands.cost import Cost, CostReport, CostRequest, Variant
 from samebits.recording.runner import Target
 from samebits.report.cost import render_cost
 from samebits.report.style import Style
+from samebits.switches.control import Control
 
 REQUEST = CostRequest(Target("train.py", None, ()), Path("x"), Control())
 

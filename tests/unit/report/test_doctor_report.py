@@ -4,7 +4,7 @@ import dataclasses
 import json
 import re
 
-from samebits.doctor.surroundings import (
+from samebits.commands.doctor.environment import (
     Cpus,
     DigestCheck,
     Interpreter,
@@ -13,7 +13,7 @@ from samebits.doctor.surroundings import (
     SwitchView,
     Torch,
 )
-from samebits.doctor.threat import BREAKS, MAY_BREAK, NOTE, PROMISES, Threat
+from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, PROMISES, Threat
 from samebits.report.doctor import Request, render_error, render_json, render_text
 from samebits.report.style import Style
 

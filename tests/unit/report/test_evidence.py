@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
-from samebits.hooks.frames import Site
 from samebits.report.evidence import _SENTENCES, sentence
 
 SITE = Site("/code/train.py", 3, "main")

@@ -9,13 +9,12 @@ from dataclasses import replace
 from finding_support import changed
 from report_builders import different, finding, identical
 
+from samebits._runtime.frames import Site
 from samebits.comparison.replayed import replayed
 from samebits.comparison.results import LineChange, Remedy, RemedyTrial, Source
-from samebits.diagnosis.patches.edits import Patch, PatchedFile
-from samebits.diagnosis.patches.source_file import SourceFile
-from samebits.hooks.frames import Site
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.recording.distance import Difference
-from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
 from samebits.report import json as json_report
 from samebits.verification.results import Fix
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from samebits._runtime.frames import Site
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.environment import FactDifference
-from samebits.hooks.frames import Site
-from samebits.recording.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
+from samebits.records.notes import STORED_ARGUMENTS, Note, NoteCode, RecordedPart, listed
 from samebits.report.notes import _PARTS, _SENTENCES, fact_difference, sentence
 
 SITE = Site("/code/train.py", 3, "main")

@@ -7,9 +7,9 @@ import json
 from finding_support import finding
 from sentence_support import text_evidence, text_note
 
+from samebits._runtime.frames import Site
 from samebits.comparison.ranks import RankComparison
 from samebits.comparison.results import Comparison
-from samebits.hooks.frames import Site
 from samebits.report.ranks import launch_rows, render, render_json, render_launches
 from samebits.report.style import Style
 from samebits.verification import ScriptRun, Verification

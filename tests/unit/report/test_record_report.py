@@ -7,7 +7,7 @@ import json
 from report_builders import event
 from sentence_support import text_note
 
-from samebits.recording.events import RunInfo
+from samebits.records.events import RunInfo
 from samebits.report import record as record_report
 from samebits.report.style import Style
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from samebits.hooks.frames import Site
+from samebits._runtime.frames import Site
+from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission, ResumeCheck
 from samebits.report.resume_text import render
 from samebits.report.style import Style
-from samebits.resuming.results import FirstDifference, Kill, Omission, ResumeCheck
 
 STYLE = Style(width=90)
 

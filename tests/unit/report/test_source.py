@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from samebits.hooks.frames import Site
-from samebits.report.source import Sources, source_line
+from samebits._runtime.frames import Site
+from samebits.report.remedy import Sources, source_line
 
 LINE = "loss.backward()"
 

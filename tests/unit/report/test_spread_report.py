@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from samebits.commands.spread._metrics import Series
+from samebits.commands.spread.study import evaluate
+from samebits.commands.spread.summary import Configuration, Failure, SeedRun, Spread
 from samebits.report import plot, spread_json, spread_text
 from samebits.report.sparkline import BLOCKS, PLAIN, sparkline, strip, wants_log
 from samebits.report.style import Style
-from samebits.spread.results import Configuration, Failure, SeedRun, Spread
-from samebits.spread.series import Series
-from samebits.spread.spread import evaluate
 
 pytest.importorskip("scipy")
 

@@ -10,14 +10,13 @@ from finding_support import changed
 from report_builders import different, finding, identical, run
 from sentence_support import text_evidence, text_note
 
+from samebits._runtime.frames import Site
 from samebits.comparison.replayed import replayed
 from samebits.comparison.results import Comparison, LineChange, Remedy, RemedyTrial
-from samebits.diagnosis.patches.edits import Patch, PatchedFile
-from samebits.diagnosis.patches.source_file import SourceFile
-from samebits.hooks.frames import Site
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.recording.distance import Difference
-from samebits.recording.notes import Note, NoteCode
-from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
+from samebits.records.notes import Note, NoteCode
 from samebits.report import text
 from samebits.report.style import Style
 from samebits.verification.results import Fix, Verification

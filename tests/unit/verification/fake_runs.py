@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import finding_support
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import Comparison, Finding, OriginSearch
-from samebits.hooks.frames import Site
-from samebits.recording.events import Event, RunInfo, TensorInfo
 from samebits.recording.runner import Target
+from samebits.records.events import Event, RunInfo, TensorInfo
 from samebits.verification import ScriptRun, VerifyRequest
-from samebits.verification.tools import Tools
+from samebits.verification._tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from samebits.diagnosis.patches.edits import Patch, PatchedFile
-from samebits.diagnosis.patches.source_file import SourceFile
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.errors import SamebitsError
 from samebits.verification import apply as applying
 from samebits.verification.apply import apply, write_diff

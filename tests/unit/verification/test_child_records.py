@@ -11,8 +11,8 @@ from finding_support import finding
 from sentence_support import notes_of
 
 from samebits.comparison.results import Comparison
-from samebits.verification.child_records import with_children
-from samebits.verification.tools import Tools
+from samebits.verification._child_records import with_children
+from samebits.verification._tools import Tools
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,11 +10,11 @@ import pytest
 from fake_runs import World, different, finding, request
 
 from samebits.comparison.results import OriginSearch, Source
-from samebits.environment.usage import Usage
+from samebits.environment.resources import Usage
 from samebits.errors import SamebitsError
-from samebits.verification import concurrency as concurrency_module
+from samebits.verification import _concurrency as concurrency_module
 from samebits.verification import verify
-from samebits.verification.concurrency import Concurrency
+from samebits.verification._concurrency import Concurrency
 
 
 class Machine:
@@ -205,7 +205,7 @@ def spacious(monkeypatch):
     """There is room for two runs."""
     monkeypatch.setattr(Concurrency, "allows_two", lambda concurrency: concurrency._allowed)
     monkeypatch.setattr(Concurrency, "is_untouched", lambda _: True)
-    monkeypatch.setattr("samebits.verification.stdin.StandardInput.can_be_shared", lambda _: True)
+    monkeypatch.setattr("samebits.verification.isolation.StandardInput.can_be_shared", lambda _: True)
 
 
 def explaining(*helps, **fields) -> World:

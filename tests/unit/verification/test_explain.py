@@ -11,9 +11,9 @@ from fake_runs import IDENTICAL, World, different, finding, request
 from finding_support import changed
 from sentence_support import notes_of
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
 from samebits.errors import SamebitsError
-from samebits.hooks.frames import Site
 from samebits.verification import verify
 from samebits.verification.series import BudgetSpent
 
@@ -285,7 +285,7 @@ def test_a_bug_behind_the_search_does_not_take_the_verdict_away(tmp_path, monkey
     def broken(*_):
         raise IndexError("none")
 
-    monkeypatch.setattr(sys.modules["samebits.verification.remedy"], "with_remedies", broken)
+    monkeypatch.setattr(sys.modules["samebits.verification._remedy"], "with_remedies", broken)
     made = world(finding(cause="unseeded-torch"), {"seed-torch"})
     result = verify(request(tmp_path), tools=made.tools())
     assert result.comparison.verdict == "different"

@@ -7,19 +7,18 @@ from dataclasses import replace
 import pytest
 from fake_runs import IDENTICAL, World, different, finding
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import LineChange, Remedy, RemedyTrial
-from samebits.diagnosis.patches.edits import Patch, PatchedFile
-from samebits.diagnosis.patches.source_file import SourceFile
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, SourceFile
 from samebits.errors import SamebitsError
-from samebits.hooks.frames import Site
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import VerifyRequest
-from samebits.verification.fix import MOST_ROUNDS, Aim, find_fix
+from samebits.verification._fix import MOST_ROUNDS, Aim, find_fix
+from samebits.verification._state import Runner
+from samebits.verification._user_files import main_file, project_root, read_project
 from samebits.verification.results import Fix
 from samebits.verification.series import Plan, Series
-from samebits.verification.state import Runner
-from samebits.verification.user_files import main_file, project_root, read_project
 
 SCRIPT = """\
 import random

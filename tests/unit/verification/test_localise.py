@@ -9,10 +9,10 @@ from fake_runs import World, different
 from finding_support import finding
 
 from samebits.comparison.results import OriginSearch
-from samebits.verification.localise import find_operation
+from samebits.verification._localise import find_operation
+from samebits.verification._state import Runner
 from samebits.verification.results import ScriptRun
 from samebits.verification.series import BudgetSpent, Pair
-from samebits.verification.state import Runner
 
 OUTSIDE = OriginSearch((finding(step=5, op="aten::lift_fresh.default", entry="outside"),))
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from samebits.hooks.layout import can_fix_layout, fixed_layout
+from samebits._runtime.address_layout import can_fix_layout, fixed_layout
 from samebits.verification.runs import stress
 
 

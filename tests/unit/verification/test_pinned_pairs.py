@@ -12,7 +12,7 @@ from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import Comparison, OriginSearch, Source
 from samebits.verification import verify
-from samebits.verification.trials import MOST_PAIRS, pairs_needed
+from samebits.verification._trials import MOST_PAIRS, pairs_needed
 
 
 @pytest.fixture(autouse=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from samebits.comparison.results import Comparison
-from samebits.recording.events import RunInfo
-from samebits.recording.store import RecordReader, RecordWriter
+from samebits.records.events import RunInfo
+from samebits.records.reader import RecordReader
+from samebits.records.writer import RecordWriter
 from samebits.verification import ScriptRun, Verification
 from samebits.verification.verify import pruned
 

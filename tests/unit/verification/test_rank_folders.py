@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from samebits.environment.ranks import RankFacts
+from samebits.environment.distributed import RankFacts
 from samebits.errors import SamebitsError
-from samebits.verification.rank_folders import given_rank_record, rank_record, read_label
+from samebits.verification.rank_records import given_rank_record, rank_record, read_label
 
 
 def facts(rank, launch="first", world_size=2):

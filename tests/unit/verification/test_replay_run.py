@@ -8,7 +8,7 @@ from sentence_support import evidence_of, notes_of
 
 from samebits.comparison.results import OriginSearch
 from samebits.recording.distance import Difference
-from samebits.recording.replay import ReplaySummary, Skipped, Unrepeated
+from samebits.recording.replay_results import ReplaySummary, Skipped, Unrepeated
 from samebits.verification import verify
 
 ADD = Unrepeated(

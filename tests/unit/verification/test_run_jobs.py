@@ -6,7 +6,7 @@ from samebits.recording.launch import Outcome
 from samebits.recording.runner import Target
 from samebits.recording.settings import RecordingSettings
 from samebits.verification import runs
-from samebits.verification.concurrency import APART_S
+from samebits.verification._concurrency import APART_S
 from samebits.verification.runs import Job, Script, run_jobs
 
 

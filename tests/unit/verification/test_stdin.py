@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from samebits.verification.stdin import StandardInput
+from samebits.verification.isolation import StandardInput
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ import pytest
 from fake_runs import World, different, finding, request
 from sentence_support import notes_of
 
+from samebits._runtime.frames import Site
 from samebits.comparison.results import OriginSearch, Source
-from samebits.hooks.frames import Site
 from samebits.verification import verify
 from samebits.verification.series import BudgetSpent
 

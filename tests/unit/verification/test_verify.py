@@ -9,11 +9,11 @@ import pytest
 from fake_runs import IDENTICAL, FakeRecord, World, different, finding, request
 from sentence_support import notes_of, text_note
 
+from samebits._runtime.address_layout import can_fix_layout
 from samebits.comparison.results import Comparison, OriginSearch
 from samebits.environment import FactDifference
 from samebits.errors import SamebitsError
-from samebits.hooks.layout import can_fix_layout
-from samebits.recording.notes import Note, NoteCode
+from samebits.records.notes import Note, NoteCode
 from samebits.verification import verify
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from samebits.errors import SamebitsError
-from samebits.verification.working_folder import WorkingFolder
+from samebits.verification.isolation import WorkingFolder
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import PatchRule
 from samebits.diagnosis.patches.code_region import Refusal, keyword_of
 from samebits.diagnosis.patches.edits import Change, Edit
-from samebits.diagnosis.patches.set_values import is_set
+from samebits.diagnosis.patches.sets import is_set
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

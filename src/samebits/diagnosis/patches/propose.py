@@ -9,9 +9,15 @@ from itertools import islice, zip_longest
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, PatchRule, Reach, causes_shown_by, specification_of
-from samebits.determinism.rng_sources import NUMPY, PYTHON
 from samebits.diagnosis.patches import orders, seeds, sets, torch_calls, values
-from samebits.diagnosis.patches.code_region import CodeRegion, Refusal
+from samebits.diagnosis.patches.code_region import (
+    CodeRegion,
+    Refusal,
+    Sources,
+    all_lines,
+    lines_behind,
+    named_lines,
+)
 from samebits.diagnosis.patches.edits import Edit, Patch, PatchedFile, changed_line, spliced
 from samebits.diagnosis.patches.script_head import (
     NEED_OF_INTERVENTION,
@@ -20,17 +26,15 @@ from samebits.diagnosis.patches.script_head import (
     library_of,
     usual_seed,
 )
-from samebits.diagnosis.patches.slices import Sources, all_lines, lines_behind, named_lines
+from samebits.rng.sources import NUMPY, PYTHON
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from samebits._runtime.frames import Site
     from samebits.comparison.results import Finding, Origin
-    from samebits.diagnosis.patches.code_region import Find
-    from samebits.diagnosis.patches.edits import Change
-    from samebits.diagnosis.patches.slices import Lines
-    from samebits.diagnosis.patches.source_file import Project, SourceFile
-    from samebits.hooks.frames import Site
+    from samebits.diagnosis.patches.code_region import Find, Lines
+    from samebits.diagnosis.patches.edits import Change, Project, SourceFile
 
     Attempt = tuple[Cause, PatchRule]
 

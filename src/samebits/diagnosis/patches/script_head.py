@@ -6,16 +6,16 @@ import ast
 from typing import TYPE_CHECKING
 
 from samebits.causes import specification_of
-from samebits.determinism.rng_sources import LIBRARIES
 from samebits.diagnosis.patches.code_region import literal_value
 from samebits.diagnosis.patches.edits import Edit
 from samebits.diagnosis.patches.seeds import SEEDERS, seed_block
+from samebits.rng.sources import LIBRARIES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits.causes import Cause
-    from samebits.diagnosis.patches.slices import Sources
+    from samebits.diagnosis.patches.code_region import Sources
     from samebits.diagnosis.patches.syntax import Syntax
 
 # What stands between imports and sets up what follows.

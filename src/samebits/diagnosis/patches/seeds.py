@@ -7,18 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import PatchRule
-from samebits.determinism.rng_sources import LIBRARIES, NUMPY, PYTHON
-from samebits.determinism.rng_sources.numpy_global import MAKERS
 from samebits.diagnosis.patches.code_region import CodeRegion, Refusal, keyword_of, literal_value
 from samebits.diagnosis.patches.edits import Change
-from samebits.recording.library_calls import LibraryCall
+from samebits.recording.sites import LibraryCall
+from samebits.rng.sources import LIBRARIES, NUMPY, PYTHON
+from samebits.rng.sources.numpy_global import MAKERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from samebits.comparison.results import Finding, Source
-    from samebits.diagnosis.patches.code_region import Find
-    from samebits.diagnosis.patches.slices import Sources
+    from samebits.diagnosis.patches.code_region import Find, Sources
     from samebits.diagnosis.patches.syntax import Syntax
 
 _GENERATORS = {name for library in LIBRARIES for name in library.generators}

@@ -1,4 +1,4 @@
-"""Sets that are iterated: a fixed order instead of that of hashes and addresses."""
+"""What is known to be a set, from the text of one file: how it was made, annotated, stored and handed on."""
 
 from __future__ import annotations
 
@@ -8,14 +8,205 @@ from typing import TYPE_CHECKING
 from samebits.causes import PatchRule
 from samebits.diagnosis.patches.code_region import Refusal
 from samebits.diagnosis.patches.edits import Change, Edit
-from samebits.diagnosis.patches.set_values import is_set
-from samebits.diagnosis.patches.syntax import COMPREHENSIONS
+from samebits.diagnosis.patches.syntax import COMPREHENSIONS, parameters
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from samebits.diagnosis.patches.code_region import CodeRegion, Find
     from samebits.diagnosis.patches.syntax import Syntax
+
+_MAKERS = ("builtins.set", "builtins.frozenset", "weakref.WeakSet")
+_METHODS = ("union", "intersection", "difference", "symmetric_difference", "copy")
+_OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
+_ANNOTATIONS = ("set", "frozenset", "Set", "FrozenSet", "AbstractSet", "MutableSet", "WeakSet")
+_ITEM_METHODS = ("get", "setdefault", "pop")
+_PROPERTIES = ("property", "cached_property")
+_DEPTH = 6
+# Stand for a value of which only an annotation is known, or that it is an item of something.
+_A_SET = ast.Set(elts=[])
+_SETS_INSIDE = ast.List(elts=[_A_SET])
+
+
+def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
+    """Whether an expression is known to be a set."""
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, ast.Set | ast.SetComp):
+        return True
+    if isinstance(node, ast.BinOp) and isinstance(node.op, _OPERATORS):
+        return is_set(syntax, node.left, depth + 1) or _are_keys(syntax, node.left)
+    if isinstance(node, ast.Call):
+        return _gives_set(syntax, node, depth)
+    if isinstance(node, ast.Subscript):
+        return not isinstance(node.slice, ast.Slice) and _holds_sets(syntax, node.value, depth + 1)
+    return any(is_set(syntax, value, depth + 1) for value in _given(syntax, node, depth))
+
+
+def _holds_sets(syntax: Syntax, node: ast.AST | None, depth: int) -> bool:
+    """Whether the items of an expression are known to be sets, such as those of `defaultdict(set)`."""
+    if node is None or depth > _DEPTH:
+        return False
+    if isinstance(node, ast.Call):
+        return _gives_sets_inside(syntax, node, depth)
+    items: Iterable[ast.expr] = ()
+    if isinstance(node, ast.Dict):
+        items = node.values
+    elif isinstance(node, ast.List | ast.Tuple):
+        items = node.elts
+    elif isinstance(node, ast.DictComp | ast.ListComp):
+        items = (node.value if isinstance(node, ast.DictComp) else node.elt,)
+    if any(is_set(syntax, item, depth + 1) for item in items):
+        return True
+    return any(_holds_sets(syntax, value, depth + 1) for value in _given(syntax, node, depth))
+
+
+def _gives_sets_inside(syntax: Syntax, call: ast.Call, depth: int) -> bool:
+    made = call.args[0] if call.args else None
+    if syntax.name(call.func) == "collections.defaultdict" and _makes_set(syntax, made, depth):
+        return True
+    lambdas = (maker for maker in _factories(syntax, call) if isinstance(maker, ast.Lambda))
+    return any(_holds_sets(syntax, maker.body, depth + 1) for maker in lambdas)
+
+
+def _given(syntax: Syntax, node: ast.AST, depth: int) -> Iterator[ast.AST | None]:
+    """What an expression may be: the sides of a choice, what a name or an attribute was given."""
+    if isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+    elif isinstance(node, ast.BoolOp):
+        yield from node.values
+    elif isinstance(node, ast.NamedExpr):
+        yield node.value
+    elif isinstance(node, ast.Name):
+        yield from _name_values(syntax, node, depth)
+    elif isinstance(node, ast.Attribute):
+        yield from _attribute_values(syntax, node.attr)
+
+
+def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
+    makers = [call.func, *_factories(syntax, call)]
+    if any(_makes_set(syntax, maker, depth) for maker in makers):
+        return True
+    name = call.func
+    if isinstance(name, ast.Attribute):
+        if name.attr in _METHODS and is_set(syntax, name.value, depth + 1):
+            return True
+        if name.attr in _ITEM_METHODS and _holds_sets(syntax, name.value, depth + 1):
+            return True
+    called = name.attr if isinstance(name, ast.Attribute) else getattr(name, "id", "")
+    return any(_returns_set(syntax, function, depth) for function in _functions(syntax, called))
+
+
+def _makes_set(syntax: Syntax, maker: ast.AST | None, depth: int) -> bool:
+    """Whether calling an expression makes a set: `set`, `lambda: {1}`."""
+    if isinstance(maker, ast.Lambda):
+        return is_set(syntax, maker.body, depth + 1)
+    return maker is not None and syntax.name(maker) in _MAKERS
+
+
+def _factories(syntax: Syntax, call: ast.Call) -> list[ast.expr]:
+    """`default_factory` of a dataclass's `field`."""
+    if syntax.name(call.func).rpartition(".")[2] not in ("field", "Field"):
+        return []
+    return [keyword.value for keyword in call.keywords if keyword.arg == "default_factory"]
+
+
+def _functions(syntax: Syntax, name: str) -> Iterator[ast.FunctionDef]:
+    yield from (n for n in syntax.named(name) if isinstance(n, ast.FunctionDef))
+
+
+def _returns_set(syntax: Syntax, function: ast.FunctionDef, depth: int) -> bool:
+    if _says_set(syntax, function.returns):
+        return True
+    returned = (n.value for n in ast.walk(function) if isinstance(n, ast.Return))
+    return any(is_set(syntax, value, depth + 1) for value in returned)
+
+
+def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
+    """Whether an expression is the keys of a dict, whose union with something is a set."""
+    return isinstance(node, ast.Call) and syntax.name(node.func).endswith((".keys", ".items"))
+
+
+def _name_values(syntax: Syntax, name: ast.Name, depth: int) -> Iterator[ast.AST | None]:
+    """What a name is given, in the same function or outside of all."""
+    function = syntax.function(name)
+    for node in syntax.nodes:
+        if syntax.function(node) in (function, None):
+            yield from _given_by(syntax, node, name.id, depth)
+    for argument in parameters(function):
+        if argument.arg == name.id:
+            yield _annotated(syntax, argument.annotation)
+
+
+def _given_by(syntax: Syntax, node: ast.AST, name: str, depth: int) -> Iterator[ast.AST | None]:
+    """What one statement, loop or expression gives a name."""
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            yield from _matched(target, node.value, name)
+    elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.target.id == name:
+        yield from (_annotated(syntax, node.annotation), node.value)
+    elif isinstance(node, ast.NamedExpr) and node.target.id == name:
+        yield node.value
+    elif isinstance(node, ast.For | ast.comprehension) and _is_item(syntax, node, name, depth):
+        yield _A_SET
+
+
+def _is_item(syntax: Syntax, loop: ast.For | ast.comprehension, name: str, depth: int) -> bool:
+    """Whether a loop gives a name the sets that `items()` or `values()` of a dict hand out."""
+    call, target = loop.iter, loop.target
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.args:
+        return False
+    if call.func.attr == "items" and isinstance(target, ast.Tuple) and len(target.elts) == 2:
+        target = target.elts[1]
+    elif call.func.attr != "values":
+        return False
+    named = isinstance(target, ast.Name) and target.id == name
+    return named and _holds_sets(syntax, call.func.value, depth + 1)
+
+
+def _matched(target: ast.expr, value: ast.expr, name: str) -> Iterator[ast.expr]:
+    """What of `a, b = set(), set()` a name is given."""
+    if isinstance(target, ast.Name) and target.id == name:
+        yield value
+    elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+        for inner, given in zip(target.elts, value.elts, strict=False):
+            yield from _matched(inner, given, name)
+
+
+def _attribute_values(syntax: Syntax, attribute: str) -> Iterator[ast.AST | None]:
+    """What an attribute of that name is given: by assignment, as the field of a class, by a property."""
+    for node in syntax.nodes:
+        if isinstance(node, ast.Assign):
+            if any(_is_attribute(syntax, target, attribute) for target in node.targets):
+                yield node.value
+        elif isinstance(node, ast.AnnAssign) and _is_attribute(syntax, node.target, attribute):
+            yield from (_annotated(syntax, node.annotation), node.value)
+    for function in _functions(syntax, attribute):
+        if any(syntax.name(d).rpartition(".")[2] in _PROPERTIES for d in function.decorator_list):
+            yield _annotated(syntax, function.returns)
+            yield from (n.value for n in ast.walk(function) if isinstance(n, ast.Return))
+
+
+def _is_attribute(syntax: Syntax, target: ast.expr, attribute: str) -> bool:
+    if isinstance(target, ast.Attribute):
+        return target.attr == attribute
+    in_class = isinstance(syntax.parent(syntax.parent(target) or target), ast.ClassDef)
+    return isinstance(target, ast.Name) and target.id == attribute and in_class
+
+
+def _annotated(syntax: Syntax, annotation: ast.expr | None) -> ast.expr | None:
+    """What stands for a value with that annotation, where it says that it is a set or holds sets."""
+    if _says_set(syntax, annotation):
+        return _A_SET
+    inner = annotation.slice if isinstance(annotation, ast.Subscript) else None
+    last = inner.elts[-1] if isinstance(inner, ast.Tuple) and inner.elts else inner
+    return _SETS_INSIDE if _says_set(syntax, last) else None
+
+
+def _says_set(syntax: Syntax, annotation: ast.expr | None) -> bool:
+    text = "" if annotation is None else syntax.source(annotation).strip("\"'")
+    return text.partition("[")[0].rpartition(".")[2].strip() in _ANNOTATIONS
+
 
 _ORDERED = (
     "list", "tuple", "enumerate", "zip", "map", "filter", "iter", "sum", "reversed", "next", "dict",

@@ -221,7 +221,7 @@ def bind(library: ctypes.CDLL, parameters: Any) -> Kernel | PlainKernel:
         library: has the kernel.
         parameters: its class in parameters.py.
     """
-    from samebits.digest.bindings import load_module
+    from samebits.digest.native import load_module
 
     name, fields = declared_fields(parameters)
     function = getattr(library, f"samebits_portable_{name}")

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import is_real, refuse
 from samebits.portable.ops.index_put import index_put
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import declares_handlers, handles
 from samebits.portable.kernels.activations import pointwise, pointwise_
-from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 
 _NOISE_LEAST = 1e-6

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.activations import pointwise, pointwise_
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.attention import Heads, attend, attend_backward
 from samebits.portable.ops.checks import refuse
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

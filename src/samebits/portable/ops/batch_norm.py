@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 from samebits.portable.kernels import norms
-from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import declares_handlers
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.checks import is_real
-from samebits.portable.registry import declares_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 _EDGE = 20.0  # from here on the asymptotic series reaches the accuracy of float64
 _POWER_TERMS = 50

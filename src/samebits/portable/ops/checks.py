@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable.refusals import place
+from samebits.portable._refusals import place
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.registry import handles, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.ops.losses import MEAN, NONE, reduced
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable._registry import handles
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable.registry import handles, rounds_itself
-from samebits.torch_private_portable import to_copy as converted
+from samebits._torch.portable import to_copy as converted
+from samebits.portable._registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor

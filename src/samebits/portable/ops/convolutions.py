@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable._registry import handles
 from samebits.portable.kernels.convolution import (
     Geometry,
     bias_gradient,
@@ -14,7 +15,6 @@ from samebits.portable.kernels.convolution import (
     transposed,
     weight_gradient,
 )
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.registry import handles
+from samebits.portable._registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

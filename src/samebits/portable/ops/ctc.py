@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import unary
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import binary
 from samebits.portable.kernels.reductions import sum_over
 from samebits.portable.ops.sums import vector_norm
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

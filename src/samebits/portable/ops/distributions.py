@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from samebits.portable._registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.ops.random import (
@@ -21,12 +22,11 @@ from samebits.portable.ops.random import (
     with_overloads,
     work_like,
 )
-from samebits.portable.registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 
 def compute_dtype(out: Tensor) -> torch.dtype:

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import declares_handlers, handles
 from samebits.portable.kernels.elementwise import binary, unary, unary_
-from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 _UNARY = [
     "exp",

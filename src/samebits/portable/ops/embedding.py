@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.ops.sums import vector_norm
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

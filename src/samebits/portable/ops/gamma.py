@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._registry import handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.checks import refuse
 from samebits.portable.ops.random import is_real, next_key
-from samebits.portable.registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor

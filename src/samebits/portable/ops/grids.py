@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_products_over
 from samebits.portable.ops.interpolation import cubic_weights
 from samebits.portable.ops.ranges import linspace
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.quadrature import nodes
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import REAL, is_real
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

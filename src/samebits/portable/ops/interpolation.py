@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable.arrays import as_tensor
+from samebits.portable._arrays import as_tensor
+from samebits.portable._registry import declares_handlers
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.accumulation import index_add
-from samebits.portable.registry import declares_handlers
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 Sizes = Sequence[int]
 Taps = tuple[torch.Tensor, torch.Tensor]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.reductions import sum_squares_over
 from samebits.portable.ops.spectral import linalg_svd
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

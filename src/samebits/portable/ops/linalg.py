@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.ops.checks import REAL, refuse
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.registry import handles, rounds_itself
+from samebits.portable._registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

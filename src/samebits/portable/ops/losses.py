@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounding_once, rounds_itself
 from samebits.portable.kernels.activations import common_shape, pointwise
 from samebits.portable.kernels.reductions import mean_over, sum_over
-from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounding_once, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler
+    from samebits.portable._registry import Handler
 
 NONE, MEAN, SUM = range(3)
 """What torch's ops call the reductions."""

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over
-from samebits.portable.registry import LOW_PRECISION, as_dtype, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._registry import LOW_PRECISION, handles, rounds_itself
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.elementwise import sqrt
-from samebits.portable.registry import LOW_PRECISION, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

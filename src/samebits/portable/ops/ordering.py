@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable.registry import handles, rounds_itself
-from samebits.torch_private_portable import unique_ascending
+from samebits._torch.portable import unique_ascending
+from samebits.portable._registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable

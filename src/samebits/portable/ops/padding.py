@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import declares_handlers, handles
 from samebits.portable.ops.interpolation import spread_planes
-from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from torch import Tensor
 
-    from samebits.portable.registry import Table
+    from samebits.portable._registry import Table
 
 
 def _reflected(size: int, before: int, after: int) -> Tensor:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.ops.checks import refuse
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import declares_handlers, handles
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.kernels.window import Windows, window_mean, window_spread
 from samebits.portable.ops.checks import REAL, refuse
-from samebits.portable.registry import declares_handlers, handles
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.registry import Table
+    from samebits.portable._registry import Table
 
 Sizes = Sequence[int]
 

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.gemm import gemm
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

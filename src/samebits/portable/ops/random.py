@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
+from samebits.portable._registry import declares_handlers, handles, rounds_itself
 from samebits.portable.kernels import random as kernels
-from samebits.portable.registry import declares_handlers, handles, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
 _COMPUTE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._registry import handles, rounds_itself
 from samebits.portable.kernels import elementwise
 from samebits.portable.ops.conversions import to_integers
-from samebits.portable.registry import handles, rounds_itself
 
 if TYPE_CHECKING:
     from torch import Tensor

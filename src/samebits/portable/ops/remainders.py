@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
-from samebits.portable.registry import handles
+from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels import elementwise
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import axes, running
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.kernels.reductions import axes, sum_over
 from samebits.portable.kernels.softmax import softmax as softmax_kernel
 from samebits.portable.kernels.softmax import softmax_gradient
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
+from samebits.portable._registry import handles_sparse
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import refuse
-from samebits.portable.registry import handles_sparse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

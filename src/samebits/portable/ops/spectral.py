@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from samebits.portable.arrays import as_array, as_tensor
+from samebits.portable._arrays import as_array, as_tensor
+from samebits.portable._registry import handles
 from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.gemm import gemm
 from samebits.portable.kernels.jacobi import SMALLEST, Problem, rotate
@@ -18,7 +19,6 @@ from samebits.portable.kernels.random import order
 from samebits.portable.kernels.reductions import sum_products_over, sum_squares_over
 from samebits.portable.ops.checks import REAL, refuse
 from samebits.portable.ops.qr import factored, product
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from torch import Tensor

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from samebits.portable._registry import handles
 from samebits.portable.kernels import elementwise
 from samebits.portable.kernels.elementwise import sqrt
 from samebits.portable.kernels.reductions import (
@@ -19,7 +20,6 @@ from samebits.portable.kernels.reductions import (
     sum_over,
     sum_squares_over,
 )
-from samebits.portable.registry import handles
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from samebits.portable._registry import declares_handlers, rounds_itself
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.bessel import bessel
-from samebits.portable.registry import declares_handlers, rounds_itself
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
 
-    from samebits.portable.registry import Handler, Table
+    from samebits.portable._registry import Handler, Table
 
     Shape = Callable[..., Tensor]
 

@@ -1,36 +1,95 @@
-"""All probes of a recording, put in place and taken away together.
-
-Importing this module imports torch: it is done once the script itself has imported torch.
-"""
+"""Whether the script asks for compiled code."""
 
 from __future__ import annotations
 
+import functools
+import threading
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samebits.recording.events import END
-from samebits.recording.notes import Note, RecordedPart
+from samebits._runtime.patching import Patches
+from samebits._runtime.processes import start_within
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
-from samebits.recording.probes.boundaries import StateProbe
-from samebits.recording.probes.compiled import CompileProbe
 from samebits.recording.probes.keep import KeepProbe
 from samebits.recording.probes.memory import memory_map
-from samebits.recording.probes.module_paths import ModulePaths
-from samebits.recording.probes.modules import ModuleRegistry
+from samebits.recording.probes.modules import ModulePaths, ModuleRegistry
+from samebits.recording.probes.op_replay import ReplayProbe
 from samebits.recording.probes.ops import OpProbe
-from samebits.recording.probes.optimizers import OptimizerProbe
+from samebits.recording.probes.optimizers import OptimizerProbe, StateProbe
 from samebits.recording.probes.ranks import RankProbe
-from samebits.recording.probes.reads import ReadProbe
-from samebits.recording.probes.replay import ReplayProbe
+from samebits.recording.probes.reads import ReadProbe, SaveProbe
 from samebits.recording.probes.rng import RngProbe
-from samebits.recording.probes.saves import SaveProbe
 from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.state_log import StateLogProbe
 from samebits.recording.probes.substitution import Substituter
-from samebits.recording.probes.threads import ThreadProbe
+from samebits.records.events import END
+from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
-    from samebits.recording.recorder import Recorder
+    from collections.abc import Callable
+
+    from samebits.recording._recorder import Recorder
+
+
+class CompileProbe:
+    """Notes calls of `torch.compile` and `nn.Module.compile`.
+
+    Args:
+        recorder: told of it.
+    """
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:
+        """Watch."""
+        for owner in (torch, torch.nn.Module):
+            original = getattr(owner, "compile", None)
+            if original is not None:
+                self._patches.set(owner, "compile", self._noted(original))
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        self._patches.restore()
+
+    def _noted(self, original: Any) -> Any:
+        recorder = self._recorder
+
+        @functools.wraps(original)
+        def compile_(*args: Any, **kwargs: Any) -> Any:
+            recorder.seen.compiler = True
+            return original(*args, **kwargs)
+
+        return compile_
+
+
+class Follower(Protocol):
+    """**Protocol:** a probe that watches ops by thread."""
+
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function of another thread with its ops watched."""
+
+
+class ThreadProbe:
+    """Has the ops of new threads recorded: torch keeps dispatch modes per thread.
+
+    Args:
+        ops: records them, or executes them again.
+    """
+
+    def __init__(self, ops: Follower) -> None:
+        self._ops = ops
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
+        """Watch threads that start from now on."""
+        started = start_within(threading.Thread.start, self._ops.in_thread)
+        self._patches.set(threading.Thread, "start", started)
+
+    def remove(self) -> None:
+        """Watch no new threads."""
+        self._patches.restore()
 
 
 class Probe(Protocol):

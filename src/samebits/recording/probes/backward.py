@@ -6,20 +6,20 @@ import functools
 import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line, unseen
-from samebits.recording.notes import RecordedPart
-from samebits.recording.recorder import is_tensor, recordable
-from samebits.torch_private import version_of
+from samebits._runtime.builtin_proxies import leave_no_line, unseen
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.patching import Patches
+from samebits._torch.core import version_of
+from samebits.recording._recorder import is_tensor, recordable
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from samebits.recording.probes.boundaries import StateProbe
+    from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.optimizers import StateProbe
     from samebits.recording.probes.state import StateTracker
-    from samebits.recording.recorder import Recorder
 
 _ALWAYS_SEARCHED = 3
 

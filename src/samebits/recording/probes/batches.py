@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
+from samebits._runtime.builtin_proxies import leave_no_line, unseen
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.interruptions import pass_on
+from samebits._runtime.patching import Patches
+from samebits._torch.loaders import (
+    LOADER_NEXT_INDEX,
+    LOADER_RESET,
+    loader_iterator_class,
+    loader_iterator_classes,
+)
 from samebits.digest import digest_bytes
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.interruptions import pass_on
-from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line, unseen
-from samebits.recording.events import TensorInfo
-from samebits.recording.notes import RecordedPart
-from samebits.recording.recorder import describe, is_tensor, recordable
-from samebits.torch_loaders import loader_iterator_class
+from samebits.recording._recorder import describe, is_tensor, recordable
+from samebits.records.events import TensorInfo
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
-    from samebits.recording.recorder import Recorder
+    from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.state_log import StateLog
 
 _DEPTH = 6
 _PLAIN = (int, float, str, bytes, bool, complex)
@@ -131,3 +140,158 @@ def _text(leaf: Any) -> str:
     if hasattr(leaf, "tobytes"):
         return f"{leaf.dtype}{leaf.shape}{digest_bytes(leaf.tobytes()).hex()}"
     return repr(leaf)
+
+
+_MOST_INDICES = 4096  # of one batch
+_SHORT = 8
+
+
+class _Pass:
+    """One iterator of a DataLoader."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.batches = 0
+        self.waiting: deque[Any] = deque()  # what was asked for and not given yet
+
+
+class BatchLog:
+    """Logs passes over the data and their batches.
+
+    What a worker is asked for is known when it is asked, and batches come in that order: so each has the
+    samples that were asked for first. With `in_order=False` that does not hold, and they are left out.
+
+    Args:
+        recorder: tells what is in a batch.
+        log: where lines go.
+        generators: gives the states of the global generators.
+
+    Attributes:
+        step: the number of optimizer steps so far.
+    """
+
+    def __init__(self, recorder: Recorder, log: StateLog, generators: Callable[[], dict[str, str]]) -> None:
+        self._recorder, self._log, self._generators = recorder, log, generators
+        self.step = 0
+        self._passes: WeakKeyDictionary[Any, _Pass] = WeakKeyDictionary()
+        self._counts: dict[Any, int] = {}
+        self._current: _Pass | None = None
+        self._indices: Any = None
+        self._patches = Patches()
+
+    def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
+        """Watch the iterators of DataLoaders."""
+        iterator = loader_iterator_class()
+        if iterator is None:
+            return
+        self._patches.set(iterator, "__init__", self._noted_init(iterator.__init__))
+        self._patches.set(iterator, "__next__", self._noted_next(iterator.__next__))
+        for kind in loader_iterator_classes():
+            original = vars(kind).get(LOADER_NEXT_INDEX)
+            if original is not None:
+                self._patches.set(kind, LOADER_NEXT_INDEX, self._noted_index(original))
+            original = vars(kind).get(LOADER_RESET)
+            if original is not None and kind is not iterator:
+                self._patches.set(kind, LOADER_RESET, self._noted_reset(original))
+        self._recorder.on_tensors.append(self._observe)
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        self._patches.restore()
+        if self._observe in self._recorder.on_tensors:
+            self._recorder.on_tensors.remove(self._observe)
+
+    def _noted_init(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def init(iterator: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+            if self._recorder.active:
+                with self._recorder.recording(RecordedPart.STATE_LOG):
+                    self._begin(iterator, loader)
+            original(iterator, loader, *args, **kwargs)
+
+        return init
+
+    def _noted_reset(self, original: Any) -> Any:
+        """With persistent workers an iterator makes pass after pass."""
+
+        @functools.wraps(original)
+        def reset(iterator: Any, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's
+            if not first_iter and self._recorder.active:
+                with self._recorder.recording(RecordedPart.STATE_LOG):
+                    self._begin(iterator, loader)
+            original(iterator, loader, first_iter)
+
+        return reset
+
+    def _noted_index(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def next_index(iterator: Any) -> Any:
+            found = original(iterator)
+            known = self._passes.get(iterator)
+            if known is not None:
+                known.waiting.append(_plain_indices(found))
+            return found
+
+        return next_index
+
+    def _noted_next(self, original: Any) -> Any:
+        @functools.wraps(original)
+        def next_batch(iterator: Any) -> Any:
+            known = self._current = self._passes.get(iterator)
+            try:
+                batch = original(iterator)  # records the batch, which `_observe` is told of
+            finally:
+                self._current = None
+            if known is not None:
+                known.batches += 1
+            return batch
+
+        return next_batch
+
+    def _begin(self, iterator: Any, loader: Any) -> None:
+        """A pass over the data begins."""
+        dataset = loader.dataset
+        # A loader may be made anew for each pass, with its data set.
+        key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
+        number = self._counts[key] = self._counts.get(key, -1) + 1
+        self._passes[iterator] = _Pass(number)
+        generators = self._generators()
+        if hasattr(loader.generator, "get_state"):
+            with self._recorder.quietly:
+                digest = self._recorder.digest_many([loader.generator.get_state()])
+            generators["the loader's"] = digest[:_SHORT].hex()
+        workers = int(getattr(loader, "num_workers", 0) or 0)
+        self._log.write("pass", step=self.step, number=number, generators=generators, workers=workers)
+
+    def _observe(
+        self, seq: int, kind: str, _op: str, site: int | None, _tensors: Sequence[tuple[int, Any]]
+    ) -> None:
+        if kind != "batch":
+            return
+        known, where = self._current, self._recorder.sites.known(site)
+        place = None if where is None else [where.file, where.line, where.function]
+        fields: dict[str, Any] = {"pass": None, "number": None, "indices": None}
+        if known is not None:
+            indices = known.waiting.popleft() if known.waiting else None
+            fields = {"pass": known.number, "number": known.batches, "indices": indices}
+        self._log.write("batch", step=self.step, seq=seq, site=place, **fields)
+
+
+def _size_of(dataset: Any) -> int | None:
+    try:
+        return len(dataset)
+    except Exception as error:  # noqa: BLE001 - code of the user's own; an iterable data set has none
+        pass_on(error)
+        return None
+
+
+def _plain_indices(found: Any) -> list[Any] | None:
+    """The numbers of the samples that a loader asks for; None where they are no numbers."""
+    listed = [found] if type(found) is int else found
+    if not isinstance(listed, (list, tuple)) or len(listed) > _MOST_INDICES:
+        return None
+    try:
+        numbers = [int(index) for index in listed]
+    except (TypeError, ValueError):
+        return None
+    return numbers

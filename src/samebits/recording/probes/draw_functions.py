@@ -1,17 +1,25 @@
-"""What stands in a module for a function that draws, and gives the original's answers."""
+"""Draws from generators, addresses and fresh memory: the functions that stand in for those that draw."""
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import hashlib
 import random
+import sys
+import threading
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER, calling_frame
-from samebits.hooks.standing import leave_no_line, standing
+from samebits._runtime.builtin_proxies import leave_no_line, standing, unseen
+from samebits._runtime.frames import USER, calling_frame
+from samebits.records.events import UNUSED
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from types import FrameType
 
+    from samebits._runtime.imports import PostImport
+    from samebits._runtime.patching import Patches, StaticTypePatches
     from samebits.recording.probes.draw_log import DrawLog
 
 
@@ -113,3 +121,198 @@ def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) 
             log.taken(op, frame, state(), through=True)
 
     return watched(function, note)
+
+
+_WORDS = 625  # Mersenne Twister: 624 words of state and a position
+
+
+def python_state_address() -> tuple[int, int] | None:
+    """Address and size in bytes; None where it is not found.
+
+    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
+    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they are read there
+    when a comparison with `getstate()` shows that they are where they are expected.
+    """
+    instance = getattr(random, "_inst", None)
+    offset = object.__basicsize__
+    if sys.implementation.name != "cpython" or not isinstance(instance, random.Random):
+        return None
+    address = id(instance) + offset
+    words = list((ctypes.c_uint32 * _WORDS).from_address(address))
+    if words[1:] + words[:1] != list(random.getstate()[1]):
+        return None
+    return address, 4 * _WORDS
+
+
+_OF_TENSORS = ("Tensor", "UntypedStorage", "TypedStorage")
+
+
+def watch_addresses(patches: Patches, log: DrawLog, imports: PostImport) -> None:
+    """Record addresses that the user's own code asks for; libraries ask for what they call.
+
+    Args:
+        patches: undo the replacements.
+        log: told of draws.
+        imports: calls back when a module is imported.
+    """
+
+    def watch_tensors(torch: Any) -> None:
+        for name in _OF_TENSORS:
+            kind = getattr(torch, name)
+            patches.set(kind, "data_ptr", _asked(kind.data_ptr, f"torch.{name}.data_ptr", log))
+
+    def watch_ctypes(ctypes: Any) -> None:
+        patches.set(ctypes, "addressof", user_fact(ctypes.addressof, "ctypes.addressof", log))
+
+    imports.on_torch(watch_tensors)
+    imports.on_import("ctypes", watch_ctypes)
+
+
+def _asked(method: Any, op: str, log: DrawLog) -> Any:
+    @functools.wraps(method)
+    def data_ptr(self: Any, /) -> Any:
+        try:
+            address = method(self)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        if log.active:
+            frame = calling_frame()
+            if log.ranks.of(frame) == USER:
+                log.taken_by_user(op, frame, address)
+        return address
+
+    return unseen(data_ptr)
+
+
+_MAKERS = ("empty", "empty_like")
+_MOST = 1 << 16  # bytes that are looked at: a large block comes from the system, which hands out zeros
+
+
+def watch_unwritten(numpy: Any, patches: Patches, log: DrawLog) -> None:
+    """Record what `numpy.empty` and `empty_like` give to the script, and to libraries on its behalf.
+
+    Args:
+        numpy: the module.
+        patches: undo the replacements.
+        log: told of draws.
+    """
+    for name in _MAKERS:
+        function = getattr(numpy, name, None)
+        if function is not None:
+            patches.set(numpy, name, _making(numpy, function, f"numpy.{name}", log))
+
+
+def _making(numpy: Any, function: Any, op: str, log: DrawLog) -> Any:
+    def note(made: Any, frame: FrameType, _args: tuple[Any, ...], _named: dict[str, Any]) -> None:
+        if not log.active or log.asker(frame, op) is None:
+            return
+        if isinstance(made, numpy.ndarray) and made.nbytes and not made.dtype.hasobject:
+            log.taken(op, frame, _contents(made))
+
+    return watched(function, note)
+
+
+def _contents(made: Any) -> bytes:
+    """A digest of its memory, which NumPy is not asked for: that would change what its next array holds."""
+    n_bytes = min(made.nbytes, _MOST)
+    memory = (ctypes.c_char * n_bytes).from_address(made.__array_interface__["data"][0])
+    return hashlib.blake2b(memory, digest_size=16).digest()
+
+
+_INNER = "getrandbits"  # what the others draw with, many times
+
+
+def watch_python_object(
+    patches: Patches, log: DrawLog, names: Iterable[str], state: Callable[[], bytes]
+) -> None:
+    """Record draws from `random._inst`: its methods are shadowed in the object itself, no other has them.
+
+    Args:
+        patches: undo it.
+        log: told of draws.
+        names: methods that draw.
+        state: reads the generator's state.
+    """
+    instance: Any = random._inst
+    for name in names:
+        if name != _INNER:
+            stand = global_draw(getattr(instance, name), f"random.{name}", log, state)
+            patches.set(instance, name, stand)
+
+
+def watch_numpy_object(
+    static: StaticTypePatches, log: DrawLog, names: Iterable[str], state: Callable[[], bytes]
+) -> None:
+    """Record draws from `numpy.random.mtrand._rand`, which is of a type that has no room for that itself.
+
+    Args:
+        static: undoes it.
+        log: told of draws.
+        names: methods that draw.
+        state: reads the generator's state.
+    """
+    module = sys.modules["numpy.random.mtrand"]
+    instance, kind = module._rand, module.RandomState
+    for name in names:
+        if name in vars(kind):
+            static.set(kind, name, _of_object(instance, vars(kind)[name], name, (log, state)))
+
+
+def _of_object(
+    instance: Any, original: Any, name: str, draw: tuple[DrawLog, Callable[[], bytes]]
+) -> Callable[..., Any]:
+    """Stands for a method of `RandomState`: draws of one object are recorded."""
+    log, state = draw
+    get_frame, seen, op = calling_frame, log.seen, f"numpy.random.{name}"
+
+    @functools.wraps(original)
+    def method(self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if self is instance:
+            frame = get_frame(1)
+            if (id(frame.f_code), frame.f_lasti) not in seen:
+                log.taken_by_call(op, frame, state)
+        try:
+            return original(self, *args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+
+    return method
+
+
+_OP = "numpy.random.SeedSequence"
+
+
+def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLog) -> None:
+    """Record what seeds `default_rng()`, `RandomState()`, `PCG64()` and `numpy.random.seed()`.
+
+    All take it in one function. `RandomState(3)` does too, before it puts the seed that it was given in
+    place (numpy/random/mtrand.pyx): then a second event says that the first was not used.
+    """
+    bit_generator: Any = sys.modules["numpy.random.bit_generator"]
+    original = bit_generator.randbits
+    last: dict[int, tuple[object, int]] = {}  # by thread: the instruction that took entropy
+
+    @functools.wraps(original)
+    def randbits(count: int) -> int:
+        value = int(original(count))
+        frame = calling_frame()
+        log.taken(_OP, frame, value, through=True)
+        last[threading.get_ident()] = (id(frame), frame.f_lasti)
+        return value
+
+    patches.set(bit_generator, "randbits", randbits)
+    twister: Any = getattr(sys.modules.get("numpy.random._mt19937"), "MT19937", None)
+    seed_legacy = None if twister is None else vars(twister).get("_legacy_seeding")
+    if seed_legacy is None:
+        return
+
+    def _legacy_seeding(self: Any, seed: Any) -> Any:
+        result = seed_legacy(self, seed)
+        frame = calling_frame()
+        if last.pop(threading.get_ident(), None) == (id(frame), frame.f_lasti) and seed is not None:
+            log.taken(_OP, frame, UNUSED, through=True)
+        return result
+
+    static.set(twister, "_legacy_seeding", _legacy_seeding)

@@ -5,17 +5,17 @@ from __future__ import annotations
 import hashlib
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samebits.hooks.asking import Asker
-from samebits.hooks.interruptions import pass_on
-from samebits.recording.events import Drawn
-from samebits.recording.library_calls import library_call
-from samebits.recording.notes import RecordedPart
+from samebits._runtime.frames import Asker
+from samebits._runtime.interruptions import pass_on
+from samebits.recording.sites import library_call
+from samebits.records.events import Drawn
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
-    from samebits.recording.guard import Failures
+    from samebits.recording._guard import Failures
     from samebits.recording.sites import SiteFinder
 
 Key = tuple[int, int]

@@ -6,17 +6,17 @@ import functools
 import hashlib
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.interruptions import pass_on
-from samebits.hooks.standing import leave_no_line
+from samebits._runtime.builtin_proxies import leave_no_line
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.interruptions import pass_on
+from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.draw_functions import watched
-from samebits.recording.recorder import is_tensor
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from samebits.hooks.imports import PostImport
-    from samebits.hooks.patching import Patches
+    from samebits._runtime.imports import PostImport
+    from samebits._runtime.patching import Patches
     from samebits.recording.probes.draw_log import DrawLog
 
 _MOST_PARTS, _MOST_BYTES = 64, 1 << 16

@@ -11,36 +11,34 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import USER, calling_frame
-from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line
-from samebits.hooks.static_types import StaticTypePatches
-from samebits.recording.probes.draw_addresses import watch_addresses
-from samebits.recording.probes.draw_facts import watch_facts
-from samebits.recording.probes.draw_files import watch_files
+from samebits._runtime.builtin_proxies import leave_no_line
+from samebits._runtime.frames import USER, calling_frame
+from samebits._runtime.patching import Patches, StaticTypePatches
+from samebits._torch.core import numpy_state_address
 from samebits.recording.probes.draw_functions import (
     entropy,
     given,
     global_draw,
     now,
+    python_state_address,
     reseeding,
     user_fact,
+    watch_addresses,
+    watch_numpy_entropy,
+    watch_numpy_object,
+    watch_python_object,
+    watch_unwritten,
 )
-from samebits.recording.probes.draw_globals import watch_numpy_object, watch_python_object
 from samebits.recording.probes.draw_log import DrawLog
-from samebits.recording.probes.draw_memory import watch_unwritten
-from samebits.recording.probes.draw_numpy import watch_numpy_entropy
-from samebits.recording.probes.draw_orders import scan, watch_futures, watch_pools
 from samebits.recording.probes.draw_queues import watch_queues
-from samebits.recording.probes.python_state import python_state_address
-from samebits.torch_private import numpy_state_address
+from samebits.recording.probes.draw_system import scan, watch_facts, watch_files, watch_futures, watch_pools
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from samebits.hooks.imports import PostImport
+    from samebits._runtime.imports import PostImport
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.worker_draws import WorkerDraws
-    from samebits.recording.recorder import Recorder
 
 _CLOCKS = (
     "time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns", "process_time",

@@ -6,8 +6,8 @@ import itertools
 from array import array
 from typing import Protocol
 
-from samebits.digest.bindings import load_module
-from samebits.recording.events import NO_WRITER
+from samebits.digest.native import load_module
+from samebits.records.events import NO_WRITER
 
 # What is known of an op whose links are asked for (the same in bindings/memory.c): its outputs' contents come
 # from outside torch; it draws from a generator; it writes to an argument.

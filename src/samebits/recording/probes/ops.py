@@ -7,20 +7,9 @@ import functools
 import struct
 from typing import TYPE_CHECKING, Any
 
-from samebits.digest import digest_many, observe
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.interruptions import pass_on
-from samebits.recording.events import GIVEN, KINDS, NO_WRITER, TensorInfo
-from samebits.recording.notes import RecordedPart
-from samebits.recording.probes.arguments import (
-    flatten_arguments,
-    flatten_outputs,
-    written_tensors,
-)
-from samebits.recording.probes.op_specs import OpSpec, spec_of
-from samebits.recording.probes.op_turns import OpTurns
-from samebits.recording.recorder import describe
-from samebits.torch_private import (
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.interruptions import pass_on
+from samebits._torch.core import (
     current_node,
     dispatch_mode_class,
     is_opaque,
@@ -28,15 +17,27 @@ from samebits.torch_private import (
     node_sequence,
     sequence_peek,
 )
+from samebits.digest import digest_many, observe
+from samebits.recording._recorder import describe
+from samebits.recording.probes.op_calls import (
+    OpSpec,
+    flatten_arguments,
+    flatten_outputs,
+    spec_of,
+    written_tensors,
+)
+from samebits.recording.probes.substitution import OpTurns
+from samebits.records.events import GIVEN, KINDS, NO_WRITER, TensorInfo
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
     from samebits.recording.probes.memory import Memory
-    from samebits.recording.probes.module_paths import ModulePaths
+    from samebits.recording.probes.modules import ModulePaths
     from samebits.recording.probes.substitution import Substituter
-    from samebits.recording.recorder import Recorder
 
     # What was seen of an op: tensors in (or their descriptions), tensors out, digests of all, their kinds,
     # storages in, storages out.

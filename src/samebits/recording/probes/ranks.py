@@ -20,19 +20,19 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.interruptions import pass_on
-from samebits.hooks.patching import Patches
-from samebits.recording.notes import RecordedPart
-from samebits.torch_loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.interruptions import pass_on
+from samebits._runtime.patching import Patches
+from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from types import FrameType
 
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.modules import ModuleRegistry
     from samebits.recording.probes.state import Part, StateTracker
-    from samebits.recording.recorder import Recorder
 
 REPLICAS, EPOCH, INDICES = "replicas", "epoch", "indices"
 MOST_INDICES = 1 << 22  # of one rank: each is some bytes of the record, and of memory

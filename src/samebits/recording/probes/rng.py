@@ -8,18 +8,18 @@ import random
 import sys
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.builtin_proxies import leave_no_line
+from samebits._runtime.frames import calling_frame, frame_below_compiler
+from samebits._runtime.patching import Patches
+from samebits._torch.core import numpy_state_address
 from samebits.digest import digest_many
-from samebits.hooks.frames import calling_frame, frame_below_compiler
-from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line
-from samebits.recording.events import EARLIER, TensorInfo
-from samebits.recording.notes import RecordedPart
-from samebits.recording.probes.python_state import python_state_address
-from samebits.torch_private import numpy_state_address
+from samebits.recording.probes.draw_functions import python_state_address
+from samebits.records.events import EARLIER, TensorInfo
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.substitution import Turn
-    from samebits.recording.recorder import Recorder
 
 
 class RngProbe:

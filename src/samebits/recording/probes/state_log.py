@@ -1,27 +1,154 @@
-"""Fills the state log, and kills the run where that is asked for."""
+"""What a run's state is before each optimizer step, beside what a step-level record holds of it.
+
+A record compares two runs that both begin at the beginning. A run that goes on from a checkpoint begins
+elsewhere, and what it did not restore shows before its first step: this log holds that. It is a file beside
+the record, one JSON object per line, handed to the operating system line by line: it survives a kill.
+
+Lines, by `kind`:
+
+- `pass`: an iterator of a `DataLoader` was made; `generators` are the states before it, with the loader's own
+  if it has one, `workers` their number.
+- `batch`: `seq` of its event in the record, `site`, `pass` and `number` in it, `indices` of its samples
+  where they are known.
+- `step`: what was there before optimizer step number `step`. `params`, `buffers` and `optimizer` are one
+  digest each over their tensors, whatever their names; `tensors` has each one (in the first step of a
+  process only). `generators`; `settings` (hyperparameters, schedules, scalers) and `variables`: what has
+  changed since the last step, null for what is gone.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import threading
+import weakref
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from samebits._runtime.frames import calling_frame
 from samebits.digest import digest_bytes
-from samebits.hooks.frames import calling_frame
-from samebits.recording.notes import RecordedPart
-from samebits.recording.probes.batch_log import BatchLog
-from samebits.recording.probes.training_facts import TrainingFacts
+from samebits.recording._recorder import is_tensor
+from samebits.recording.probes.batches import BatchLog
+from samebits.recording.probes.modules import instances
 from samebits.recording.probes.variables import Variables
-from samebits.recording.state_log import StateLog
+from samebits.records.appending import AppendedFile, emptied
+from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from samebits.recording.events import TensorInfo
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.rng import RngProbe
     from samebits.recording.probes.state import StateTracker
-    from samebits.recording.recorder import Recorder
+    from samebits.records.events import TensorInfo
+
+
+class StateLog:
+    """Writes the log.
+
+    Args:
+        path: the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._turn = threading.Lock()
+        self._file: AppendedFile | None = emptied(path)
+
+    def write(self, kind: str, **fields: Any) -> None:
+        """Append a line."""
+        line = json.dumps({"kind": kind, **fields}, separators=(",", ":"))
+        with self._turn:
+            if self._file is not None:
+                self._file.append(f"{line}\n".encode())
+
+    def close(self) -> None:
+        """Write no more."""
+        with self._turn:
+            self._file = None
+
+
+_PLAIN = (int, float, bool, str, type(None))
+_MOST_ITEMS = 16
+_NO_SETTINGS = ("params", "param_names")
+
+
+class TrainingFacts:
+    """Reads them as text.
+
+    Args:
+        state: knows the optimizers.
+    """
+
+    def __init__(self, state: StateTracker) -> None:
+        self._state = state
+        self._found: dict[int, tuple[str, weakref.ref[Any]]] = {}
+
+    def settings(self, step: int) -> dict[str, str]:
+        """`SGD group 0 lr`, `LambdaLR last_epoch`, `GradScaler scale` and so on.
+
+        Args:
+            step: number of the step that comes next. Objects are looked for before steps 0, 1, 2, 4, 8 and so
+                on, as that goes through all objects of the process.
+        """
+        if not step & (step - 1):
+            self._search()
+        found: dict[str, str] = {}
+        for name, optimizer in _named(self._state.optimizers()):
+            for number, group in enumerate(optimizer.param_groups):
+                for key, value in group.items():
+                    text = None if key in _NO_SETTINGS else _text(value)
+                    if text is not None:
+                        found[f"{name} group {number} {key}"] = text
+        living = [(name, reference()) for name, reference in self._found.values()]
+        for name, holder in living:
+            for key, value in list(vars(holder).items()) if holder is not None else []:
+                text = _text(value)
+                if text is not None:
+                    found[f"{name} {key.lstrip('_')}"] = text
+        return found
+
+    def _search(self) -> None:
+        import torch
+        from torch.optim.lr_scheduler import LRScheduler
+
+        self._found = {key: known for key, known in self._found.items() if known[1]() is not None}
+        taken = {label for label, _ in self._found.values()}
+        for found in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(found) not in self._found:
+                name = type(found).__name__
+                labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
+                label = next(label for label in labels if label not in taken)
+                taken.add(label)
+                self._found[id(found)] = (label, weakref.ref(found))
+
+    def _in_order(self, schedules: list[Any]) -> list[Any]:
+        """In that of their optimizers: the garbage collector lists them in an order that changes."""
+        places = {id(optimizer): place for place, optimizer in enumerate(self._state.optimizers())}
+        return sorted(schedules, key=lambda s: places.get(id(getattr(s, "optimizer", None)), len(places)))
+
+
+def _named(objects: list[Any]) -> list[tuple[str, Any]]:
+    counts: dict[str, int] = {}
+    result = []
+    for found in objects:
+        name = type(found).__name__
+        counts[name] = number = counts.get(name, 0) + 1
+        result.append((name if number == 1 else f"{name}#{number}", found))
+    return result
+
+
+def _text(value: Any) -> str | None:
+    """A number, text or short list of them; None for anything else."""
+    if type(value) in _PLAIN:
+        return repr(value)[:80]
+    if is_tensor(value) and value.numel() == 1 and value.device.type == "cpu":
+        return repr(value.item())
+    if type(value) in (list, tuple) and len(value) <= _MOST_ITEMS:
+        parts = [_text(item) for item in value]
+        return None if None in parts else f"[{', '.join(str(part) for part in parts)}]"
+    return None
+
 
 _SHORT = 8  # bytes of a digest in the log
 _ROLES = {"param": "params", "buffer": "buffers", "optimizer": "optimizer"}

@@ -11,12 +11,12 @@ import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
-from samebits.determinism.live import family_of, read
+from samebits._runtime.frames import LIBRARY, USER, FrameRanks
+from samebits._runtime.interruptions import pass_on
+from samebits._torch.core import is_virtual, version_of
 from samebits.digest import digest_bytes, digest_many
-from samebits.hooks.frames import LIBRARY, USER, FrameRanks
-from samebits.hooks.interruptions import pass_on
-from samebits.recording.recorder import is_tensor
-from samebits.torch_private import is_virtual, version_of
+from samebits.recording._recorder import is_tensor
+from samebits.rng.generator_objects import family_of, read
 
 if TYPE_CHECKING:
     from types import FrameType

@@ -14,14 +14,11 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from samebits.hooks.forks import at_fork
-from samebits.hooks.frames import calling_frame
-from samebits.hooks.patching import Patches
-from samebits.hooks.standing import leave_no_line
-from samebits.recording.events import WORKER, Drawn
-from samebits.recording.guard import Failures
-from samebits.recording.sites import SiteFinder
-from samebits.torch_loaders import (
+from samebits._runtime.builtin_proxies import leave_no_line
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.patching import Patches
+from samebits._runtime.processes import at_fork
+from samebits._torch.loaders import (
     LOADER_FETCH,
     base_seed,
     is_worker_loop,
@@ -29,13 +26,16 @@ from samebits.torch_loaders import (
     n_yielded,
     worker_processes,
 )
+from samebits.recording._guard import Failures
+from samebits.recording.sites import SiteFinder
+from samebits.records.events import WORKER, Drawn
 
 if TYPE_CHECKING:
     from types import FrameType
 
-    from samebits.hooks.frames import Site
+    from samebits._runtime.frames import Site
+    from samebits.recording._recorder import Recorder
     from samebits.recording.probes.draw_log import DrawLog
-    from samebits.recording.recorder import Recorder
 
 _HOME = "_samebits_worker_draws"  # an attribute of the wrapped `fetch`
 _MOST_WAITING = 4096  # batches that a script never takes

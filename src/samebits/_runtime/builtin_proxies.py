@@ -1,0 +1,177 @@
+"""What stands in a module or a class for a function that is written in C.
+
+A C function in a class is not bound to instances (`clock = time.monotonic` in a class body works), it
+pickles by its name, and it leaves no line in a traceback. What stands for one does the same: it is an object
+and no function, and answers as the original does. Stands can stand for stands.
+"""
+
+from __future__ import annotations
+
+import copy
+import functools
+import os
+import pkgutil
+import sys
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, cast
+
+from samebits._runtime.package import FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import CodeType
+
+    Call = Callable[..., Any]
+
+_PACKAGE = FOLDER + os.sep
+_UNSEEN_FILE = "<samebits, like importlib._bootstrap>"
+_ORIGINAL = "_samebits_original"  # a name that no call gives an argument
+
+
+class Stand:
+    """Stands for a function. Each has a class of its own, whose `__call__` it is: see `standing`."""
+
+    def __init__(self, function: Any) -> None:
+        functools.update_wrapper(cast("Any", self), function)
+        self._function = function
+
+    def retire(self) -> None:
+        """Only call the original from now on."""
+        type.__setattr__(type(self), "__call__", staticmethod(self._function))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_function":  # while it is being made
+            raise AttributeError(name)
+        return getattr(self._function, name)
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> Any:  # for isinstance(time.time, types.BuiltinFunctionType)
+        return self._function.__class__
+
+    def __repr__(self) -> str:
+        return repr(self._function)
+
+    # Tables of functions are looked up with either: NumPy hands `__array_function__` the original, and
+    # `os.supports_fd` holds it.
+    def __eq__(self, other: object) -> bool:
+        return bool(self._function == getattr(other, "_function", other))
+
+    def __hash__(self) -> int:
+        return hash(self._function)
+
+    def __copy__(self) -> Any:
+        found = copy.copy(self._function)
+        return self if found is self._function else found
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        found = copy.deepcopy(self._function, memo)
+        return self if found is self._function else found
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        function = self._function
+        while issubclass(type(function), Stand):
+            function = function._function
+        by_name = type(function) is FunctionType  # as pickle does by itself
+        found = function.__qualname__ if by_name else function.__reduce_ex__(protocol)
+        if not isinstance(found, str):
+            return found  # a method, by its object
+        module = sys.modules.get(str(function.__module__))
+        if module is None or vars(module).get(found) is self:
+            return found
+        # It stands there no more, for it was taken from the module at another time.
+        return pkgutil.resolve_name, (f"{function.__module__}:{found}",)
+
+
+def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
+    """What stands for a function.
+
+    Args:
+        function: the original.
+        call: takes the stand and the arguments, or as a `staticmethod` the arguments only. A closure finds
+            what it needs faster than a method, which would ask `__getattr__`.
+    """
+    return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
+
+
+class StandingMethod:
+    """What stands in a class for a method that is written in C.
+
+    The class shows what looks like the original; an instance has a method of its own.
+
+    Args:
+        function: the original.
+        call: takes the instance and the arguments.
+    """
+
+    def __init__(self, function: Any, call: Call) -> None:
+        self._shown = standing(function, staticmethod(call))
+        self._call = call
+        self._function = function
+
+    def retire(self) -> None:
+        """Only call the original from now on; a method that was bound before does so too."""
+        self._shown.retire()
+        if isinstance(self._call, FunctionType):
+            call_only(self._call, self._function)
+
+    def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        return self._shown if instance is None else MethodType(self._call, instance)
+
+
+def unseen(wrapper: Any) -> Any:
+    """Have a wrapper's frame not count for the `stacklevel` of a warning.
+
+    CPython leaves out frames of files whose name has both `importlib` and `_bootstrap` in it
+    (`is_internal_frame` in Python/_warnings.c). The line in tracebacks is the wrapper's own business: see
+    `leave_no_line`.
+    """
+    wrapper.__code__ = wrapper.__code__.replace(co_filename=_UNSEEN_FILE)
+    return wrapper
+
+
+def is_own(code: CodeType) -> bool:
+    """Whether code is of samebits."""
+    return code.co_filename.startswith((_PACKAGE, _UNSEEN_FILE))
+
+
+def call_only(function: FunctionType, original: Any) -> None:
+    """Have a function only call another one from now on, also where it is held under other names.
+
+    Its code is replaced in one step, and what that needs is there before: a call in another thread runs
+    either the former code or the new one. A call that has begun goes on as it began.
+
+    Args:
+        function: is changed in place.
+        original: what it calls; nothing is done where that cannot be called.
+    """
+    if not callable(original):
+        return
+    function.__kwdefaults__ = {**(function.__kwdefaults__ or {}), _ORIGINAL: original}
+    function.__code__ = _calling_code(len(function.__closure__ or ()))
+
+
+@functools.cache
+def _calling_code(n_cells: int) -> CodeType:
+    """Code that calls its default argument; a function keeps its cells, so the code has as many names."""
+    cells = ", ".join(f"cell_{number}" for number in range(n_cells))
+    source = (
+        f"def enclosing({cells}):\n"
+        f"    def call(*args, {_ORIGINAL}, **named):\n"
+        f"        return {_ORIGINAL}(*args, **named)\n"
+        f"        {cells or None}\n"
+        "    return call\n"
+    )
+    namespace: dict[str, Any] = {}
+    exec(compile(source, _UNSEEN_FILE, "exec"), namespace)  # noqa: S102 - the text is all our own
+    code: CodeType = namespace["enclosing"](*[None] * n_cells).__code__
+    return code
+
+
+def leave_no_line(error: BaseException) -> None:
+    """Take the first line, ours, out of an error's traceback before it is raised again by a bare `raise`.
+
+    CPython adds a line where an error leaves a call, and none where it is raised again (Python/ceval.c,
+    `exception_unwind`).
+    """
+    trace = error.__traceback__
+    error.__traceback__ = None if trace is None else trace.tb_next

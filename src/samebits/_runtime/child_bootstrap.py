@@ -1,0 +1,223 @@
+"""How samebits begins in a process that is started afresh, before anything of the script runs there.
+
+Two ways lead there. A process of `multiprocessing` (spawn, forkserver) or of loky, joblib's pool of
+processes, first unpickles a dict with preparations, and imports the script as `__mp_main__` after that
+(Lib/multiprocessing/spawn.py, `_main`, the same from 3.10 to 3.14; loky/backend/popen_loky_posix.py, 3.5). An
+entry of that dict runs the payloads that are registered here. A command that is started as `python -c` runs
+the code that `python_code` gives.
+
+A payload is data: the name of a function and its arguments, which are plain values. The few lines of source
+that come first import nothing of samebits, so that a child which cannot import it can still run.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from enum import IntEnum
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samebits._runtime.imports import PostImport, is_visible
+from samebits._runtime.interruptions import ignored
+from samebits._runtime.package import FOLDER
+from samebits._runtime.patching import Patches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import ModuleType
+
+    Preparation = dict[str, Any]
+    Give = Callable[[Any], "Payload"]
+
+_ENTRY = "samebits"
+_SPAWNERS = ("multiprocessing.spawn", "joblib.externals.loky.backend.spawn", "loky.backend.spawn")
+_SERVER = "multiprocessing.forkserver"
+_MAIN_KEYS = ("init_main_from_path", "init_main_from_name", "main_path")
+
+# In a spawned child `sys.path` is not the parent's yet and begins with the working directory, so the package
+# is loaded from where it is.
+_IN_SPAWNED = """
+import sys
+is_new = "samebits" not in sys.modules
+try:
+    if is_new:
+        from importlib.util import module_from_spec, spec_from_file_location
+        spec = spec_from_file_location(
+            "samebits", folder + "/__init__.py", submodule_search_locations=[folder]
+        )
+        sys.modules["samebits"] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules["samebits"])
+    from samebits._runtime.child_bootstrap import begin
+except Exception as error:
+    sys.modules.pop("samebits", None)
+    if needed:
+        raise
+    for words in warnings if sys.stderr is not None else ():
+        print("samebits: warning: %s (%s: %s)" % (words, type(error).__name__, error), file=sys.stderr)
+else:
+    begin(payloads)
+    if is_new and not visible:
+        sys.modules.pop("samebits", None)
+"""
+# samebits is taken from where the parent has it; `sys.path` stays the user's. `-c` and not `-m`: `-m` looks
+# in the working directory before anything else, and would import a `samebits.py` or `types.py` that is there.
+_IN_COMMAND = """\
+from importlib.machinery import PathFinder
+from importlib.util import module_from_spec
+spec = PathFinder.find_spec("samebits", [sys.argv[1]])
+sys.modules["samebits"] = module_from_spec(spec)
+spec.loader.exec_module(sys.modules["samebits"])
+"""
+# As a script finds it: the folder that `-c` has put there is not on its path.
+AS_A_SCRIPT = """\
+import sys
+startup_modules = frozenset(sys.modules)
+if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+    del sys.path[0]
+"""
+
+
+def python_code(before: str, then: str) -> str:
+    """What `python -c` runs to begin in samebits; the first argument of the command is `LOCATION`.
+
+    Args:
+        before: source that runs before samebits is there; it imports `sys`.
+        then: source that runs with it.
+    """
+    return before + _IN_COMMAND + then
+
+
+class Phase(IntEnum):
+    """What a child begins with, in this order."""
+
+    OVERLAY = 0
+    PORTABLE = 1
+    CONTROL = 2
+    RECORDING = 3
+
+
+class Payload(NamedTuple):
+    """Something that a child does before it imports the script.
+
+    Args:
+        module: of the function, by its full name.
+        function: what it returns is kept as long as the child lives.
+        arguments: given by name; plain values, which pickle and JSON hold.
+        needed: whether a child in which it fails is to fail.
+        warning: what is said in the child when it fails and is not needed; empty for nothing.
+        shown: whether the script may find `samebits` in `sys.modules`; else there is none, as in bare Python.
+    """
+
+    module: str
+    function: str
+    arguments: dict[str, Any]
+    needed: bool = False
+    warning: str = ""
+    shown: bool = False
+
+
+class ChildBootstrap:
+    """The payloads of the processes that this one starts."""
+
+    def __init__(self) -> None:
+        self._givers: dict[Phase, list[Give]] = {phase: [] for phase in Phase}
+        self._patches = Patches()
+        self._imports = PostImport()
+        self._kept: list[Any] = []
+
+    def register(self, phase: Phase, give: Give) -> None:
+        """Have children begin with a payload, from now on.
+
+        Args:
+            phase: what it is; of several that are registered for one, children get the first.
+            give: gives the payload of the next child, from the path of its interpreter.
+        """
+        is_first = not any(self._givers.values())
+        self._givers[phase].append(give)
+        if is_first:
+            self._imports.install()
+            for name in _SPAWNERS:
+                self._imports.on_import(name, self._patch)
+
+    def unregister(self, phase: Phase, give: Give) -> None:
+        """Have them begin without it; does nothing for one that is not registered."""
+        if give in self._givers[phase]:
+            self._givers[phase].remove(give)
+            if not any(self._givers.values()):
+                self._imports.remove()
+                self._patches.restore()
+
+    def begin(self, payloads: list[tuple[Any, ...]]) -> None:
+        """Run the payloads of this process, which was started afresh.
+
+        Raises:
+            Exception: what one raises that is needed.
+        """
+        for fields in payloads:
+            payload = Payload(*fields)
+            try:
+                function = getattr(import_module(payload.module), payload.function)
+                self._kept.append(function(**payload.arguments))
+            except Exception as error:
+                if payload.needed:
+                    raise
+                with ignored():
+                    _warn(payload.warning, error)
+
+    def _patch(self, spawn: ModuleType) -> None:
+        original = spawn.get_preparation_data
+
+        @functools.wraps(original)
+        def get_preparation_data(*args: Any, **named: Any) -> Preparation:
+            data: Preparation = original(*args, **named)
+            if sys._getframe(1).f_globals.get("__name__") == _SERVER:
+                return self._for_server(data)
+            return {_ENTRY: _Begin(self._payloads(spawn.get_executable())), **data}
+
+        self._patches.set(spawn, "get_preparation_data", get_preparation_data)
+
+    def _for_server(self, data: Preparation) -> Preparation:
+        """The same for the server from which others are forked; it unpickles nothing.
+
+        Newer Pythons let it import the script (3.13.2, gh-126631). There would be no control, and the
+        children would not import it again.
+        """
+        if not self._givers[Phase.CONTROL]:
+            return data
+        return {key: value for key, value in data.items() if key not in _MAIN_KEYS}
+
+    def _payloads(self, executable: Any) -> list[Payload]:
+        # All are asked: the scope that control gives a child follows from how often it was asked.
+        given = [[give(executable) for give in self._givers[phase]] for phase in Phase]
+        return [payloads[0] for payloads in given if payloads]
+
+
+CHILDREN = ChildBootstrap()
+
+
+class _Begin:
+    """Becomes None when it is unpickled, and runs the payloads while it is."""
+
+    def __init__(self, payloads: list[Payload]) -> None:
+        self._payloads = payloads
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        fields = {
+            "folder": FOLDER,
+            "payloads": [tuple(payload) for payload in self._payloads],  # a class would be imported
+            "needed": any(payload.needed for payload in self._payloads),
+            "warnings": [payload.warning for payload in self._payloads if payload.warning],
+            "visible": is_visible() and any(payload.shown for payload in self._payloads),
+        }
+        return exec, (_IN_SPAWNED, fields)
+
+
+def begin(payloads: list[tuple[Any, ...]]) -> None:
+    """Run the payloads of this process: see `ChildBootstrap.begin`."""
+    CHILDREN.begin(payloads)
+
+
+def _warn(words: str, error: Exception) -> None:
+    if words and sys.stderr is not None:
+        print(f"samebits: warning: {words} ({type(error).__name__}: {error})", file=sys.stderr)

@@ -1,0 +1,302 @@
+"""Whose code a stack frame runs, the user's or a library's, and on whose behalf a function is called."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import sysconfig
+import warnings
+from _thread import get_ident  # bound now: a pin replaces what the module has
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+from samebits._runtime.package import FOLDER
+from samebits._torch.core import COMPILER_WRAPPERS, ENGINE_FUNCTION
+from samebits.errors import SamebitsWarning
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Generator
+    from types import CodeType, FrameType
+
+
+class Program:
+    """The program of this process.
+
+    Attributes:
+        folders: of its packages, real paths that end in a separator; the path of a module that is one file.
+    """
+
+    def __init__(self) -> None:
+        self.folders: tuple[str, ...] = ()
+
+
+PROGRAM = Program()
+"""Set before a script begins; a process has one."""
+
+
+ENGINE = -2  # torch's call into its autograd engine
+OPTIMIZER = -1  # the mathematics of torch's optimizers: run within `Optimizer.step` only
+OWN = 0  # torch, samebits, the interpreter's own machinery: never a site
+LIBRARY = 1  # an installed library: a site when no user code is on the stack
+USER = 2
+
+# Of torch.optim, what runs ops between steps too: `zero_grad`, schedules, averaging.
+_BETWEEN_STEPS = ("optimizer.py", "lr_scheduler.py", "swa_utils.py")
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """A place in the user's code: never a line inside torch or samebits."""
+
+    file: str
+    line: int
+    function: str
+
+
+class FrameRanks:
+    """Ranks the code of stack frames, each code object once.
+
+    Args:
+        program: places of installed packages that are the user's code, as in `Program.folders`; by default
+            those of the program that runs in this process.
+    """
+
+    def __init__(self, program: tuple[str, ...] | None = None) -> None:
+        self._program = PROGRAM.folders if program is None else program
+        # Keyed by id: hashing a code object hashes its contents. `_kept` keeps the ids from being reused.
+        self.known: dict[int, int] = {}
+        self._kept: list[CodeType] = []
+        self._learning: set[int] = set()
+        paths = sysconfig.get_paths()
+        libraries = {paths[key] for key in ("stdlib", "platstdlib", "purelib", "platlib")}
+        self._own = (FOLDER + os.sep,)
+        self._libraries = tuple(sorted({os.path.realpath(path) + os.sep for path in libraries}))
+
+    def learn(self, code: CodeType) -> int:
+        """The rank of a code object that is not in `known`."""
+        self._kept.append(code)
+        thread = get_ident()
+        self._learning.add(thread)
+        try:
+            rank = self._classify(code.co_filename)
+        finally:
+            self._learning.discard(thread)
+        if rank == OWN and code.co_name == ENGINE_FUNCTION:
+            rank = ENGINE
+        elif rank == OPTIMIZER and code.co_name == "__init__":
+            rank = OWN
+        self.known[id(code)] = rank
+        return rank
+
+    @property
+    def learning(self) -> bool:
+        """Whether this thread is just looking at a file name: what it asks the system then is for that."""
+        return bool(self._learning) and get_ident() in self._learning
+
+    def of(self, frame: FrameType) -> int:
+        """The rank of a frame."""
+        found = self.known.get(id(frame.f_code))
+        return self.learn(frame.f_code) if found is None else found
+
+    def is_imported(self, frame: FrameType | None) -> bool:
+        """Whether a library is only being imported: what it does then is its own."""
+        while frame is not None and self.of(frame) != USER:
+            if frame.f_code.co_filename.startswith("<frozen importlib"):
+                return True
+            frame = frame.f_back
+        return False
+
+    def rank_of_file(self, filename: str) -> int:
+        """The rank of the code in a file."""
+        return self._classify(filename)
+
+    def _classify(self, filename: str) -> int:
+        if filename.startswith("<") and not filename.startswith(("<stdin", "<ipython", "<cell")):
+            return OWN
+        path = os.path.realpath(filename)
+        if path.startswith(self._own):
+            return OWN
+        if self._program and path.startswith(self._program):
+            return USER
+        parts = path.split(os.sep)
+        for place in ("site-packages", "dist-packages"):
+            if place in parts:
+                top, below = (*parts[parts.index(place) + 1 :], "")[:2]
+                if top not in ("torch", "functorch", "torchgen"):
+                    return LIBRARY
+                in_step = (top, below) == ("torch", "optim") and parts[-1] not in _BETWEEN_STEPS
+                return OPTIMIZER if in_step else OWN
+        return LIBRARY if path.startswith(self._libraries) else USER
+
+
+def _nobody() -> Generator[None]:
+    yield
+
+
+_NOBODY = _nobody()
+
+
+def calling_frame(depth: int = 1) -> FrameType:
+    """What `sys._getframe(depth)` gives, as seen from the caller.
+
+    C code may call a function when no Python code runs (`_thread.start_new_thread(time.time, ())`,
+    `atexit.register(os.listdir, ".")`). Then it is a frame of samebits that has none below it: a generator's.
+    """
+    try:
+        return sys._getframe(depth + 1)
+    except ValueError:
+        return cast("FrameType", cast("Any", _NOBODY).gi_frame)
+
+
+def frame_below_compiler(frame: FrameType) -> FrameType:
+    """The frame that called a function around which torch's compiler has put something of its own.
+
+    Args:
+        frame: what called the function itself.
+    """
+    found: FrameType | None = frame
+    while found is not None and found.f_globals.get("__name__") in COMPILER_WRAPPERS:
+        found = found.f_back
+    return frame if found is None else found
+
+
+def site_of(code: CodeType, line: int) -> Site:
+    """The site of a line of that code."""
+    name = getattr(code, "co_qualname", code.co_name)  # co_qualname is new in Python 3.11
+    return Site(os.path.abspath(code.co_filename), line, name)
+
+
+def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | None:
+    """The nearest line of the user's own code on the stack, or of a library when there is none.
+
+    Args:
+        ranks: what is known of code so far.
+        frame: where to begin; by default the caller's.
+    """
+    frame = sys._getframe(1) if frame is None else frame
+    library: FrameType | None = None
+    while frame is not None:
+        rank = ranks.of(frame)
+        if rank == USER:
+            return site_of(frame.f_code, frame.f_lineno)
+        if rank == LIBRARY and library is None:
+            library = frame
+        frame = frame.f_back
+    return None if library is None else site_of(library.f_code, library.f_lineno)
+
+
+def show_warning(message: str, site: Site | None = None) -> None:
+    """Warn about a line of the user's code, by default about the one that called samebits."""
+    file, line = _caller() if site is None else (site.file, site.line)
+    name = os.path.splitext(os.path.basename(file))[0]
+    warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)
+
+
+def _caller() -> tuple[str, int]:
+    """The first line on the stack that is not of samebits; quicker than ranking frames."""
+    frame = calling_frame()
+    while frame.f_back is not None and frame.f_code.co_filename.startswith((FOLDER + os.sep, "<frozen")):
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
+
+
+HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "pathlib"})
+"""Parts of the standard library that ask for whoever calls them.
+
+What others ask is for their own use: names of sockets, keys between processes, intervals.
+"""
+_OWN = FOLDER + os.sep
+# Modules of samebits whose functions stand in the place of others and call them.
+_STANDING = ("samebits.recording.probes.draw", "samebits.interventions", "samebits.rng.unseeded_generators")
+
+
+class Asker:
+    """Finds for whose code a function was called.
+
+    Args:
+        ranks: what is known of code; it can be shared.
+        handing_on: top names of the modules of the standard library that ask for whoever calls them.
+    """
+
+    def __init__(self, ranks: FrameRanks | None = None, handing_on: Collection[str] = HANDING_ON) -> None:
+        self.ranks = ranks or FrameRanks()
+        self._handing_on = handing_on
+
+    def find(
+        self, frame: FrameType | None, op: str = "", *, through: bool = False
+    ) -> tuple[FrameType, str] | None:
+        """The code for which a value is asked, and the function that it called; None for housekeeping.
+
+        Args:
+            frame: what called.
+            op: the function; one of the standard library that asked for it goes before.
+            through: frames of samebits right at the beginning are other wrappers.
+        """
+        while through and frame is not None and frame.f_code.co_filename.startswith(_OWN):
+            frame = frame.f_back
+        if self.ranks.learning:
+            return None
+        while frame is not None:
+            rank = self.ranks.of(frame)
+            name = str(frame.f_globals.get("__name__", ""))
+            if rank == USER:
+                return frame, op
+            if not is_standard(name):
+                imported = rank <= OWN or self.ranks.is_imported(frame)
+                return None if imported else (frame, op)
+            if name.partition(".")[0] not in self._handing_on:
+                return None
+            function = _name_of(frame).removesuffix(".__init__")
+            if not function.startswith("_"):
+                op = f"{name.partition('.')[0]}.{function}"
+            frame = frame.f_back
+        return None
+
+    def is_user(self, frame: FrameType | None) -> bool:
+        """Whether the user's own code called, what stands in between aside."""
+        frame = None if self.ranks.learning else caller(frame)
+        return frame is not None and self.ranks.of(frame) == USER
+
+    def is_direct(self, frame: FrameType | None) -> bool:
+        """Whether the user's code, or an installed library that is not only being imported, called.
+
+        What stands in between aside.
+        """
+        frame = None if self.ranks.learning else caller(frame)
+        rank = OWN if frame is None else self.ranks.of(frame)
+        if frame is None or rank == USER:
+            return rank == USER
+        standard = is_standard(str(frame.f_globals.get("__name__", "")))
+        return rank == LIBRARY and not standard and not self.ranks.is_imported(frame)
+
+    def is_asked(self, frame: FrameType | None) -> bool:
+        """Whether user code or a library on its behalf asks, what stands in between aside."""
+        return self.find(caller(frame)) is not None
+
+    def is_user_asked(self, frame: FrameType | None) -> bool:
+        """Whether user code asks, possibly by way of the modules that hand on."""
+        found = self.find(caller(frame))
+        return found is not None and self.ranks.of(found[0]) == USER
+
+
+def caller(frame: FrameType | None) -> FrameType | None:
+    """That frame, or the first one below that is not of a function that samebits put in another's place."""
+    while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_STANDING):
+        frame = frame.f_back
+    return frame
+
+
+def is_standard(module: str) -> bool:
+    """Whether a module belongs to the standard library, by its name."""
+    return module.partition(".")[0] in sys.stdlib_module_names
+
+
+def _name_of(frame: FrameType) -> str:
+    code = frame.f_code
+    if isinstance(frame.f_locals.get("self"), random.SystemRandom):  # which inherits what it draws with
+        return f"SystemRandom.{code.co_name}"
+    if hasattr(code, "co_qualname"):  # new in Python 3.11
+        return str(code.co_qualname)
+    owner = frame.f_locals.get("self")
+    return code.co_name if owner is None else f"{type(owner).__name__}.{code.co_name}"

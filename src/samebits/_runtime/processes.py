@@ -1,0 +1,188 @@
+"""Processes and threads that a process starts: forks, children that end with it, what threads run."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import os
+import signal
+import sys
+import time
+import weakref
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+_PARENT, _START_TIME = 1, 19  # fields after the name in /proc/PID/stat, see proc(5)
+_WAIT_S = 0.02
+# They free the shared memory of those that they serve, and end by themselves once nobody is left to serve.
+_HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "torch_shm_manager")
+
+
+class Process(NamedTuple):
+    """One process: its number, and when it started, because numbers are given again."""
+
+    number: int
+    started: str
+
+
+def children(parent: int | None = None) -> list[Process]:
+    """The children of a process, by default of this one; empty where there is no /proc."""
+    return _by_parent()[os.getpid() if parent is None else parent]
+
+
+def descendants(ancestor: int) -> list[Process]:
+    """The children of a process, their children and so on; empty where there is no /proc."""
+    table, found = _by_parent(), []
+    waiting = [ancestor]
+    while waiting:
+        below = table.pop(waiting.pop(), [])
+        found += below
+        waiting += [process.number for process in below]
+    return found
+
+
+def end(processes: Iterable[Process], grace_s: float) -> None:
+    """End processes: by SIGTERM, and by SIGKILL if they are there after a time.
+
+    Those that serve others (multiprocessing's resource tracker) are left to end by themselves.
+
+    Args:
+        processes: what `descendants` gave.
+        grace_s: seconds that they have to end; 0 kills them at once.
+    """
+    left = [process for process in processes if not _serves(process)]
+    if grace_s:
+        _signal(left, signal.SIGTERM)
+        until = time.monotonic() + grace_s
+        while any(map(_is_alive, left)) and time.monotonic() < until:
+            time.sleep(_WAIT_S)
+    _signal(left, signal.SIGKILL)
+
+
+def _signal(processes: Iterable[Process], number: int) -> None:
+    for process in processes:
+        if _is_alive(process):
+            with suppress(OSError):  # it has ended
+                os.kill(process.number, number)
+
+
+def _is_alive(process: Process) -> bool:
+    fields = _fields(process.number)
+    return len(fields) > _START_TIME and fields[_START_TIME] == process.started and fields[0] not in "ZX"
+
+
+def _serves(process: Process) -> bool:
+    try:
+        command = Path(f"/proc/{process.number}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return False
+    return any(helper in command for helper in _HELPERS)
+
+
+def _by_parent() -> defaultdict[int, list[Process]]:
+    found: defaultdict[int, list[Process]] = defaultdict(list)
+    with suppress(OSError):  # not Linux
+        for name in os.listdir("/proc"):
+            if name.isdigit():
+                fields = _fields(int(name))
+                if len(fields) > _START_TIME:
+                    found[int(fields[_PARENT])].append(Process(int(name), fields[_START_TIME]))
+    return found
+
+
+def _fields(number: int) -> list[str]:
+    """What /proc says of a process after its number and name, which may hold anything; empty if it ended."""
+    try:
+        text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return []
+    return text.rpartition(")")[2].split()
+
+
+def at_fork(*, before: Callable[[], None] | None = None, in_child: Callable[[], None] | None = None) -> None:
+    """Call methods at every fork for as long as their objects live.
+
+    Args:
+        before: bound method, called in the parent before it forks.
+        in_child: bound method, called in the child.
+    """
+    if before is not None:
+        os.register_at_fork(before=_weakly(before))
+    if in_child is not None:
+        os.register_at_fork(after_in_child=_weakly(in_child))
+
+
+def _weakly(method: Callable[[], None]) -> Callable[[], None]:
+    held = weakref.WeakMethod(method)
+
+    def call() -> None:
+        living = held()
+        if living is not None:
+            living()
+
+    return call
+
+
+_SET_PARENT_DEATH_SIGNAL = 1  # <linux/prctl.h>
+
+
+def ended_with_parent() -> Callable[[], None] | None:
+    """What `preexec_fn` of `subprocess.Popen` must be for a child that is killed when this process ends.
+
+    Returns:
+        None where the system has no such thing.
+    """
+    if not sys.platform.startswith("linux"):
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def ask() -> None:
+        prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before the request was made
+            os._exit(128 + signal.SIGKILL)
+
+    return ask
+
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Callable
+
+    Run = Callable[[], Any]
+
+
+def start_within(start: Callable[..., Any], around: Callable[[Run], Any]) -> Callable[..., Any]:
+    """`threading.Thread.start` for threads whose `run` is called by `around`, in the new thread.
+
+    Args:
+        start: `Thread.start` as it is.
+        around: is given what the thread runs.
+    """
+
+    @functools.wraps(start)
+    def started(thread: threading.Thread) -> None:
+        run, own = thread.run, "run" in vars(thread)
+
+        def restore() -> None:
+            vars(thread).pop("run", None)
+            if own:
+                thread.run = run  # type: ignore[method-assign]
+
+        def run_within() -> None:
+            restore()
+            around(run)
+
+        # On the instance: a subclass may have a `run` of its own.
+        thread.run = run_within  # type: ignore[method-assign]
+        try:
+            start(thread)
+        except BaseException:  # it runs already, or no thread can be made
+            restore()
+            raise
+
+    return started

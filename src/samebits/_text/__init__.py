@@ -1,0 +1,1 @@
+"""Text and files of others: opened, masked and shown safely."""

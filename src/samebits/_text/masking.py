@@ -1,0 +1,189 @@
+"""Secrets in what samebits keeps: they are masked before they are written (docs/privacy.md).
+
+Three things give a secret away: the name that it is given under (`--token X`, `HF_TOKEN=X`),
+its place (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value
+that was found by its name is masked wherever else it appears, in the text of an exception for example.
+
+A masked value leaves nothing behind, not even a digest: that of a short password can be guessed.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from samebits._text.secret_patterns import (
+    BLOCK,
+    HEADER,
+    SHAPES,
+    URL_USER,
+    is_flag,
+    is_ordinary,
+    is_plain,
+    is_secret_name,
+    is_strong_name,
+    is_suspect,
+    looks_random,
+    name_parts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+MASK = "***"
+NOT_RECORDED = "(arguments not recorded)"
+"""Stands for all arguments of a command that was run with `--no-arguments`."""
+
+_SHORTEST = 4  # characters of a known value that is looked for in messages
+_LONG = 8  # … and in all texts
+_NAME = re.compile(r"[A-Za-z][\w.\-]{0,80}")
+_BETWEEN = re.compile(r"[\"']?\s{0,3}[=:]\s{0,3}")
+_VALUE = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|[^\s\"',;&)}\]]+")
+_OPTION = re.compile(r"(?P<name>(?<!\S)--?[A-Za-z][\w.\-]{0,80})(?P<between>\s+)(?P<value>[^\s-]\S*)")
+_LOGINS = ("user", "userpass", "login", "userpwd", "u")
+
+
+class Masker:
+    """Masks the secrets of one run.
+
+    Args:
+        command: the script or `-m module` and its arguments.
+        variables: environment; the values of those that are named as secrets are masked in texts.
+        no_arguments: mask all arguments.
+
+    Attributes:
+        command: the command, masked.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+        *,
+        no_arguments: bool = False,
+    ) -> None:
+        known: set[str] = set()
+        self.command = _masked_words(command, known)
+        start = 2 if list(command[:1]) == ["-m"] else 1
+        for name, value in (variables or {}).items():
+            if _is_secret(name, value):
+                known.add(value)
+        self._everywhere = _any_of(value for value in known if len(value) >= _LONG)
+        if no_arguments:
+            known.update(command[start:])
+            rest = (NOT_RECORDED,) if len(command) > start else ()
+            self.command = (*self.command[:start], *rest)
+        self._in_messages = _any_of(known)
+
+    def text(self, text: str) -> str:
+        """A name, a path or the like, with its secrets masked."""
+        if self._everywhere is not None:
+            text = self._everywhere.sub(MASK, text)
+        return masked(text)
+
+    def message(self, text: str) -> str:
+        """What an error or a note says, with its secrets masked: short values of arguments too."""
+        if self._in_messages is not None:
+            text = self._in_messages.sub(MASK, text)
+        return self.text(text)
+
+    def value(self, value: Any) -> Any:
+        """A JSON value with the secrets in its texts masked, and what a mapping names as a secret."""
+        if isinstance(value, str):
+            return self.text(value)
+        if isinstance(value, dict):
+            return {name: self._entry(name, each) for name, each in value.items()}
+        if isinstance(value, (list, tuple)):
+            return type(value)([self.value(each) for each in value])
+        return value
+
+    def _entry(self, name: Any, value: Any) -> Any:
+        if isinstance(name, str) and isinstance(value, str) and _is_secret(name, value):
+            return MASK
+        return self.value(value)
+
+
+def masked(text: str) -> str:
+    """A text with what looks like a secret masked."""
+    if not is_suspect(text):
+        return text
+    text = BLOCK.sub(MASK, text)
+    text = URL_USER.sub(_without_user, text)
+    text = HEADER.sub(lambda match: f"{match['head']}{MASK}", text)
+    text = _OPTION.sub(_without_value, _without_pairs(text))
+    return SHAPES.sub(MASK, text)
+
+
+def _masked_words(words: Sequence[str], known: set[str]) -> tuple[str, ...]:
+    """The words of a command, masked; the secrets among them are added to `known`."""
+    found: list[str] = []
+    option = ""  # the option whose value the next word is
+    for word in words:
+        name, equals, value = word.partition("=")
+        if option and not (word.startswith("-") and len(word) > 1) and _is_secret(option, word):
+            known.add(word)
+            found.append(MASK)
+        elif equals and _is_secret(name, value):
+            known.add(value.strip("\"'"))
+            found.append(f"{name}={MASK}")
+        elif (name_parts(option) or [""])[-1] in _LOGINS and ":" in word and "://" not in word:
+            user, _, password = word.partition(":")
+            known.add(password)
+            found.append(f"{user}:{MASK}")
+        else:
+            found.append(masked(word))
+        option = word if word.startswith("-") and not equals else ""
+    return tuple(found)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether that value, given under that name, is a secret."""
+    value = value.strip("\"'")
+    if not value or value == MASK or is_plain(value):
+        return False
+    if is_secret_name(name):
+        return not is_flag(name) and (is_strong_name(name) or not is_ordinary(value))
+    parts = name_parts(name)
+    return bool(parts) and parts[-1] in ("key", "token") and looks_random(value)
+
+
+def _without_pairs(text: str) -> str:
+    """The text without the values of `name=value` and `name: value` whose names are those of secrets."""
+    parts: list[str] = []
+    done = position = 0
+    while (name := _NAME.search(text, position)) is not None:
+        position = name.end()
+        between = (
+            _BETWEEN.match(text, position)
+            if is_secret_name(name[0]) or name_parts(name[0])[-1:] == ["key"]
+            else None
+        )
+        value = _VALUE.match(text, between.end()) if between is not None else None
+        if value is not None and _is_secret(name[0], value[0]):
+            quote = value[0][0] if value[0][0] in "\"'" else ""
+            parts += [text[done : value.start()], quote, MASK, quote]
+            done = position = value.end()
+    return "".join([*parts, text[done:]])
+
+
+def _without_value(match: re.Match[str]) -> str:
+    value = match["value"]
+    if not _is_secret(match["name"], value):
+        return match[0]
+    return f"{match['name']}{match['between']}{MASK}"
+
+
+def _without_user(match: re.Match[str]) -> str:
+    """A URL without the password, and without a user name that is a token (of http there is no other)."""
+    user, password = match["user"], match["password"]
+    if password is not None:
+        return f"{match['scheme']}{user}:{MASK}@"
+    is_token = match["scheme"].lower().startswith("http") and user.lower() != "git"
+    return f"{match['scheme']}{MASK if is_token else user}@"
+
+
+def _any_of(values: Iterable[str]) -> re.Pattern[str] | None:
+    """A pattern of these values, the longest first; short ones as words of their own only."""
+    chosen = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
+    words = [value if len(value) >= _LONG else rf"(?<!\w){value}(?!\w)" for value in map(re.escape, chosen)]
+    return re.compile("|".join(words)) if words else None

@@ -1,0 +1,1 @@
+"""Every name of torch that samebits uses and PyTorch does not document."""

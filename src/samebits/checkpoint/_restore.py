@@ -1,0 +1,269 @@
+"""States of optimizers whose dtype is another one than that of their parameters."""
+
+from __future__ import annotations
+
+import copy
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from samebits._runtime.interruptions import pass_on
+from samebits._text.wording import with_article
+from samebits.checkpoint._decoding import GeneratorState
+from samebits.checkpoint._refusals import describe
+from samebits.checkpoint._stateful import State, is_stateful, kind_of, meta_misfit, misfit
+from samebits.errors import SamebitsError
+from samebits.rng.generator_objects import RegisteredGenerator, family_of
+
+
+def keep_dtypes(saved: Any, optimizer: Any, where: str) -> None:
+    """Put back tensors of an optimizer's state that `load_state_dict` converted.
+
+    `torch.optim.Optimizer` converts what it takes to the dtype of the parameter: averages in float32 of a
+    bfloat16 model lose their bits, and the products of NAdam for a float64 model are rounded another way.
+
+    Args:
+        saved: the state that the optimizer has just taken.
+        optimizer: gives its own tensors in `state_dict()`, as torch's do.
+        where: the name of the part.
+
+    Raises:
+        SamebitsError: it converted one and keeps it elsewhere; `checkpoint-mismatch`.
+    """
+    for _, name, value, held in _converted(saved, optimizer):
+        held[name] = _moved(value, held[name])
+    left = [f"{where}.state.{place}.{name}" for place, name, _, _ in _converted(saved, optimizer)]
+    if left:
+        message = f"the optimizer took {left[0]} in another dtype than it was saved in, and its bits are lost"
+        raise SamebitsError(f"{message}. Parts before it are restored.", slug="checkpoint-mismatch")
+
+
+def _converted(saved: Any, optimizer: Any) -> list[tuple[Any, Any, Any, dict[Any, Any]]]:
+    """Parameter, name, what was saved, and what holds the value now; of each that is of another dtype."""
+    here = optimizer.state_dict().get("state")
+    pairs = [(place, values, here.get(place)) for place, values in saved.get("state", {}).items()]
+    return [
+        (place, name, value, held)
+        for place, values, held in pairs
+        if isinstance(values, dict) and isinstance(held, dict)
+        for name, value in values.items()
+        if _is_other(value, held.get(name))
+    ]
+
+
+def _is_other(value: Any, now: Any) -> bool:
+    if isinstance(value, (list, tuple)) and isinstance(now, (list, tuple)):
+        return any(map(_is_other, value, now))
+    both = isinstance(value, torch.Tensor) and isinstance(now, torch.Tensor)
+    return both and value.dtype != now.dtype
+
+
+def _moved(value: Any, now: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_moved, value, now))
+    return value.to(now.device) if isinstance(value, torch.Tensor) else value
+
+
+# Loaders first: they refuse what does not fit, and then nothing was changed.
+_ORDER = ("other", "module", "optimizer", "scheduler")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A state and the object that is to take it.
+
+    Args:
+        where: its path, such as `optimizer.0`.
+        state: a `State`, a `GeneratorState`, or what a `state_dict()` gave that was saved as a plain value.
+        target: an object with `load_state_dict`, or a generator.
+    """
+
+    where: str
+    state: Any
+    target: Any
+
+
+class Matching:
+    """Which state goes where; nothing is changed yet.
+
+    Args:
+        strict: whether every state needs a target and the reverse.
+    """
+
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.pairs: list[Pair] = []
+        self.notes: list[str] = []
+
+    def match(self, saved: Any, target: Any, where: str) -> Any:
+        """Pair the states in a saved value with the objects of a target.
+
+        Args:
+            saved: what was read.
+            target: an object, or a list or dict of them; None for none.
+            where: the name of the part.
+
+        Returns:
+            The saved value, its states replaced by the objects that take them.
+
+        Raises:
+            SamebitsError: they are of unlike form; `checkpoint-mismatch`.
+        """
+        if target is not None and (is_stateful(target) or family_of(target)):
+            return self._pair(saved, target, where)
+        if isinstance(saved, State):
+            self._state_without_target(saved, target, where)
+            return saved.value
+        if isinstance(saved, GeneratorState):
+            self._complain(f"{where} is the state of a generator; pass `{where}=` with the generator")
+            return saved
+        return self._match_container(saved, target, where)
+
+    def _pair(self, saved: Any, target: Any, where: str) -> Any:
+        is_generator = bool(family_of(target)) and not is_stateful(target)
+        if is_generator != isinstance(saved, GeneratorState) or not isinstance(
+            saved, (State, GeneratorState, Mapping)
+        ):
+            kind = describe(saved).partition(";")[0]
+            found = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
+            raise mismatch(f"{where} holds {found} in the checkpoint, which {_name(target)} cannot take")
+        self.pairs.append(Pair(where, saved, target))
+        return target
+
+    def _state_without_target(self, saved: State, target: Any, where: str) -> None:
+        state = f"{where} is the state of {with_article(saved.class_name)}"
+        if target is not None:
+            raise mismatch(f"{state} in the checkpoint; {_refused(target)}")
+        self._complain(f"{state}, and nothing was given to take it")
+
+    def _match_container(self, saved: Any, target: Any, where: str) -> Any:
+        """Go on inside of lists, tuples and dicts."""
+        if type(saved) in (list, tuple) or (type(saved) is deque and _holds_states(saved)):
+            targets = self._targets(target, len(saved), where)
+            found = [
+                self.match(one, other, f"{where}.{i}")
+                for i, (one, other) in enumerate(zip(saved, targets, strict=True))
+            ]
+            return deque(found, saved.maxlen) if type(saved) is deque else type(saved)(found)
+        if type(saved) is dict or (isinstance(saved, dict) and _holds_states(saved)):
+            given, found_there = {} if target is None else target, copy.copy(saved)
+            if not isinstance(given, Mapping):
+                raise mismatch(f"{where} is a dict in the checkpoint; {_refused(target)}")
+            for key in given:
+                if key not in saved and given[key] is not None:
+                    self._complain(f"the checkpoint has no {where}.{key}")
+            for key, value in saved.items():
+                found_there[key] = self.match(value, given.get(key), f"{where}.{key}")
+            return found_there
+        if target is not None and _holds_targets(target):
+            raise mismatch(f"{where} is a plain value in the checkpoint; {_refused(target)}")
+        return saved
+
+    def _targets(self, target: Any, count: int, where: str) -> Any:
+        if target is None:
+            return [None] * count
+        if not isinstance(target, (list, tuple, deque)) or len(target) != count:
+            raise mismatch(f"{where} has {count} elements in the checkpoint; {_refused(target)}")
+        return target
+
+    def _complain(self, text: str) -> None:
+        if self.strict:
+            raise mismatch(text, " Pass every part that was saved, or `strict=False` to leave some out.")
+        self.notes.append(text)
+
+    def check(self) -> None:
+        """Refuse a state that would make something else of its target.
+
+        Raises:
+            SamebitsError: `checkpoint-mismatch`.
+        """
+        text = "; ".join(filter(None, (meta_misfit(pair.target, pair.where) for pair in self.pairs)))
+        if text:
+            raise mismatch(text)
+        if self.strict:
+            found = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
+            text = "; ".join(text for text in found if text)
+            if text:
+                raise mismatch(text, " Build what was saved, or pass `strict=False`.")
+
+    def restore(self) -> None:
+        """Load the states: loaders and the like, then modules, optimizers, schedulers.
+
+        Raises:
+            SamebitsError: an object refused; `checkpoint-mismatch`.
+        """
+        for pair in sorted(self.pairs, key=lambda pair: _ORDER.index(kind_of(pair.target))):
+            try:
+                _load(pair, strict=self.strict)
+            except Exception as error:  # noqa: PERF203 - whatever an object makes of a foreign state
+                pass_on(error)
+                if isinstance(error, SamebitsError):
+                    raise
+                text = " ".join(str(error).split())[:400] or type(error).__name__
+                message = f"{pair.where} does not take its state: {text}"
+                raise mismatch(message, " Parts before it are restored, later ones are not.") from error
+
+
+def _load(pair: Pair, *, strict: bool) -> None:
+    if isinstance(pair.state, GeneratorState):
+        RegisteredGenerator(pair.where, pair.target).set_state(pair.state.data)
+        return
+    value = pair.state.value if isinstance(pair.state, State) else pair.state
+    if kind_of(pair.target) == "module" and not strict:
+        pair.target.load_state_dict(value, strict=False)
+    else:
+        pair.target.load_state_dict(value)
+        if kind_of(pair.target) == "optimizer":
+            keep_dtypes(value, pair.target, pair.where)
+
+
+def mismatch(text: str, advice: str = "") -> SamebitsError:
+    """The error for a checkpoint that is not of what is here."""
+    return SamebitsError(f"{text}.{advice}", slug="checkpoint-mismatch")
+
+
+def check_target(target: Any, where: str) -> None:
+    """Refuse what was passed to `load` and takes no state.
+
+    Raises:
+        SamebitsError: `checkpoint-mismatch`.
+    """
+    containers = (list, tuple, deque, Mapping)
+    if target is None or is_stateful(target) or family_of(target) or isinstance(target, containers):
+        return
+    raise mismatch(
+        f"{where}={target!r:.80} was passed, which takes no state; expected an object with `load_state_dict`",
+        " Plain values are in `Loaded.extra`.",
+    )
+
+
+def is_only_states(saved: Any) -> bool:
+    """Whether a saved part is states of objects and nothing else."""
+    if isinstance(saved, (list, tuple, deque, dict)) and saved:
+        return all(map(is_only_states, saved.values() if isinstance(saved, dict) else saved))
+    return isinstance(saved, (State, GeneratorState))
+
+
+def _holds_states(saved: Any) -> bool:
+    if isinstance(saved, (list, tuple, deque, dict)):
+        return any(map(_holds_states, saved.values() if isinstance(saved, dict) else saved))
+    return isinstance(saved, (State, GeneratorState))
+
+
+def _holds_targets(target: Any) -> bool:
+    if not isinstance(target, (list, tuple, deque, Mapping)):
+        return False
+    values = target.values() if isinstance(target, Mapping) else target
+    return any(is_stateful(value) or _holds_targets(value) for value in values)
+
+
+def _name(target: Any) -> str:
+    return with_article(type(target).__qualname__)
+
+
+def _refused(target: Any) -> str:
+    size = f" of {len(target)}" if isinstance(target, (list, tuple, deque, dict)) else ""
+    return f"{_name(target)}{size} was given to take it"

@@ -1,0 +1,156 @@
+"""Objects with a state: what a checkpoint says of them, and whether another one can take that state."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits._text.wording import with_article
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A state as it was read from a checkpoint.
+
+    Args:
+        kind: `module`, `optimizer`, `scheduler`, or `other`.
+        class_name: of the object that was saved.
+        shapes: of the parameters of each group of an optimizer; empty for others.
+        value: what its `state_dict()` gave.
+    """
+
+    kind: str
+    class_name: str
+    shapes: list[list[list[int]]]
+    value: Any
+
+
+def is_stateful(value: Any) -> bool:
+    """Whether that is an object with `state_dict` and `load_state_dict`."""
+    if isinstance(value, type):
+        return False
+    return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
+
+
+def kind_of(value: Any) -> str:
+    """`module`, `optimizer`, `scheduler`, or `other`."""
+    schedulers = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
+    kinds: dict[str, Any] = {
+        "module": torch.nn.Module,
+        "optimizer": torch.optim.Optimizer,
+        "scheduler": schedulers,
+    }
+    return next((name for name, kind in kinds.items() if isinstance(value, kind)), "other")
+
+
+def state_facts(value: Any) -> dict[str, Any]:
+    """What is saved of an object beside its state."""
+    facts: dict[str, Any] = {"kind": kind_of(value), "class": type(value).__qualname__}
+    if facts["kind"] == "optimizer":
+        facts["shapes"] = group_shapes(value)
+    return facts
+
+
+def group_shapes(optimizer: Any) -> list[list[list[int]]]:
+    """The shapes of the parameters of each group."""
+    return [[_shape(parameter) for parameter in group["params"]] for group in optimizer.param_groups]
+
+
+def _shape(parameter: Any) -> list[int]:
+    """Parameters of lazy modules have none yet."""
+    return [] if torch.nn.parameter.is_lazy(parameter) else list(parameter.shape)
+
+
+def misfit(state: Any, target: Any, where: str) -> str:
+    """Why a target cannot take a state without becoming something else; empty when it can.
+
+    Torch itself notices less: an optimizer takes the state of another class, and a module converts dtypes.
+
+    Args:
+        state: a `State`, or the value of a `state_dict()` that was saved as such.
+        target: has `load_state_dict`.
+        where: the name of the part.
+    """
+    value = state.value if isinstance(state, State) else state
+    kind = kind_of(target)
+    if isinstance(state, State) and kind in ("optimizer", "scheduler"):
+        found, wanted = state.class_name, type(target).__qualname__
+        if found != wanted:
+            return f"{where} is of {with_article(found)} in the checkpoint and of {with_article(wanted)} here"
+        if kind == "optimizer":
+            return _group_misfit(state.shapes, group_shapes(target), where)
+    if kind == "module" and isinstance(value, dict):
+        return module_misfit(value, target.state_dict(), where)
+    return ""
+
+
+def _group_misfit(saved: Any, here: Any, where: str) -> str:
+    counts = [len(group) for group in saved], [len(group) for group in here]
+    if counts[0] != counts[1]:
+        return (
+            f"{where} has parameter groups of {counts[0]} tensors in the checkpoint and of {counts[1]} here"
+        )
+    for number, (old, new) in enumerate(zip(saved, here, strict=True)):
+        for index, (first, second) in enumerate(zip(old, new, strict=True)):
+            if first != second:
+                place = f"{where}.param_groups.{number}.params.{index}"
+                return f"{place} has the shape {first} in the checkpoint and {second} here"
+    return ""
+
+
+def meta_misfit(target: Any, where: str) -> str:
+    """Which tensors of a module would take nothing, because they are on the device `meta`; empty when none.
+
+    Torch leaves them so, with a warning. A class with a `load_state_dict` of its own may do otherwise.
+    """
+    is_module = kind_of(target) == "module"
+    loads_as_torch = is_module and type(target).load_state_dict is torch.nn.Module.load_state_dict
+    held = target.state_dict() if loads_as_torch else {}
+    empty = [
+        f"{where}.{name}" for name, value in held.items() if isinstance(value, torch.Tensor) and value.is_meta
+    ]
+    if not empty:
+        return ""
+    return (
+        _listed("on the device `meta`, which holds no contents, are ", empty)
+        + "; call `to_empty(device=…)` first"
+    )
+
+
+def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str) -> str:
+    """Which entries of two states of modules do not fit each other; empty when all do."""
+    missing = [f"{where}.{name}" for name in here if name not in saved]
+    extra = [f"{where}.{name}" for name in saved if name not in here]
+    unlike = [
+        f"{where}.{name} is {_describe(saved[name])} in the checkpoint and {_describe(here[name])} here"
+        for name in here
+        if name in saved and not _alike(saved[name], here[name])
+    ]
+    texts = [_listed("the checkpoint lacks ", missing), _listed("the checkpoint has in addition ", extra)]
+    return "; ".join(text for text in (*texts, _listed("", unlike)) if text)
+
+
+def _alike(saved: Any, here: Any) -> bool:
+    """Lazy modules take any shape (`torch.nn.LazyLinear`)."""
+    lazy = isinstance(here, torch.Tensor) and torch.nn.parameter.is_lazy(here)
+    return lazy or _describe(saved) == _describe(here)
+
+
+def _describe(value: Any) -> str:
+    if not isinstance(value, torch.Tensor):
+        return "a value"
+    return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
+
+
+def _listed(begin: str, names: list[str]) -> str:
+    if not names:
+        return ""
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return begin + ", ".join(names[:_SHOWN]) + more

@@ -1,0 +1,1 @@
+"""The commands that are more than a verification: doctor, cost, spread, resume-check."""

@@ -1,0 +1,331 @@
+"""Times what each switch costs on the user's own script, the variants interleaved."""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+from dataclasses import dataclass, field, replace
+from importlib import metadata
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samebits.commands.doctor.relevance import readers_of
+from samebits.errors import SamebitsError
+from samebits.recording.launch import Launch, deliver, launch
+from samebits.recording.settings import RecordingSettings
+from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.switches.switch import When
+from samebits.switches.table import environment_for, holds_layout, switch_named
+from samebits.verification.preconditions import ended_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from samebits.recording.runner import Target
+    from samebits.switches.control import Control
+
+
+@dataclass(frozen=True, slots=True)
+class CostRequest:
+    """What is to be measured.
+
+    Args:
+        target: the script or module and its arguments.
+        folder: where the files of times go.
+        control: the switches as they would be set.
+        rounds: how often each variant is run.
+        steps: how many steps of the script are timed.
+        warmup: how many steps before them are not.
+        output: where the script's standard output goes: `inherit` or `stderr`.
+    """
+
+    target: Target
+    folder: Path
+    control: Control
+    rounds: int = 5
+    steps: int = 20
+    warmup: int = 3
+    output: str = "stderr"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One way to run the script.
+
+    Args:
+        name: shown to the user.
+        control: None for a run without control.
+        over: name of the variant that it is compared with.
+        why: what the user should know of it.
+    """
+
+    name: str
+    control: Control | None
+    over: str = "off"
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one variant costs.
+
+    Args:
+        variant: what was measured.
+        seconds: median time of a step, one for each round.
+        ratios: of that time to the time of the variant it is compared with, in the same round.
+        failure: why it could not be measured; empty if it could.
+    """
+
+    variant: Variant
+    seconds: tuple[float, ...] = ()
+    ratios: tuple[float, ...] = ()
+    failure: str = ""
+
+    @property
+    def ratio(self) -> float:
+        """Median over the rounds."""
+        return statistics.median(self.ratios)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """Least and greatest of the rounds."""
+        return min(self.ratios), max(self.ratios)
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """All that was measured.
+
+    Args:
+        request: what was asked.
+        costs: `off`, `off again` (how much two equal variants differ: the noise), `on`, then each switch.
+        left_out: switches that were not measured: name, reason.
+        steps: how many steps the medians are over.
+        interrupted: whether the user ended it; `request` has the rounds that were made.
+    """
+
+    request: CostRequest
+    costs: tuple[Cost, ...]
+    left_out: tuple[tuple[str, str], ...] = field(default=())
+    steps: int = 0
+    interrupted: bool = False
+
+    @property
+    def noise(self) -> float:
+        """By how much the ratio of two equal variants strays from 1, at most."""
+        again = next((cost for cost in self.costs if cost.variant.name == AGAIN), None)
+        return max((abs(ratio - 1) for ratio in again.ratios), default=0.0) if again else 0.0
+
+
+OFF, AGAIN, ON = "off", "off again", "on"
+
+
+FLAG, FILL, COMPILER_FLAG = "deterministic-algorithms", "fill-uninitialized", "inductor-deterministic"
+WATCHED = "watched, not set"
+
+
+def base_variants(control: Control) -> tuple[Variant, ...]:
+    """No control twice, which shows the noise, and everything on."""
+    return (
+        Variant(OFF, None),
+        Variant(AGAIN, None, why="the same as off: what differs is noise"),
+        Variant(ON, control._replace(seed=None, on_drift="ignore"), why="all switches"),
+    )
+
+
+def switch_variants(
+    control: Control, rows: dict[str, dict[str, Any]], variables: Mapping[str, str], *, has_cuda: bool
+) -> tuple[tuple[Variant, ...], tuple[tuple[str, str], ...]]:
+    """One variant for each switch that changes something on this machine, and why the others have none.
+
+    Args:
+        control: as it is asked for.
+        rows: what came of each switch in a run with everything on.
+        variables: those that control set for that run.
+        has_cuda: whether the script can use CUDA.
+    """
+    compiled = rows.get(COMPILER_FLAG, {}).get("state") != "waiting"
+    variants, left_out = [], []
+    for name, row in rows.items():
+        changed = row["before"] != row["now"] or name in variables or name == FILL
+        reason = _why_not(name, row, changed=changed) or _why_no_effect(name, has_cuda, compiled)
+        if reason:
+            left_out.append((name, reason))
+        else:
+            variants.append(_alone(control, name, row["wanted"]))
+    return tuple(variants), tuple(left_out)
+
+
+def _why_not(name: str, row: dict[str, Any], *, changed: bool) -> str:
+    if row["state"] == "held":
+        return WATCHED
+    if name.startswith(("inductor", "TORCHINDUCTOR")) and row["state"] == "waiting":
+        return "the script compiles nothing"
+    if row["state"] not in ("set", "kept"):
+        return str(row.get("why") or row["state"])
+    return "" if changed else "has the wanted value without control too"
+
+
+def _why_no_effect(name: str, has_cuda: bool, compiled: bool) -> str:  # noqa: FBT001 - facts
+    """Why a switch that was set changes nothing in this script."""
+    readers = readers_of(name)
+    if readers and not any(_is_installed(package) for package in readers):
+        return f"is read by {readers[0]} only, which is not installed"
+    if name.startswith("TORCHINDUCTOR") and not compiled:
+        return "the script compiles nothing"
+    on_cuda = switch_named(name).when in (When.CUDA, When.GROUP) or name.startswith("cudnn")
+    return "acts on CUDA only, and there is no CUDA device" if on_cuda and not has_cuda else ""
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        metadata.distribution(package)
+    except metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _alone(control: Control, name: str, value: str) -> Variant:
+    """A switch alone; one that acts only under the deterministic flag is measured on top of it."""
+    chosen: tuple[tuple[str, str], ...] = ((name, value),)
+    over, why = OFF, ""
+    if name == FLAG:
+        chosen, why = (*chosen, (FILL, "off")), f"without {FILL}"
+    elif name == FILL:
+        chosen, over, why = (*chosen, (FLAG, "on")), FLAG, f"on top of {FLAG}"
+    only = control._replace(seed=None, switches=chosen, all_switches=False, on_drift="ignore", workers=False)
+    return Variant(name, only, over, why)
+
+
+_FEWEST_STEPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """One run of one variant.
+
+    Args:
+        durations: of its timed steps, in seconds.
+        control: what its control says of itself.
+        failure: why it has no durations; empty if it has.
+        too_few: whether that is because the script ran and took too few steps.
+    """
+
+    durations: tuple[float, ...]
+    control: dict[str, Any]
+    failure: str = ""
+    too_few: bool = False
+
+
+def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = None) -> CostReport:
+    """Run a script again and again, with all switches off, on, and each one alone, and time its steps.
+
+    The variants take turns, in another order in each round, so that a machine that gets slower slows all of
+    them. Each is compared with the variant that it is measured against within the same round.
+
+    Args:
+        request: what is measured.
+        announce: told what is about to run.
+
+    Raises:
+        SamebitsError: the script fails (`cost-script-failed`) or takes too few steps (`cost-no-steps`).
+        KeyboardInterrupt: the user ended it before a round was over.
+    """
+    tell = announce or (lambda _: None)
+    runner = _Runner(request)
+    tell("finding out which switches change something")
+    on = runner.run(base_variants(request.control)[2])
+    _check(on, request)
+    variables = environment_for(request.control, os.environ).variables
+    facts = on.control
+    alone, left_out = switch_variants(
+        request.control, facts["results"], variables, has_cuda=bool(facts["cuda"])
+    )
+    variants = (*base_variants(request.control), *alone)
+    timings: dict[str, list[Timing]] = {variant.name: [] for variant in variants}
+    rounds = 0
+    try:
+        for number in range(request.rounds):
+            for position in range(len(variants)):
+                variant = variants[(position + number * 2) % len(variants)]
+                tell(f"round {number + 1} of {request.rounds}: {variant.name}")
+                timings[variant.name].append(runner.run(variant))
+            rounds += 1
+    except KeyboardInterrupt:
+        if not rounds:
+            raise
+    whole = {name: timed[:rounds] for name, timed in timings.items()}
+    costs = tuple(_cost(variant, whole) for variant in variants)
+    measured = replace(request, rounds=rounds)
+    return CostReport(measured, costs, left_out, len(on.durations), interrupted=rounds < request.rounds)
+
+
+class _Runner:
+    """Runs variants in fresh processes."""
+
+    def __init__(self, request: CostRequest) -> None:
+        self._request = request
+        self._file = Path(request.folder) / "times.json"
+
+    def run(self, variant: Variant) -> Timing:
+        """Run one variant once."""
+        request, control = self._request, variant.control
+        settings = RecordingSettings(
+            record=str(self._file),
+            level="clock",
+            max_steps=request.warmup + request.steps + 1,
+            control=control,
+        )
+        variables = {} if control is None else environment_for(control, os.environ).variables
+        self._file.unlink(missing_ok=True)
+        outcome = launch(
+            Launch(
+                request.target, settings.to_json(), variables, request.output, grace_s=CHILD_GRACE_S,
+                fixed_layout=holds_layout(control),
+            )
+        )  # fmt: skip
+        deliver(outcome)
+        hint = "; --output shows what it printed" if request.output == "nothing" else ""
+        return self._read(outcome.status, hint)
+
+    def _read(self, status: int, hint: str) -> Timing:
+        ending = f"the script ended {ended_words(status)}{hint}"
+        try:
+            seen = json.loads(self._file.read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return Timing((), {}, ending)
+        if seen["status"] == "failed":
+            return Timing((), seen["control"], seen["failure"] or ending)
+        times = seen["times"][self._request.warmup :]
+        durations = tuple(after - before for before, after in pairwise(times))
+        if len(durations) >= _FEWEST_STEPS:
+            return Timing(durations, seen["control"])
+        if status:
+            return Timing(durations, seen["control"], ending)
+        return Timing(durations, seen["control"], f"only {len(seen['times'])} steps were taken", too_few=True)
+
+
+def _check(first: Timing, request: CostRequest) -> None:
+    if not first.failure:
+        return
+    message = f"the cost cannot be measured: {first.failure}"
+    if not first.too_few:  # it failed: how many steps it would have taken is not known
+        raise SamebitsError(message, slug="cost-script-failed")
+    message += (
+        f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} steps (of an "
+        "optimizer, or backward passes without one)"
+    )
+    raise SamebitsError(message, slug="cost-no-steps")
+
+
+def _cost(variant: Variant, timings: dict[str, list[Timing]]) -> Cost:
+    """What a variant costs beside the one that it is compared with."""
+    own, other = timings[variant.name], timings[variant.over]
+    failure = next((timing.failure for timing in (*own, *other) if timing.failure), "")
+    if failure:
+        return Cost(variant, failure=failure)
+    seconds = tuple(statistics.median(timing.durations) for timing in own)
+    base = tuple(statistics.median(timing.durations) for timing in other)
+    return Cost(variant, seconds, tuple(a / b for a, b in zip(seconds, base, strict=True)))

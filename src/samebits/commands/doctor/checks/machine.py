@@ -1,0 +1,223 @@
+"""What ties the bits to this machine and installation: processor, libraries, GPUs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.commands.doctor.environment import Surroundings
+
+_MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
+
+
+def torch_release(here: Surroundings) -> Iterable[Threat]:
+    """Bits belong to a release of torch."""
+    version = here.torch.version
+    if version:
+        yield Threat(
+            "portable",
+            "torch release",
+            f"bits belong to torch {version}",
+            "PyTorch does not promise the same results across releases, commits, platforms, or between CPU "
+            "and GPU.",
+            f"pin torch=={version} wherever runs are compared",
+            "PyTorch notes on reproducibility",
+            MAY_BREAK,
+        )
+
+
+def instruction_set(here: Surroundings) -> Iterable[Threat]:
+    """The kernels are pinned to instructions that other machines have too."""
+    capability = here.torch.capability
+    pinned = here.variables.get("ATEN_CPU_CAPABILITY")
+    if capability in {"AVX2", "AVX512"} and not pinned:
+        yield Threat(
+            "portable",
+            "instruction set",
+            f"torch uses {capability} here: machines without it give other bits",
+            "Wider vectors add in another order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
+            "`default` 66, even torch.randn; oneDNN and MKL choose by themselves. No setting removes all "
+            "differences.",
+            "export ATEN_CPU_CAPABILITY=avx2 on all machines",
+            f"{_MEASURED}; pytorch#155552",
+            MAY_BREAK,
+        )
+    elif capability and not pinned:
+        yield Threat(
+            "portable",
+            "instruction set",
+            f"torch uses {capability} ({here.cpus.architecture}): others give other bits",
+            "Kernels for other instruction sets add in another order.",
+            "compare on machines of this kind only",
+            _MEASURED,
+            NOTE,
+        )
+
+
+def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
+    """The pinned instruction set is in effect."""
+    pinned = here.variables.get("ATEN_CPU_CAPABILITY", "")
+    capability = here.torch.capability
+    # `avx2` is reported as `AVX2`; written `AVX2`, it is ignored with a warning (2.13.0, measured).
+    if pinned and capability and (pinned.upper() != capability or not pinned.islower()):
+        yield Threat(
+            "portable",
+            "ATEN_CPU_CAPABILITY",
+            f"ATEN_CPU_CAPABILITY={pinned}, but torch uses {capability}",
+            "torch ignores a value that it does not know; it knows small letters only.",
+            "set it to default, avx2 or avx512, as all machines can",
+            "aten/src/ATen/native/DispatchStub.cpp",
+            MAY_BREAK,
+        )
+
+
+def blas_library(here: Surroundings) -> Iterable[Threat]:
+    """Matrix products do not depend on the maker of the processor."""
+    if not here.torch.mkl:
+        return
+    pinned = here.variables.get("MKL_CBWR")
+    if _is_amd(here.cpus.processor):
+        yield Threat(
+            "portable",
+            "MKL",
+            f"MKL {here.torch.mkl} on an AMD processor takes other kernels than on Intel",
+            "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and "
+            "changes 30 of 173 results; it does not cover oneDNN (convolutions) nor torch's own kernels.",
+            "export MKL_CBWR=COMPATIBLE on all machines (slower)",
+            f"Intel oneMKL docs, conditional numerical reproducibility; {_MEASURED}",
+            NOTE if pinned else MAY_BREAK,
+        )
+    elif not pinned:
+        yield Threat(
+            "portable",
+            "MKL",
+            f"MKL {here.torch.mkl} chooses its kernels by processor",
+            "Another Intel processor gets other kernels unless the branch is fixed; another number of "
+            "threads changes results also then, outside AVX2 and AVX-512 STRICT.",
+            "export MKL_CBWR=AVX2,STRICT on all machines",
+            "Intel oneMKL docs, conditional numerical reproducibility",
+            MAY_BREAK,
+        )
+
+
+def onednn_library(here: Surroundings) -> Iterable[Threat]:
+    """Convolutions do not depend on the processor."""
+    if here.torch.onednn and not _onednn_pin(here) and here.cpus.architecture in {"x86_64", "AMD64"}:
+        yield Threat(
+            "portable",
+            "oneDNN",
+            "oneDNN chooses kernels of convolution, LSTM and bf16 by processor",
+            "ONEDNN_MAX_CPU_ISA=AVX2 changes 17 of 173 results; ATEN_CPU_CAPABILITY does not reach oneDNN.",
+            "export ONEDNN_MAX_CPU_ISA=AVX2 on all machines",
+            f"{_MEASURED}; pytorch#155423",
+            MAY_BREAK,
+        )
+
+
+def cpu_count(here: Surroundings) -> Iterable[Threat]:
+    """The number of threads is one that other machines can have."""
+    if here.torch.threads > 1:
+        yield Threat(
+            "portable",
+            "threads",
+            f"{here.torch.threads} threads: a machine with fewer CPUs cannot give these bits",
+            "One thread instead of two changes 39 of 173 results: sums, norms, gradients of weights.",
+            "export OMP_NUM_THREADS=1, which every machine can have",
+            _MEASURED,
+            MAY_BREAK,
+        )
+
+
+def tf32_override(here: Surroundings) -> Iterable[Threat]:
+    """TF32 is not switched on from outside."""
+    for name in ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"):
+        if here.torch.cuda and here.variables.get(name) == "1":
+            yield Threat(
+                "portable",
+                name,
+                f"{name}=1: float32 products are rounded to TF32 where a GPU has it",
+                "TF32 keeps 10 bits of the mantissa, on GPUs since Ampere; others compute in full float32.",
+                f"unset {name}",
+                "PyTorch docs, CUDA environment variables; aten/src/ATen/Context.h",
+                MAY_BREAK,
+            )
+
+
+def _onednn_pin(here: Surroundings) -> str:
+    return here.variables.get("ONEDNN_MAX_CPU_ISA") or here.variables.get("DNNL_MAX_CPU_ISA") or ""
+
+
+def _is_amd(processor: str) -> bool:
+    return processor.startswith("AMD") or "AuthenticAMD" in processor
+
+
+_GENERATOR = (
+    "Above one wave of blocks, random numbers depend on how many multiprocessors the GPU has; kernels are "
+    "chosen by model. No deterministic flag says anything about it."
+)
+_SOURCE = "pytorch#196613, pytorch#194676"
+
+
+def unusable_cuda(here: Surroundings) -> Iterable[Threat]:
+    """A torch that was built for CUDA can use it."""
+    if here.torch.cuda_error:
+        yield Threat(
+            "portable",
+            "CUDA",
+            f"torch is built for CUDA {here.torch.cuda}, and finds no usable GPU",
+            f"A script that falls back to the CPU gives other bits than on a GPU: {here.torch.cuda_error}",
+            "check nvidia-smi and CUDA_VISIBLE_DEVICES, or name the device",
+            "PyTorch notes on reproducibility: not reproducible between CPU and GPU",
+            NOTE,
+        )
+
+
+def mixed_gpus(here: Surroundings) -> Iterable[Threat]:
+    """All visible GPUs are of one model."""
+    names = sorted({gpu.name for gpu in here.torch.gpus})
+    counts = {gpu.multiprocessors for gpu in here.torch.gpus}
+    if len(names) > 1 or len(counts) > 1:
+        yield Threat(
+            "repeatable",
+            "GPU models",
+            f"GPUs of several kinds: {', '.join(names)}",
+            f"Which one is cuda:0 decides the bits. {_GENERATOR}",
+            "export CUDA_VISIBLE_DEVICES=GPU-... (nvidia-smi -L), always the same model",
+            _SOURCE,
+            MAY_BREAK,
+        )
+
+
+def gpu_slices(here: Surroundings) -> Iterable[Threat]:
+    """No GPU is a slice of one."""
+    slices = [gpu for gpu in here.torch.gpus if "MIG" in gpu.name]
+    if slices or "MIG" in here.variables.get("CUDA_VISIBLE_DEVICES", ""):
+        size = f" with {slices[0].multiprocessors} multiprocessors" if slices else ""
+        yield Threat(
+            "repeatable",
+            "MIG",
+            f"a slice of a GPU (MIG){size}: the next one may have another size",
+            _GENERATOR,
+            "always ask for the same MIG profile",
+            _SOURCE,
+            MAY_BREAK,
+        )
+
+
+def gpu_model(here: Surroundings) -> Iterable[Threat]:
+    """Bits on a GPU belong to its model."""
+    if here.torch.gpus:
+        gpu = here.torch.gpus[0]
+        yield Threat(
+            "portable",
+            "GPU",
+            f"bits belong to {gpu.name}, {gpu.multiprocessors} multiprocessors",
+            _GENERATOR,
+            "compare on this GPU model; draw random numbers on the CPU",
+            _SOURCE,
+            MAY_BREAK,
+        )

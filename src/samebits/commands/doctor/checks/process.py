@@ -1,0 +1,259 @@
+"""How Python starts, whether torch can be imported, threads, and what torch cannot resume."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from samebits.commands.doctor.threat import BREAKS, EVERY, MAY_BREAK, NOTE, Threat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits.commands.doctor.environment import Surroundings
+
+OLDEST_TORCH = (2, 6)
+
+
+def torch_import(here: Surroundings) -> Iterable[Threat]:
+    """Torch can be imported, is PyTorch, and is not too old."""
+    torch = here.torch
+    if not torch.error:
+        yield from _age(torch.version)
+        return
+    where = f" (from {torch.file})" if torch.file else ""
+    remedy = 'run `python -c "import torch"`, and install it anew'
+    if os.path.basename(torch.file) == "torch.py":  # PyTorch is a folder
+        remedy = f"rename {torch.file}, which hides the installed package"
+    yield Threat(
+        EVERY,
+        "torch",
+        f"torch cannot be imported: {torch.error}{where}",
+        "A script would fail in the same way, so no promise can be kept or checked.",
+        remedy,
+        "tried in a fresh process",
+        BREAKS,
+    )
+
+
+def _age(version: str) -> Iterable[Threat]:
+    numbers = re.match(r"(\d+)\.(\d+)", version)
+    if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:
+        yield Threat(
+            EVERY,
+            "torch",
+            f"torch {version} is older than samebits supports",
+            "samebits is built for and tested with torch 2.6 and later.",
+            'pip install "torch>=2.6"',
+            "pyproject.toml of samebits",
+            BREAKS,
+        )
+
+
+def hash_seed(here: Surroundings) -> Iterable[Threat]:
+    """Text hashes alike in each process."""
+    if here.interpreter.hash_seed == "random":
+        yield Threat(
+            "repeatable",
+            "PYTHONHASHSEED",
+            "PYTHONHASHSEED is not set: sets of strings change their order",
+            "Python hashes text differently in each process, and with it the order of sets changes. Setting "
+            "the variable inside the script has no effect on that process.",
+            "samebits run --seed N SCRIPT, or export PYTHONHASHSEED=0",
+            "Python docs, PYTHONHASHSEED; measured; lightning#2156",
+            MAY_BREAK,
+        )
+
+
+def startup_code(here: Surroundings) -> Iterable[Threat]:
+    """Nothing runs before the script."""
+    modules = here.interpreter.startup_modules
+    if modules:
+        yield Threat(
+            "repeatable",
+            "startup",
+            f"{', '.join(modules)} imported before the script: settings may be fixed",
+            "Something that Python runs at its start (sitecustomize, a .pth file) "
+            "imports a numeric library. Variables that it reads then can no longer be set, and its "
+            "generators may be used.",
+            "python -S -c 'import sys; print(sys.modules)', and remove the hook",
+            "Python docs, module site",
+            MAY_BREAK,
+        )
+    for file in here.interpreter.startup_files:
+        name = os.path.basename(file)
+        yield Threat(
+            "repeatable",
+            name.partition(".")[0],
+            f"{name} runs before every script",
+            f"{file} is imported by Python at its start and can change any setting; another machine may not "
+            "have it.",
+            f"read {file}",
+            "Python docs, module site",
+            NOTE,
+        )
+
+
+def device_backends(here: Surroundings) -> Iterable[Threat]:
+    """No installed package runs code inside `import torch`."""
+    if here.torch.backends and here.variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
+        yield Threat(
+            "repeatable",
+            "torch.backends",
+            f"`import torch` also runs {', '.join(here.torch.backends)}",
+            "torch imports every installed package that has an entry point in the group `torch.backends`; it "
+            "can change settings.",
+            "export TORCH_DEVICE_BACKEND_AUTOLOAD=0 if you do not need it",
+            "torch/__init__.py, _import_device_backends, 2.13.0",
+            NOTE,
+        )
+
+
+def preloaded_libraries(here: Surroundings) -> Iterable[Threat]:
+    """No library is put in front of others."""
+    if here.variables.get("LD_PRELOAD"):
+        yield Threat(
+            "repeatable",
+            "LD_PRELOAD",
+            "LD_PRELOAD is set: it can replace maths, memory and thread functions",
+            "A preloaded library takes the place of functions that torch calls; a shell without it may give "
+            "other bits.",
+            "unset LD_PRELOAD, or set the same for each run",
+            "ld.so(8)",
+            NOTE,
+        )
+
+
+_THREADS_SOURCE = "measured, torch 2.13.0 CPU: 39 of 173 results change from 2 threads to 1"
+
+
+def thread_count(here: Surroundings) -> Iterable[Threat]:
+    """The number of threads is fixed, not taken from the machine."""
+    threads = here.torch.threads
+    if threads and not here.variables.get("OMP_NUM_THREADS"):
+        yield Threat(
+            "repeatable",
+            "threads",
+            f"OMP_NUM_THREADS is not set: {_counted(threads, 'thread')}, after the CPUs usable now",
+            "torch takes as many threads as there are CPUs that it may use. With another affinity, container "
+            "or machine the number changes, and with it large sums, norms and weight gradients.",
+            f"export OMP_NUM_THREADS={threads}",
+            _THREADS_SOURCE,
+            MAY_BREAK,
+        )
+
+
+def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
+    """`torchrun` gives the number of threads that `python` gives."""
+    if here.torch.threads > 1 and not here.variables.get("OMP_NUM_THREADS"):
+        yield Threat(
+            "repeatable",
+            "torchrun",
+            f"torchrun with several processes would give 1 thread, not {here.torch.threads}",
+            "torchrun sets OMP_NUM_THREADS=1 when it starts more than one process and the variable is not "
+            "set, so `python train.py` and `torchrun train.py` differ on a CPU.",
+            f"export OMP_NUM_THREADS={here.torch.threads}",
+            "torch/distributed/run.py, 2.13.0",
+            NOTE,
+        )
+
+
+def ineffective_thread_count(here: Surroundings) -> Iterable[Threat]:
+    """The number that was asked for is the one in effect."""
+    asked = here.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    threads = here.torch.threads
+    if asked and threads and asked != str(threads):
+        yield Threat(
+            "repeatable",
+            "OMP_NUM_THREADS",
+            f"OMP_NUM_THREADS={asked}, but torch runs {_counted(threads, 'thread')}",
+            "torch takes no more threads than there are CPUs, without a warning, so a machine with more CPUs "
+            "takes another number.",
+            f"export OMP_NUM_THREADS={min(threads, here.cpus.usable) or 1}",
+            "measured, torch 2.13.0 CPU: OMP_NUM_THREADS=4 on 2 CPUs gives 2 threads",
+            MAY_BREAK,
+        )
+
+
+def cpu_quota(here: Surroundings) -> Iterable[Threat]:
+    """The container allows as many CPUs as torch has threads."""
+    quota, threads = here.cpus.quota, here.torch.threads
+    if quota is not None and threads > quota:
+        yield Threat(
+            "repeatable",
+            "cgroup",
+            f"the control group allows {quota:g} CPUs, torch runs {_counted(threads, 'thread')}",
+            "torch does not see the limit of the container. The threads are stopped in turn, which brings "
+            "out races; and a tool that does see the limit chooses another number of threads.",
+            f"export OMP_NUM_THREADS={max(1, int(quota))}",
+            "Linux, control group v2, cpu.max; os.sched_getaffinity does not include it",
+            NOTE,
+        )
+
+
+def core_kinds(here: Surroundings) -> Iterable[Threat]:
+    """All cores are alike."""
+    if here.cpus.kinds:
+        yield Threat(
+            "repeatable",
+            "hybrid CPU",
+            f"cores of {len(here.cpus.kinds)} kinds: {', '.join(here.cpus.kinds)}",
+            "Threads on slower cores end later, so an order of completion changes more often; and which "
+            "cores are usable decides the number of threads.",
+            "taskset -c CPUS, with cores of one kind",
+            "Linux, /sys/devices; a race needs more than this to change bits",
+            NOTE,
+        )
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+_LOADING_SOURCE = "measured, torch 2.15.0; torch/utils/data/_utils/worker.py"
+
+
+def loader_position(here: Surroundings) -> Iterable[Threat]:
+    """A DataLoader can be continued where it stood."""
+    if here.torch.version:
+        yield Threat(
+            "resumable",
+            "DataLoader",
+            "torch's DataLoader has no position that a checkpoint could hold",
+            "It has no `state_dict`, and prefetching runs ahead of the optimizer; pytorch#36650 asks for it "
+            "since 2020.",
+            "resume at epoch ends, with generator= given and its state saved",
+            "torch 2.15.0, measured; pytorch#36650",
+            NOTE,
+        )
+
+
+def worker_draws(here: Surroundings) -> Iterable[Threat]:
+    """Random numbers in DataLoader workers do not depend on how many there are."""
+    if here.torch.version:
+        yield Threat(
+            "resumable",
+            "workers",
+            "random draws in DataLoader workers change with num_workers",
+            "A worker is seeded with a number drawn from the main generator plus its own: from 2 workers "
+            "to 4, 16 of 64 draws stay; and two ranks with one seed draw the same.",
+            "keep num_workers, or seed by the index of the sample",
+            _LOADING_SOURCE,
+            NOTE,
+        )
+
+
+def worker_threads(here: Surroundings) -> Iterable[Threat]:
+    """Computing in a worker gives what computing in the main process gives."""
+    if here.torch.threads > 1:
+        yield Threat(
+            "resumable",
+            "worker threads",
+            f"workers compute with 1 thread, the main process with {here.torch.threads}",
+            "So num_workers=0 and num_workers=1 give other bits, without anything random: 1 of 4 sums "
+            "differed.",
+            "export OMP_NUM_THREADS=1, or keep num_workers above 0",
+            _LOADING_SOURCE,
+            NOTE,
+        )

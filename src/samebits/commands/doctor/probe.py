@@ -1,0 +1,215 @@
+"""What is collected in a fresh process, where torch is imported as a script would import it."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from samebits._runtime.address_layout import can_fix_layout
+from samebits.commands.doctor.environment import Cpus, Gpu, Interpreter, SwitchView, Torch, to_facts
+from samebits.environment import collect
+from samebits.environment.resources import read_kinds, read_quota
+from samebits.switches.table import TABLE
+from samebits.switches.variables import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from samebits.environment import Environment
+    from samebits.switches.switch import Switch
+
+STARTUP_PACKAGES = ("torch", "numpy", "tensorflow", "jax", "cupy")
+_STARTUP_HOOKS = ("sitecustomize", "usercustomize")
+# Beside those of `Environment.variables`: read by libraries whose names do not begin like those.
+_MORE_VARIABLES = (
+    *("FLASH_ATTENTION_DETERMINISTIC", "MAMBA_DETERMINISTIC", "CAUSAL_CONV1D_DETERMINISTIC"),
+    *("HOROVOD_FUSION_THRESHOLD", "DISABLE_ADDMM_CUDA_LT", "LOCAL_WORLD_SIZE", "WORLD_SIZE"),
+)
+
+
+def main(arguments: list[str], startup_modules: Collection[str]) -> None:
+    """Write the facts of this process as JSON.
+
+    Args:
+        arguments: number of an open file for the answer, folder of the script, and whether torch is to be
+            imported (`1` or `0`).
+        startup_modules: modules that were there before samebits.
+    """
+    answer, folder, with_torch = int(arguments[0]), arguments[1], arguments[2] == "1"
+    facts = look(folder, startup_modules, with_torch=with_torch)
+    os.write(answer, json.dumps(facts).encode())
+
+
+def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> dict[str, Any]:
+    """The facts, as JSON can hold them."""
+    if not getattr(sys.flags, "safe_path", sys.flags.isolated):
+        sys.path.insert(0, folder)  # as for a script that lies there
+    error = _import_torch() if with_torch else ""
+    usable = with_torch and not error
+    gpus, cuda_error = _look_at_gpus() if usable else ((), "")
+    environment = collect(Path(folder))
+    torch = _describe_torch(environment, gpus, cuda_error) if usable else Torch(error=error)
+    return {
+        "interpreter": to_facts(_describe_interpreter(environment, startup_modules)),
+        "cpus": to_facts(_describe_cpus(environment)),
+        "torch": {**to_facts(torch), "file": _torch_file()},
+        "digest": _try_digest() if usable else None,
+        "switches": [to_facts(view) for view in view_switches()] if usable else [],
+        "variables": {**environment.variables, **_more_variables()},
+        "packages": _installed(),
+        "fixable_layout": can_fix_layout(),
+    }
+
+
+def _import_torch() -> str:
+    """Import torch; why that did not work, empty if it did."""
+    try:
+        import torch
+    except BaseException as error:  # noqa: BLE001  # even `sys.exit()` in it is a finding
+        said = " ".join(str(error).split())
+        return f"{type(error).__name__}: {said}" if said else type(error).__name__
+    return "" if hasattr(torch, "Tensor") and hasattr(torch, "__version__") else "it is not PyTorch"
+
+
+def _torch_file() -> str:
+    from importlib.machinery import PathFinder
+
+    try:
+        spec = PathFinder.find_spec("torch")
+    except Exception:  # noqa: BLE001  # a broken installation is what we are here to describe
+        return ""
+    return spec.origin or "" if spec else ""
+
+
+def _look_at_gpus() -> tuple[tuple[Gpu, ...], str]:
+    """The GPUs, by starting CUDA; and why that failed where torch was built for it."""
+    import torch
+
+    cuda: Any = torch.cuda
+    if not (torch.version.cuda or torch.version.hip):
+        return (), ""
+    try:
+        cuda.init()
+        gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+        return tuple(Gpu(gpu.name, gpu.multi_processor_count) for gpu in gpus), ""
+    except Exception as error:  # noqa: BLE001  # drivers fail in many ways; each is a finding
+        return (), str(error).split("\n", maxsplit=1)[0]
+
+
+def _describe_torch(environment: Environment, gpus: tuple[Gpu, ...], cuda_error: str) -> Torch:
+    facts = environment.torch
+    if facts is None:
+        return Torch(error="it is not PyTorch")
+    return Torch(
+        version=facts.version,
+        cuda=facts.cuda,
+        cuda_error=cuda_error,
+        mkl=facts.mkl.removesuffix("-Product"),
+        onednn=facts.onednn,
+        capability=facts.capability,
+        threads=facts.threads.get("intra-op", 0),
+        gpus=gpus,
+        backends=_backends(),
+    )
+
+
+def _describe_interpreter(environment: Environment, startup_modules: Collection[str]) -> Interpreter:
+    hooks = (getattr(sys.modules.get(name), "__file__", None) for name in _STARTUP_HOOKS)
+    return Interpreter(
+        version=environment.python.version,
+        hash_seed=environment.python.hash_seed,
+        startup_files=tuple(str(file) for file in hooks if file),
+        startup_modules=tuple(name for name in STARTUP_PACKAGES if name in startup_modules),
+    )
+
+
+def _describe_cpus(environment: Environment) -> Cpus:
+    machine = environment.machine
+    return Cpus(
+        processor=machine.processor,
+        architecture=machine.architecture,
+        instructions=machine.instructions,
+        usable=machine.cpus,
+        quota=read_quota(),
+        kinds=read_kinds(),
+    )
+
+
+def _more_variables() -> dict[str, str]:
+    return {name: os.environ[name] for name in _MORE_VARIABLES if name in os.environ}
+
+
+def _installed() -> dict[str, str]:
+    """Version of each installed distribution by its normalised name; the first on the path is used."""
+    from importlib import metadata
+
+    found: dict[str, str] = {}
+    for distribution in metadata.distributions():
+        try:
+            name, version = distribution.metadata["Name"], distribution.version
+        except Exception:  # noqa: BLE001, S112  # a damaged installation must not hide the others
+            continue
+        if name:
+            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), str(version))
+    return found
+
+
+def _backends() -> tuple[str, ...]:
+    """Packages that torch runs code of when it is imported (`torch/__init__.py`, since 2.5)."""
+    from importlib import metadata
+
+    return tuple(sorted({entry.name for entry in metadata.entry_points(group="torch.backends")}))
+
+
+def _try_digest() -> dict[str, Any]:
+    """Digest known values: their digests are the same on every machine, or something is broken."""
+    from samebits.digest.native import find_library
+
+    library = find_library() is not None
+    try:
+        from samebits.commands.doctor._digest_test import backend, failure
+
+        return {"library": library, "backend": backend(), "error": failure()}
+    except Exception as error:  # noqa: BLE001  # whatever breaks the digest breaks every proof
+        return {"library": library, "backend": "", "error": str(error)}
+
+
+def view_switches() -> tuple[SwitchView, ...]:
+    """Every switch of the table, read now; modules that hold one are imported."""
+    return tuple(map(_view, TABLE))
+
+
+def _view(switch: Switch) -> SwitchView:
+    handle = switch.handle
+    with contextlib.suppress(Exception):  # what this build lacks is told by `missing`
+        if handle.module:
+            importlib.import_module(handle.module)
+    missing, now = _read(switch)
+    return SwitchView(
+        name=switch.name,
+        now=now,
+        wanted=switch.value,
+        fits=bool(missing) or switch.value is None or switch.keeps(now),
+        problem=handle.problem(now) if now else "",
+        missing=missing,
+        is_variable=isinstance(handle, Variable),
+        when=switch.when.value,
+        promises=switch.promises,
+        why=switch.why,
+        source=switch.source,
+    )
+
+
+def _read(switch: Switch) -> tuple[str, str]:
+    """Why it is missing, and its value."""
+    try:
+        missing = switch.handle.missing()
+        return missing, "" if missing else switch.handle.read()
+    except Exception as error:  # noqa: BLE001  # a setting that torch refuses to tell is not there for us
+        return str(error) or type(error).__name__, ""

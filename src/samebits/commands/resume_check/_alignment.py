@@ -1,0 +1,304 @@
+"""Finds the step at which a resumed run begins, and compares its steps with those of the whole run."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from itertools import islice, zip_longest
+from typing import TYPE_CHECKING
+
+from samebits.commands.resume_check._state_log import (
+    before_step,
+    is_optimizer_step,
+    optimizer_steps,
+    steps_before,
+    update,
+)
+from samebits.commands.resume_check.outcome import FirstDifference
+from samebits.comparison.states import compare_states
+from samebits.comparison.tables import compare_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from samebits.commands.resume_check._state_log import Before, Digests, StateLogLines
+    from samebits.comparison.lookup import Record
+    from samebits.comparison.states import TensorPair
+    from samebits.comparison.steps import Step
+    from samebits.records.events import Event
+
+_SHORT = 8  # bytes of a digest in the state log
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where the resumed run begins.
+
+    Args:
+        step: number of the step of the whole run; None if its parameters are like those of none.
+        missing: names of the parameters that are not as before that step.
+        total: how many parameters the whole run has.
+    """
+
+    step: int | None
+    missing: tuple[str, ...] = ()
+    total: int = 0
+
+
+@dataclass(frozen=True)
+class WholeRun:
+    """What is known of the run that was not killed.
+
+    Args:
+        record: path of its record.
+        log: path of its state log.
+        lines: of the log.
+    """
+
+    record: Path
+    log: Path
+    lines: StateLogLines
+
+
+def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int) -> Start:
+    """The step of the whole run before which its parameters were those of the resumed run.
+
+    Several steps may have the same parameters (a learning rate of 0 while warming up): then what else
+    agrees decides, and last how near it is to the kill.
+
+    Args:
+        whole: the whole run.
+        record: its record.
+        first: the state before the first step of the resumed run.
+        killed_after: steps that the killed run made.
+    """
+    own = (first.params, first.buffers, first.optimizer)
+    keys = whole.lines.keys
+    same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
+    names = tuple(name for role, name, _ in first.tensors if role == "param")
+    if not same:
+        nearest = _nearest(whole, record, first, killed_after, _by_optimizer(whole, first))
+        if nearest.step is not None:
+            return nearest
+    if not same or max(same) == 0:
+        beside = _by_the_rest(whole, first)  # perhaps all but the parameters is restored
+        if beside or not same:
+            return Start(beside, names, len(names))
+
+    def rank(step: int) -> tuple[int, bool, int]:
+        return (
+            sum(a == b for a, b in zip(keys[step], own, strict=True)),
+            step <= killed_after,
+            -abs(step - killed_after),
+        )
+
+    return Start(max(same, key=rank), (), len(names))
+
+
+def _by_optimizer(whole: WholeRun, first: Before) -> int | None:
+    """The one step before which the optimizers' state was that; None if there is none."""
+    found = [step for step, key in enumerate(whole.lines.keys) if key[2] and key[2] == first.optimizer]
+    return found[0] if len(found) == 1 else None
+
+
+def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
+    """The one step whose optimizer state, or else torch's generator, is that; None if there is none."""
+    if first.optimizer:
+        return _by_optimizer(whole, first)
+    state = first.generators.get("torch")
+    found = [before.step for before in steps_before(whole.log) if before.generators.get("torch") == state]
+    return found[0] if len(found) == 1 else None
+
+
+def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int, likely: int | None) -> Start:
+    """The step with which the most parameters agree; none where only those agree that always do.
+
+    Those that agree and are not as at the start come first: of a model beside another, such as the generator
+    of a GAN, that was not restored, all are as at the start. At the likely step one that agrees is enough.
+    """
+    own = {(role, name): digest for role, name, digest in first.tensors if role == "param"}
+    held = Counter(own.values())
+    initial: dict[str, str] = {}
+    best, least, most = Start(None), -1, (-1, -1)
+    for step, digests in enumerate(_states(whole, record)):
+        theirs = {name: digest[:_SHORT].hex() for (role, name), digest in digests.items() if role == "param"}
+        initial = initial or theirs
+        missing = [name for name, digest in theirs.items() if own.get(("param", name)) != digest]
+        if missing and not Counter(theirs.values()) - held:
+            missing = []  # all are there, under other names
+        moved = sum(theirs[name] != initial.get(name) for name in theirs.keys() - missing)
+        found = (moved, len(theirs) - len(missing))
+        if step == likely and moved:
+            return Start(step, tuple(missing), len(theirs))
+        least = found[1] if least < 0 else min(least, found[1])
+        if found > most or (found == most and step <= killed_after):
+            best, most = Start(step, tuple(missing), len(theirs)), found
+    if not best.missing and best.total:
+        return best
+    return best if most[0] > 0 or most[1] > max(least, 0) else Start(None, (), best.total)
+
+
+def _states(whole: WholeRun, record: Record) -> list[Digests]:
+    """The model's state before each step: as it was found before the first one, then as each step left it."""
+    initial = before_step(whole.log, 0)
+    digests: Digests = {}
+    if initial is not None:
+        digests = {(role, name): bytes.fromhex(digest) for role, name, digest in initial.tensors}
+    found = [dict(digests)]
+    for step in optimizer_steps(record):
+        if is_optimizer_step(step):
+            update(digests, step)
+            found.append({key: value for key, value in digests.items() if key[0] == "param"})
+    return found[:-1] or found
+
+
+def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[str, str], str]:
+    """Each tensor of the whole run's state before a step: short digests by role and name."""
+    initial = before_step(whole.log, 0)
+    if number == 0:
+        return {} if initial is None else {(role, name): digest for role, name, digest in initial.tensors}
+    digests: Digests = {}
+    passed = 0
+    for step in optimizer_steps(record):
+        if passed == number:
+            break
+        if is_optimizer_step(step):
+            update(digests, step)
+            passed += 1
+    return {key: digest[:_SHORT].hex() for key, digest in digests.items()}
+
+
+_NAMED = 3
+_KIND_ORDER = ("batch", "loss", "grad", "step", "read", "save")
+_STATE_BYTES = 16  # the smallest state of a generator, as a tensor
+
+
+@dataclass(frozen=True)
+class Course:
+    """How far two runs went together.
+
+    Args:
+        compared: how many optimizer steps are identical, from the first on.
+        difference: the first difference.
+        steps: how many optimizer steps the second run made.
+        drawn: generators that the whole run drew from in the steps that were looked at, or after.
+    """
+
+    compared: int
+    difference: FirstDifference | None
+    steps: int
+    drawn: frozenset[str] = frozenset()
+
+
+def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = True) -> Course:
+    """Compare a run with the whole run from a step on.
+
+    Args:
+        whole: record of the whole run.
+        other: record of the run that begins there.
+        start: number of the step of the whole run.
+        to_end: whether what comes after the last step is compared too.
+    """
+    ours = _from(optimizer_steps(whole), start)
+    compared = made = 0
+    difference: FirstDifference | None = None
+    drawn: set[str] = set()
+    for a, b in zip_longest(ours, optimizer_steps(other)):
+        drawn |= a.drawn if a is not None else set()
+        is_step = b is not None and is_optimizer_step(b)
+        made += is_step
+        if difference is not None or a is None or b is None or is_step != is_optimizer_step(a):
+            continue
+        if is_step or to_end:
+            is_first = made == 1 and is_step
+            difference = _difference((whole, other), (a, b), start + compared, is_first=is_first)
+        compared += is_step and difference is None
+    return Course(compared, difference, made, frozenset(drawn))
+
+
+def _from(found: Iterator[Step], start: int) -> Iterator[Step]:
+    """The steps from an optimizer step on."""
+    return islice(found, start, None)
+
+
+def _difference(
+    records: tuple[Record, Record], both: tuple[Step, Step], number: int, *, is_first: bool
+) -> FirstDifference | None:
+    """The first thing that differs in a step; None if nothing that counts does."""
+    (whole, other), (a, b) = records, both
+    pairs = compare_states(a, b, ()).pairs
+    if is_first:  # gradients that wait to be zeroed; where they count, the state differs after the step
+        pairs = [found for found in pairs if found.role != "grad" or found.b is not None]
+    pairs = _without_renamed(pairs)
+    outputs = [pair for pair in compare_tables(a.outputs, b.outputs).differing if _counts(whole, other, pair)]
+    if not pairs and not outputs:
+        return None
+    evidence = compare_tables(a.evidence, b.evidence).differing if pairs else []
+    events = [(whole.event(i), other.event(j)) for i, j in [*evidence, *outputs]]
+    found = [(second, _value_text(first, second)) for first, second in events]
+    for pair in pairs:
+        place = pair.b or pair.a
+        if place is not None:
+            found.append(
+                (place.event, _pairs_text([p for p in pairs if _event(p) is place.event], len(pairs)))
+            )
+    event, text = min(found, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
+    return FirstDifference(number, event.kind, text, event.site)
+
+
+def _event(pair: TensorPair) -> Event | None:
+    place = pair.b or pair.a
+    return None if place is None else place.event
+
+
+def _without_renamed(pairs: list[TensorPair]) -> list[TensorPair]:
+    """What differs in content; what the whole run has must be there under any name, more does no harm.
+
+    A model that a checkpoint was unpickled to, or that exists twice for a while, moves names.
+    """
+    if all(pair.a is not None and pair.b is not None for pair in pairs):
+        return pairs
+    kept: list[TensorPair] = []
+    for role in dict.fromkeys(pair.role for pair in pairs):
+        of_role = [pair for pair in pairs if pair.role == role]
+        ours = Counter(pair.a.digest for pair in of_role if pair.a)
+        theirs = Counter(pair.b.digest for pair in of_role if pair.b)
+        if ours - theirs:
+            kept += [pair for pair in of_role if pair.a is not None]
+    return kept
+
+
+def _counts(whole: Record, other: Record, pair: tuple[int, int]) -> bool:
+    """Whether a value that differs counts: generator states in a checkpoint do not."""
+    first, second = whole.event(pair[0]), other.event(pair[1])
+    if first.kind != "save" or first.tensors != second.tensors:
+        return True
+    differing = [i for i, (x, y) in enumerate(zip(first.digests, second.digests, strict=True)) if x != y]
+    return any(not _is_generator_state(first, i) for i in differing)
+
+
+def _is_generator_state(event: Event, position: int) -> bool:
+    info = event.tensors[position]
+    return info.dtype == "uint8" and len(info.shape) == 1 and info.shape[0] >= _STATE_BYTES
+
+
+def _value_text(a: Event, b: Event) -> str:
+    words = {"batch": "the batch of the DataLoader", "loss": "the loss", "read": f"a value read ({b.op})"}
+    text = words.get(b.kind, f"what is saved ({b.op})")
+    differing = [i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y]
+    names = [b.tensors[i].name for i in differing if b.tensors[i].name]
+    return f"{text}: {_list(names)}" if names and b.kind == "save" else text
+
+
+def _pairs_text(pairs: list[TensorPair], total: int) -> str:
+    words = {"grad": "gradient", "param": "parameter", "optimizer": "optimizer state"}
+    first = pairs[0]
+    more = f" and {total - 1} more" if total > 1 else ""
+    only = " (the resumed run has none)" if first.b is None else ""
+    return f"{words.get(first.role, first.role)} {first.name}{more}{only}"
+
+
+def _list(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

@@ -1,0 +1,235 @@
+"""Which batch a resumed run trained on where it first differs, and which was due."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from samebits.commands.resume_check.outcome import Omission
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.commands.resume_check._state_log import Batch, Pass, StateLogLines
+    from samebits.comparison.lookup import Record
+    from samebits.records.events import Event
+
+_SHOWN = 4
+_FOLLOWING = 3  # batches that tell whether one is where it seems to be
+LOADERS = "the loader's"  # its own generator, in the state log
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """What the loaders of a run gave.
+
+    Args:
+        lines: its state log.
+        record: its record, for what is in a batch.
+    """
+
+    lines: StateLogLines
+    record: Record
+
+    def contents(self, batch: Batch) -> tuple[bytes, ...]:
+        """Digests of its tensors."""
+        return self.record.event(batch.seq).digests
+
+
+def wrong_batch(whole: Loaded, other: Loaded, step: int, start: int) -> Omission | None:
+    """How the batches of a step differ; None when they do not, or there are none.
+
+    Batches are paired from the last one of the step backwards: a run that skips by loading has more of them
+    in its first step. With a loader that fetches one batch ahead, both fetch ahead.
+
+    Args:
+        whole: the whole run.
+        other: the resumed run.
+        step: number of the step of the whole run.
+        start: at which the resumed run began.
+    """
+    ours = [batch for batch in whole.lines.batches if batch.step == step]
+    theirs = [batch for batch in other.lines.batches if batch.step == step - start]
+    for site in dict.fromkeys(batch.site for batch in reversed(theirs)):
+        pairs = zip(
+            (b for b in reversed(ours) if b.site == site), (b for b in reversed(theirs) if b.site == site),
+            strict=False,
+        )  # fmt: skip
+        for due, got in pairs:
+            if whole.contents(due) != other.contents(got):
+                return _described(whole, other, due, got)
+    return None
+
+
+def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission:
+    known = {batch.seq: batch for batch in whole.lines.batches}
+    contents = other.contents(got)
+    same = [known[e.seq] for e in whole.record.events(("batch",)) if e.digests == contents and e.seq in known]
+    going_on = _going_on(whole, other, same, got)
+    if going_on or (same and got.indices is None):
+        return _misplaced(due, _nearest(going_on or same, due))
+    passes = _made_from(whole.lines, other.lines, due, got)
+    if due.indices is not None and got.indices is not None:
+        if due.indices == got.indices:
+            return Omission(
+                "augmentation",
+                f"the samples are those that were due ({_numbers(due.indices)}), their contents are not:"
+                " what the"
+                " data set or its transforms draw is not as it was",
+                _drawn_in(other.lines, got, passes),
+            )
+        again = [batch for batch in whole.lines.batches if batch.indices == got.indices]
+        again = _going_on(whole, other, again, got)
+        if again:
+            found = _misplaced(due, _nearest(again, due))
+            return Omission("data", found.text + ", with other contents (augmentation)", found.evidence)
+        return Omission(
+            "data",
+            f"the order is another one: samples {_numbers(got.indices)} came where {_numbers(due.indices)}"
+            " were"
+            f" due ({_position(due)})",
+            passes,
+        )
+    evidence = passes, _drawn_in(other.lines, got, passes)
+    return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, evidence)
+
+
+def _going_on(whole: Loaded, other: Loaded, found: list[Batch], got: Batch) -> list[Batch]:
+    """Those of some batches after which the whole run goes on as the resumed one does.
+
+    With few samples in a batch the same ones come together again by chance, in another order. One after
+    which the pass ends sooner counts only if there is no other.
+    """
+    theirs = _following(other, got)
+    agreeing: list[Batch] = []
+    ending: list[Batch] = []
+    for batch in found:
+        ours = _following(whole, batch)
+        if _agree(whole, other, ours, theirs):
+            (ending if len(ours) < len(theirs) else agreeing).append(batch)
+    return agreeing or ending
+
+
+def _agree(whole: Loaded, other: Loaded, ours: list[Batch], theirs: list[Batch]) -> bool:
+    return all(
+        whole.contents(a) == other.contents(b) or (a.indices is not None and a.indices == b.indices)
+        for a, b in zip(ours, theirs, strict=False)
+    )
+
+
+def _following(run: Loaded, batch: Batch) -> list[Batch]:
+    """The next batches of a pass."""
+    if batch.number is None:
+        return []
+    place = (batch.site, batch.pass_number)
+    return [
+        found for found in run.lines.batches
+        if (found.site, found.pass_number) == place and found.number is not None
+        and batch.number < found.number <= batch.number + _FOLLOWING
+    ]  # fmt: skip
+
+
+def _misplaced(due: Batch, found: Batch) -> Omission:
+    evidence, is_next = "", found.step == due.step + 1
+    if found.step < due.step:
+        text = (
+            f"the batch is that of step {found.step} again ({_position(found)}), where {_position(due)} was"
+        )
+        text += " due"
+        if found.step == due.step - 1:
+            evidence = "as if the position was saved before the step and the parameters after it"
+    elif found.step > due.step:
+        out = "is left out" if is_next else "and those up to there are left out"
+        text = f"the batch is that of step {found.step} ({_position(found)}): {_position(due)} {out}"
+        if is_next:
+            evidence = "as if the parameters were saved before `Optimizer.step` and the position after it"
+    else:
+        text = f"the batch is {_position(found)}, where {_position(due)} was due"
+    return Omission("data", text, (evidence,) if evidence else ())
+
+
+def _by_parts(
+    due: Event, got: Event, batch: Batch, evidence: tuple[tuple[str, ...], tuple[str, ...]]
+) -> Omission:
+    """Without numbers of samples: whether some of the tensors are as they should be."""
+    passes, drawn = evidence
+    pairs = list(zip(due.tensors, due.digests, got.digests, strict=False))
+    same = [info.name for info, a, b in pairs if a == b]
+    other = [info.name for info, a, b in pairs if a != b]
+    if same and other:
+        text = (
+            f"of the batch, {_names(same)} is as it was due and {_names(other)} is not: the same samples with"
+            " other contents, so what the data set or its transforms draw is not as it was"
+        )
+        return Omission("augmentation", text, drawn)
+    text = f"the batch is none that the whole run had ({_position(batch)} was due): other samples or contents"
+    return Omission("data", text, passes)
+
+
+def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[str, ...]) -> tuple[str, ...]:
+    """Where the draws were made: for workers, from which seeds."""
+    begin = _begin(lines.passes, got)
+    if begin is None or not begin.workers:
+        return ()
+    if passes:
+        return (*passes, "the workers' seeds come from there")
+    line = (
+        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which began anew from"
+        " the same seeds: the draws for the samples before were not made again"
+    )
+    return (line,)
+
+
+def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[str, ...]:
+    """Whether the generator that gives a pass its order, and workers their seeds, stood elsewhere."""
+    a, b = _begin(ours.passes, due), _begin(theirs.passes, got)
+    if a is None or b is None:
+        return ()
+    name = LOADERS if LOADERS in a.generators else "torch"
+    if a.generators.get(name) == b.generators.get(name):
+        return ()
+    line = (
+        f"{generator_name(name)} stood elsewhere when the loader's iterator was made than at the begin of"
+        " that pass in the whole run"
+    )
+    return (line,)
+
+
+def _begin(passes: Sequence[Pass], batch: Batch) -> Pass | None:
+    """The begin of the pass that a batch belongs to: the last one with its number before the batch."""
+    if batch.pass_number is None:
+        return None
+    found = [p for p in passes if p.number == batch.pass_number and p.step <= batch.step]
+    return found[-1] if found else None
+
+
+def _nearest(found: list[Batch], due: Batch) -> Batch:
+    """Of several equal batches one of the same pass, then the nearest."""
+    return min(found, key=lambda b: (b.pass_number != due.pass_number, abs(b.step - due.step)))
+
+
+def _position(batch: Batch) -> str:
+    if batch.number is None:
+        return f"the one of step {batch.step}"
+    return f"batch {batch.number} of pass {batch.pass_number}"
+
+
+def _numbers(indices: Sequence[int]) -> str:
+    more = ", ..." if len(indices) > _SHOWN else ""
+    return ", ".join(map(str, indices[:_SHOWN])) + more
+
+
+def _names(names: list[str]) -> str:
+    return ", ".join(f"tensor {name}" for name in names[:_SHOWN])
+
+
+def generator_name(name: str) -> str:
+    """A generator in words."""
+    words = {
+        "torch": "torch's CPU generator",
+        "python": "Python's `random`",
+        "numpy": "NumPy's global generator",
+    }
+    if name == LOADERS:
+        return "the loader's own generator"
+    return words.get(name, f"torch's generator of {name}")

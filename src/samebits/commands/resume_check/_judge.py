@@ -1,0 +1,252 @@
+"""One kill: the killed run, the resumed one, and what comes of comparing them with the whole run."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from samebits.commands.resume_check._alignment import compare_from, find_start
+from samebits.commands.resume_check._data_position import Loaded, generator_name, wrong_batch
+from samebits.commands.resume_check._omissions import boundary, hidden, idle_generators, omissions
+from samebits.commands.resume_check._state_log import before_step, optimizer_steps, read_lines
+from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission
+from samebits.commands.resume_check.runs import NothingFoundError
+from samebits.records.reader import RecordReader
+from samebits.verification.isolation import newest_first
+from samebits.verification.preconditions import ended_words
+
+if TYPE_CHECKING:
+    from samebits._runtime.frames import Site
+    from samebits.commands.resume_check._alignment import Course, Start, WholeRun
+    from samebits.commands.resume_check._state_log import Before
+    from samebits.commands.resume_check.runs import RunMaker
+    from samebits.comparison.lookup import Record
+    from samebits.comparison.steps import Step
+    from samebits.verification.results import ScriptRun
+
+_SHOWN = 4
+_SHORT = 8
+
+
+def judge_kill(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
+    """Kill a run after some steps, resume it, compare.
+
+    Args:
+        maker: makes the runs.
+        whole: the run that was not killed.
+        after: how many steps the killed run makes.
+    """
+    kill = kill_run(maker, whole, after)
+    return kill if kill.reason else resume_run(maker, whole, kill)
+
+
+def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
+    """Resume what a killed run left in the folder, and compare.
+
+    Args:
+        maker: makes the runs.
+        whole: the run that was not killed.
+        kill: what `kill_run` gave.
+    """
+    after = kill.after
+    kill = replace(kill, written=_written(maker, maker.folder.listed()))
+    try:
+        run, words = maker.resumed(after)
+    except NothingFoundError as error:
+        reason = f"after {after} steps there is no file {error}: {_what_is_there(kill.written)}"
+        return replace(kill, verdict="not_judged", reason=reason)
+    kill = replace(kill, command=words)
+    failure = _failure(run)
+    if failure:
+        return replace(kill, verdict="not_judged", reason=f"the run resumed after {after} steps {failure}")
+    return _compared(maker, whole, kill)
+
+
+def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
+    """Make a run that is killed; it must get there, and be the same as the whole run up to there.
+
+    Returns:
+        not judged yet; with a reason if it cannot be.
+    """
+    run = maker.killed(after)
+    if run.status != 128 + signal.SIGKILL:
+        how = _failure(run) or f"ended {ended_words(run.status)}"
+        reason = f"the run that was to be killed after {after} steps {how}: it did not get so far"
+        return Kill(after, "not_judged", reason)
+    with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
+        course = compare_from(a, b, 0, to_end=False)
+    if course.difference is not None:
+        found = course.difference
+        reason = (
+            f"the script itself does not repeat: before the kill it differs from the whole run at step"
+            f" {found.step} ({found.text}); see `samebits verify` first"
+        )
+        return Kill(after, "not_judged", reason, is_unrepeatable=True)
+    return Kill(after, "not_judged", repeats=True)
+
+
+def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
+    name = f"resumed-{kill.after}"
+    first = before_step(maker.log(name), 0)
+    with RecordReader(whole.record) as a, RecordReader(maker.record(name)) as b:
+        if first is None:
+            reason = (
+                f"the run resumed after {kill.after} steps made no optimizer step: did it find a checkpoint"
+                " of another run, outside the working folder? (see docs/resume-check.md)"
+            )
+            return replace(kill, verdict="not_judged", reason=reason)
+        start = find_start(whole, a, first, kill.after)
+        if start.step is None:
+            return _nowhere(kill, first)
+        if start.step > kill.after:
+            return _too_far(kill, start.step)
+        course = compare_from(a, b, start.step)
+        kill = replace(kill, resumed_at=start.step, compared=course.compared)
+        kill = replace(kill, is_fresh=start.step == 0 and not start.missing)
+        difference = course.difference or _other_number(whole, a, b, start.step, course)
+        if difference is None:
+            return _identical(maker, whole, a, (kill, start, first))
+        others = _Other(b, maker, name, first)
+        found = _explained(whole, a, others, start, difference)
+    reason = f"resumed after {kill.after} steps, it differs from step {difference.step} on: {difference.text}"
+    if kill.is_fresh:
+        reason = f"after {kill.after} steps nothing was resumed, and {reason[reason.index('it differs') :]}"
+    shown = replace(difference, site=_original(maker, difference.site))
+    return replace(kill, verdict="different", reason=reason, difference=shown, omissions=tuple(found))
+
+
+class _Other:
+    """The resumed run."""
+
+    def __init__(self, record: Record, maker: RunMaker, name: str, first: Before) -> None:
+        self.record, self.first = record, first
+        self.lines = read_lines(maker.log(name))
+
+
+def _explained(
+    whole: WholeRun, record: Record, other: _Other, start: Start, difference: FirstDifference
+) -> list[Omission]:
+    """What was not restored, and which batch was trained on where the runs part."""
+    at = boundary(whole, start, other.first)
+    if at is None or start.step is None:
+        return []
+    loaded = Loaded(other.lines, other.record)
+    first = [batch for batch in other.lines.batches if batch.step == 0]
+    contents = frozenset(d[:_SHORT].hex() for batch in first for d in loaded.contents(batch))
+    found = omissions(whole, record, at, contents)
+    step = start.step if difference.step is None else difference.step
+    batch = wrong_batch(Loaded(whole.lines, record), loaded, step, start.step)
+    lost = _lost_backwards(record, other.record, start.step)
+    return [*([batch] if batch else []), *([lost] if lost else []), *found]
+
+
+def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None:
+    """Gradients that were being accumulated when the checkpoint was written."""
+    due = next(islice(optimizer_steps(whole), start, None), None)
+    found = next(iter(optimizer_steps(other)), None)
+    if due is None or found is None:
+        return None
+    ours, theirs = _losses(due), _losses(found)
+    if theirs >= ours:
+        return None
+    text = (
+        f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, "
+        f"where the whole run made {ours}: the gradients accumulated before are lost"
+    )
+    return Omission("gradients", text)
+
+
+def _losses(step: Step) -> int:
+    return sum(len(column) for key, column in step.evidence.columns.items() if key[0] == "loss")
+
+
+def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Kill, Start, Before]) -> Kill:
+    kill, start, first = found
+    at = boundary(whole, start, first)
+    if kill.is_fresh or at is None:
+        reason = f"after {kill.after} steps nothing was resumed: the run began from the beginning"
+        return replace(kill, verdict="identical", reason=f"{reason} ({_what_is_there(kill.written)})")
+    seeded = before_step(maker.log(f"killed-{kill.after}"), 0)
+    same = {} if seeded is None else seeded.generators
+    idle = [
+        generator_name(name)
+        for name in idle_generators(whole, at)
+        if same.get(name) == at.initial.generators.get(name)  # else the script does not seed it
+    ]
+    notes = (f"not restored, but nothing drew from it later: {', '.join(idle)}",) if idle else ()
+    return replace(kill, verdict="identical", notes=notes, omissions=tuple(hidden(whole, record, at)))
+
+
+def _nowhere(kill: Kill, first: Before) -> Kill:
+    if not first.params:
+        reason = f"the run resumed after {kill.after} steps has no parameters that could be compared"
+        return replace(kill, verdict="not_judged", reason=reason)
+    text = (
+        "when the resumed run makes its first step, its parameters are those of no step of the whole run:"
+        " they are not restored, or not exactly"
+    )
+    difference = FirstDifference(None, "start", "the parameters before the first step")
+    omission = Omission("parameters", text, (_what_is_there(kill.written),))
+    reason = f"resumed after {kill.after} steps, its parameters are those of no step of the whole run"
+    return replace(kill, verdict="different", reason=reason, difference=difference, omissions=(omission,))
+
+
+def _too_far(kill: Kill, step: int) -> Kill:
+    reason = (
+        f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint "
+        "of another run, outside the working folder; give the script a place in `{run}` "
+        "(see docs/resume-check.md)"
+    )
+    return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
+
+
+def _other_number(
+    whole: WholeRun, a: Record, b: Record, start: int, course: Course
+) -> FirstDifference | None:
+    left = whole.lines.n_steps - start
+    if course.steps == left or "stopped" in (a.info.status, b.info.status):
+        return None
+    text = f"it made {course.steps} steps, where the whole run had {left} left"
+    return FirstDifference(start + min(left, course.steps), "steps", text)
+
+
+def _failure(run: ScriptRun) -> str:
+    info = run.info
+    if run.timed_out:
+        return f"did not end in {run.seconds:.0f} s"
+    if info is None:
+        return f"ended {ended_words(run.status)} and left no record"
+    if info.status == "failed" or (info.status == "running" and run.status != 128 + signal.SIGKILL):
+        known = f"failed: {info.failure} (exit status {run.status})"
+        return known if info.failure else f"ended {ended_words(run.status)}"
+    if run.status:
+        return f"ended {ended_words(run.status)}"
+    return ""
+
+
+def _written(maker: RunMaker, files: dict[str, tuple[int, int]]) -> tuple[str, ...]:
+    """What is new or changed in the copy, the newest first."""
+    source = maker.folder.source
+    changed = {}
+    for path, facts in files.items():
+        try:
+            known = (source / path).stat()
+        except OSError:
+            changed[path] = facts
+            continue
+        if (known.st_size, known.st_mtime_ns) != facts:
+            changed[path] = facts
+    return tuple(newest_first(changed))
+
+
+def _what_is_there(written: tuple[str, ...]) -> str:
+    if not written:
+        return "the killed run had written no file into its folder"
+    more = f" and {len(written) - _SHOWN} more" if len(written) > _SHOWN else ""
+    return f"the killed run had written {', '.join(written[:_SHOWN])}{more}"
+
+
+def _original(maker: RunMaker, site: Site | None) -> Site | None:
+    return None if site is None else replace(site, file=maker.folder.original(site.file))

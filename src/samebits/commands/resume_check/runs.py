@@ -1,0 +1,184 @@
+"""The runs of a resume check, each in a fresh copy of the working folder."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shlex
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+from samebits.recording.naming import SUFFIX
+from samebits.recording.settings import RecordingSettings
+from samebits.recording.supervision import ended_orphans
+from samebits.verification.isolation import StandardInput, WorkingFolder
+from samebits.verification.preconditions import check_writable
+from samebits.verification.runs import Job, Script, run_jobs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from pathlib import Path
+
+    from samebits.commands.resume_check._check import ResumeRequest
+    from samebits.recording.runner import Target
+    from samebits.verification.results import ScriptRun
+
+_PLACEHOLDER = re.compile(r"\{(run|step|newest:([^{}]*))\}")
+_NUMBERS = re.compile(r"(\d+)")
+
+
+class NothingFoundError(Exception):
+    """No file matches a pattern; the argument is the pattern."""
+
+
+def split_words(text: str) -> tuple[str, ...]:
+    """The words of `--resume-args`, as a shell would split them.
+
+    Raises:
+        SamebitsError: a quote is not closed; `usage`.
+    """
+    try:
+        return tuple(shlex.split(text))
+    except ValueError as error:
+        message = f"--resume-args {text!r}: {error}; expected words as in a shell"
+        raise SamebitsError(message, slug="usage") from None
+
+
+def fill_in(words: Iterable[str], folder: Path, step: int | None = None) -> tuple[str, ...]:
+    """Words with their placeholders filled in; other braces are left alone.
+
+    `{run}` is the folder of the run, `{step}` the number of steps before the kill, and `{newest:PATTERN}` the
+    file or folder that matches and was changed last, relative to the folder as the pattern is. Of those that
+    were changed at the same moment it is the one whose name comes last, numbers by their value.
+    A link that leads nowhere (its checkpoint was deleted) does not match.
+
+    Args:
+        words: the words.
+        folder: of the run.
+        step: number of steps.
+
+    Raises:
+        NothingFoundError: nothing matches a pattern.
+    """
+
+    def filled(match: re.Match[str]) -> str:
+        if match[1] == "run":
+            return str(folder)
+        if match[1] == "step":
+            return match[0] if step is None else str(step)
+        return _newest(match[2], folder)
+
+    return tuple(_PLACEHOLDER.sub(filled, word) for word in words)
+
+
+def _newest(pattern: str, folder: Path) -> str:
+    found = [path for path in glob.glob(pattern, root_dir=folder, recursive=True) if (folder / path).exists()]
+    if not found:
+        raise NothingFoundError(pattern)
+    return max(found, key=lambda path: (os.stat(folder / path).st_mtime_ns, _natural(path)))
+
+
+def _natural(path: str) -> list[tuple[int, str]]:
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in _NUMBERS.split(path)]
+
+
+_LEAST_LIMIT_S, _LIMIT_RUNS = 60.0, 4
+_FOLDER = "working-copy"
+
+
+class RunMaker:
+    """Makes the runs and remembers them.
+
+    Args:
+        request: what is checked.
+        announce: told what is about to run.
+
+    Raises:
+        SamebitsError: the working folder cannot be copied, or records cannot be written.
+    """
+
+    def __init__(self, request: ResumeRequest, announce: Callable[[str], None]) -> None:
+        self.request = request
+        self._announce = announce
+        self._runs: list[ScriptRun] = []
+        self._stdin = StandardInput()
+        place = request.folder.absolute() / _FOLDER
+        self.folder = WorkingFolder(request.source, place, request.share, request.most_bytes)
+        if os.path.lexists(place):
+            message = f"{place} exists, and the copy of the working folder goes there; give another --keep"
+            raise SamebitsError(message, slug="resume-keep")
+        self.folder.check()
+        check_writable(self.record("whole"))
+
+    @property
+    def runs(self) -> tuple[ScriptRun, ...]:
+        """What was run so far."""
+        return tuple(self._runs)
+
+    def record(self, name: str) -> Path:
+        """Where the record of a run is."""
+        return self.request.folder.absolute() / f"{name}{SUFFIX}"
+
+    def log(self, name: str) -> Path:
+        """Where the state log of a run is."""
+        return self.request.folder.absolute() / f"{name}.states"
+
+    def clean(self) -> None:
+        """Remove the copy of the working folder."""
+        self.folder.remove()
+
+    def whole(self) -> ScriptRun:
+        """Run it whole."""
+        self._announce("the whole run")
+        self.folder.renew()
+        return self._run("whole", "whole", RecordingSettings(""), ())
+
+    def again(self, steps: int) -> Path | None:
+        """Run it whole again up to a step; gives its record, None if it left none."""
+        self._announce(f"the whole run again, {steps} steps: does it repeat?")
+        self.folder.renew()
+        settings = RecordingSettings("", kill_after=steps)
+        run = self._run("again", "again", settings, ())
+        return self.record("again") if run.info is not None else None
+
+    def killed(self, after: int) -> ScriptRun:
+        """Run it up to a step, and kill it there."""
+        self._announce(f"a run that is killed after {after} step{'' if after == 1 else 's'}")
+        self.folder.renew()
+        return self._run(f"killed-{after}", "killed", RecordingSettings("", kill_after=after), ())
+
+    def resumed(self, after: int) -> tuple[ScriptRun, tuple[str, ...]]:
+        """Resume what was killed; gives the command too.
+
+        Raises:
+            NothingFoundError: a placeholder finds nothing.
+        """
+        words = fill_in(self.request.resume_args, self.folder.place, after)
+        self._announce(f"resumed: {' '.join(words) or 'the same command'}")
+        run = self._run(f"resumed-{after}", "resumed", RecordingSettings(""), words)
+        return run, words
+
+    def _run(self, name: str, purpose: str, settings: RecordingSettings, words: tuple[str, ...]) -> ScriptRun:
+        request = self.request
+        settings = replace(
+            settings, record=str(self.record(name)), overwrite=True, state_log=str(self.log(name)),
+            max_steps=request.steps, progress=request.progress, control=request.control,
+            no_arguments=request.no_arguments,
+        )  # fmt: skip
+        limit = None if not self._runs else max(_LEAST_LIMIT_S, _LIMIT_RUNS * self._runs[0].seconds)
+        script = Script(
+            self._target(words), request.output, request.environment, self._stdin, limit,
+            str(self.folder.place),
+        )  # fmt: skip
+        with ended_orphans():
+            (run,) = run_jobs((Job(script, settings, purpose),))
+        self._runs.append(run)
+        return run
+
+    def _target(self, words: tuple[str, ...]) -> Target:
+        target, folder = self.request.target, self.folder
+        script = None if target.script is None else folder.copied(target.script)
+        arguments = tuple(word.replace("{run}", str(folder.place)) for word in target.arguments)
+        return replace(target, script=script, arguments=(*arguments, *words))

@@ -1,0 +1,314 @@
+"""Runs several seeds at a time, each in a fresh process, and keeps finished runs."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from importlib import metadata
+from typing import TYPE_CHECKING, Any
+
+from samebits._runtime.address_layout import fixed_layout
+from samebits._runtime.package import __version__
+from samebits._runtime.processes import ended_with_parent
+from samebits._text import files
+from samebits._text.files import open_to_write
+from samebits._text.masking import Masker
+from samebits.commands.spread._metrics import Series
+from samebits.commands.spread.request import environment_for, settings_for, target_for
+from samebits.commands.spread.summary import Configuration, Seeding, SeedRun
+from samebits.environment import numeric_variables
+from samebits.errors import SamebitsError
+from samebits.recording.launch import child_command, not_started
+from samebits.recording.naming import target_name
+from samebits.recording.settings import ENVIRONMENT_NAME
+from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.switches.table import holds_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+    from pathlib import Path
+
+    from samebits.commands.spread.request import SpreadRequest
+
+_FORMAT = 1
+_INDEX = "spread.json"
+_NOT_A_RESULT = (OSError, ValueError, KeyError, TypeError, AttributeError)
+
+
+def folder_of(request: SpreadRequest) -> Path:
+    """The folder of a request: named after the script and a hash of all that is known before a run.
+
+    That is: the script's path and the working directory, its arguments, the threads, the step limit,
+    the versions of samebits, Python and torch, and the environment variables that numeric libraries read.
+    The source files are known after a run; each run keeps their hashes, see `still_valid`.
+    """
+    key = json.dumps(_key(request), sort_keys=True)
+    return request.base / f"{target_name(request.target)}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
+
+
+def _key(request: SpreadRequest) -> dict[str, Any]:
+    variables = {**os.environ, **environment_for(request)}
+    return {
+        "format": _FORMAT,
+        "samebits": __version__,
+        "python": sys.version,
+        "torch": _version("torch"),
+        "numpy": _version("numpy"),
+        "target": dataclasses.asdict(request.target),
+        "folder": os.getcwd(),
+        "path": os.environ.get("PYTHONPATH", ""),
+        "max_steps": request.max_steps,
+        "seed_argument": request.seed_argument,
+        "control": request.control.to_dict(),
+        "variables": numeric_variables(variables),
+    }
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def write_index(folder: Path, request: SpreadRequest) -> None:
+    """Note what the folder is for.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _write(
+        folder / _INDEX,
+        {"format": _FORMAT, "command": list(Masker(command_of(request)).command), "threads": request.threads},
+    )
+
+
+def command_of(request: SpreadRequest) -> list[str]:
+    """The command as a user reads it."""
+    target = request.target
+    what = [target.script] if target.script is not None else ["-m", str(target.module)]
+    by_argument = [request.seed_argument, "{seed}"] if request.seed_argument else []
+    return [*what, *target.arguments, *by_argument]
+
+
+def save_run(folder: Path, run: SeedRun) -> None:
+    """Keep a finished run.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    _write(folder / f"seed-{run.seed}.json", {"format": _FORMAT, **dataclasses.asdict(run)})
+
+
+def load_run(folder: Path, seed: int) -> SeedRun | None:
+    """The finished run of a seed; None when there is none that can be read."""
+    try:
+        fields = json.loads((folder / f"seed-{seed}.json").read_text(encoding="utf-8"))
+        if fields.pop("format") != _FORMAT:
+            return None
+        return _run(fields)
+    except _NOT_A_RESULT:
+        return None
+
+
+def load_configuration(folder: Path) -> Configuration:
+    """A finished spread, whatever became of its script since.
+
+    Raises:
+        SamebitsError: the folder holds none; `spread-missing`.
+    """
+    try:
+        index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
+        command, threads = tuple(map(str, index["command"])), int(index["threads"])
+    except _NOT_A_RESULT:
+        raise _missing(folder) from None
+    seeds = sorted(_seed(path) for path in folder.glob("seed-*.json") if _seed(path) >= 0)
+    found = [load_run(folder, seed) for seed in seeds]
+    runs = tuple(run for run in found if run is not None)
+    if not runs:
+        raise _missing(folder)
+    return Configuration(command, str(folder), threads, runs, reused=tuple(run.seed for run in runs))
+
+
+def is_spread(folder: Path) -> bool:
+    """Whether a folder is one that a spread left."""
+    return (folder / _INDEX).is_file()
+
+
+def changed_files(run: SeedRun) -> tuple[str, ...]:
+    """Source files of a run that are not now what they were then."""
+    return tuple(path for path, digest in run.files if not digest or file_digest(path) != digest)
+
+
+def file_digest(path: str) -> str:
+    """SHA-256 of a file, empty if it cannot be read."""
+    try:
+        with files.open_to_read(path) as file:
+            return hashlib.sha256(file.read()).hexdigest()
+    except OSError:
+        return ""
+
+
+def _missing(folder: Path) -> SamebitsError:
+    message = (
+        f"found no finished spread in {folder}; expected a folder such as .samebits/spread/train-1a2b3c4d5e"
+    )
+    return SamebitsError(message, slug="spread-missing")
+
+
+def _seed(path: Path) -> int:
+    text = path.stem.removeprefix("seed-")
+    return int(text) if text.isascii() and text.isdigit() else -1
+
+
+def _run(fields: dict[str, Any]) -> SeedRun:
+    series = tuple(
+        Series(**{**one, "x": tuple(one["x"]), "values": tuple(one["values"])}) for one in fields["series"]
+    )
+    return SeedRun(
+        **{
+            **fields,
+            "series": series,
+            "seedings": tuple(Seeding(**one) for one in fields["seedings"]),
+            "saved": tuple(fields["saved"]),
+            "files": tuple((str(path), str(digest)) for path, digest in fields["files"]),
+        }
+    )
+
+
+def _write(path: Path, fields: dict[str, Any]) -> None:
+    files.write_whole(path, json.dumps(fields).encode())
+
+
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A run that ended.
+
+    Args:
+        seed: of the run.
+        status: as the shell would show it: 128 + N after signal N.
+        seconds: its duration.
+        files: path of its files, without a suffix: `.sbr`, `.values.jsonl`, `.out`, `.err`.
+        script_digest: SHA-256 of the script when the run began; empty for a module or a folder.
+    """
+
+    seed: int
+    status: int
+    seconds: float
+    files: Path
+    script_digest: str = ""
+
+
+@dataclass(slots=True)
+class _Child:
+    """A run in progress."""
+
+    seed: int
+    process: subprocess.Popen[bytes]
+    files: Path
+    started: float
+    script_digest: str
+
+
+class SeedRunner:
+    """Runs seeds, a number of them at a time; what they print goes to files.
+
+    Args:
+        request: what is run.
+        folder: where the files of the runs go.
+    """
+
+    def __init__(self, request: SpreadRequest, folder: Path) -> None:
+        self._request = request
+        self._folder = folder
+        self._children: list[_Child] = []
+
+    def run(
+        self, seeds: Sequence[int], *, go_on: Callable[[], bool], tell: Callable[[list[int], int], None]
+    ) -> Generator[Ended, None, None]:
+        """Each run as it ends. When the caller stops listening, those in progress are ended.
+
+        Args:
+            seeds: those to run.
+            go_on: asked before each start; once it says no, no further run is started.
+            tell: told now and then which seeds run and how many have not begun.
+
+        Raises:
+            KeyboardInterrupt: the user ended it, and those in progress were ended.
+            SamebitsError: the interpreter cannot be started; `child-start`.
+        """
+        waiting = list(seeds)
+        with self._ended_at_exit():
+            while waiting or self._children:
+                while waiting and len(self._children) < self._request.jobs and go_on():
+                    self._children.append(self._start(waiting.pop(0)))
+                if not self._children:
+                    return
+                yield from self._collect()
+                tell([child.seed for child in self._children], len(waiting))
+                time.sleep(_POLL_S)
+
+    def _collect(self) -> list[Ended]:
+        ended = []
+        for child in list(self._children):
+            status = child.process.poll()
+            if status is None:
+                continue
+            self._children.remove(child)
+            seconds = time.monotonic() - child.started
+            shown = status if status >= 0 else 128 - status
+            ended.append(Ended(child.seed, shown, seconds, child.files, child.script_digest))
+        return ended
+
+    def _start(self, seed: int) -> _Child:
+        files = self._folder / f"seed-{seed}"
+        script = self._request.target.script
+        digest = "" if script is None else file_digest(script)
+        settings = settings_for(seed, self._request, files)
+        environment = {**os.environ, **environment_for(self._request), ENVIRONMENT_NAME: settings.to_json()}
+        fixed = fixed_layout(fixed=holds_layout(self._request.control))
+        words = child_command(target_for(seed, self._request))
+        with fixed, open_to_write(f"{files}.out") as output, open_to_write(f"{files}.err") as errors:
+            try:
+                process = subprocess.Popen(
+                    words,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,  # several scripts cannot ask at the same time
+                    stdout=output,
+                    stderr=errors,
+                    start_new_session=True,  # Ctrl-C comes here only; a run is ended with all its processes
+                    preexec_fn=ended_with_parent(),  # noqa: PLW1509 - it calls the kernel and nothing else
+                )
+            except OSError as error:
+                raise not_started(words[0], error) from None
+        return _Child(seed, process, files, time.monotonic(), digest)
+
+    @contextlib.contextmanager
+    def _ended_at_exit(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._end(signal.SIGTERM)
+            deadline = time.monotonic() + CHILD_GRACE_S
+            while any(child.process.poll() is None for child in self._children):
+                if time.monotonic() > deadline:
+                    self._end(signal.SIGKILL)
+                time.sleep(_POLL_S)
+            self._children.clear()
+
+    def _end(self, number: int) -> None:
+        for child in self._children:
+            if child.process.poll() is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(child.process.pid, number)

@@ -1,0 +1,325 @@
+"""Runs the seeds that have not finished before, and summarises all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from samebits.commands.spread._estimates import NO_SCIPY, contrast, scipy_stats
+from samebits.commands.spread._metrics import choose, common_metrics, measure
+from samebits.commands.spread._outputs import failure_of, run_of
+from samebits.commands.spread.request import seeds_text
+from samebits.commands.spread.seed_runs import (
+    SeedRunner,
+    changed_files,
+    command_of,
+    folder_of,
+    load_run,
+    save_run,
+    write_index,
+)
+from samebits.commands.spread.summary import Configuration, Contrast, Failure, Spread
+from samebits.errors import SamebitsError
+from samebits.verification.preconditions import check_target, check_writable, ended_words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from samebits.commands.spread.request import SpreadRequest
+    from samebits.commands.spread.seed_runs import Ended
+    from samebits.commands.spread.summary import Measured, Seeding, SeedRun
+
+_MOST_SITES = 3
+
+
+def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
+    """Calls by which the script seeds a generator with the same value in every run."""
+    if len(runs) < 2:
+        return ()
+    shared = set(runs[0].seedings).intersection(*(run.seedings for run in runs[1:]))
+    return tuple(seeding for seeding in runs[0].seedings if seeding in shared)
+
+
+def remarks(measured: Measured, last: int) -> tuple[str, ...]:
+    """What is to be said of one configuration.
+
+    Args:
+        measured: the configuration.
+        last: how many values were asked to be averaged at the end.
+    """
+    configuration = measured.configuration
+    runs = configuration.runs
+    found = [*_of_seeding(measured), *_of_shared_files(runs), *_of_values(measured, last)]
+    if configuration.changed:
+        names = ", ".join(os.path.relpath(path) for path in configuration.changed[:_MOST_SITES])
+        found.append(f"{names} changed since: seeds that had finished were run again")
+    if len({run.threads for run in runs}) > 1:
+        found.append("the runs used different numbers of threads, which changes bits: the script sets them")
+    return tuple(found)
+
+
+def _of_seeding(measured: Measured) -> list[str]:
+    runs = measured.configuration.runs
+    constant = constant_seedings(runs)
+    where = "; ".join(f"{seeding.call} at {_place(seeding)}" for seeding in constant[:_MOST_SITES])
+    if measured.same_bits:
+        own = f"the script seeds itself with the same value in each: {where}"
+        why = own if constant else "it draws from no generator that the seed reaches"
+        text = (
+            f"every seed gave the same bits: {why}. So this says nothing of how much randomness matters to it"
+        )
+        advice = ". If it takes a seed, hand it over: --seed-argument --seed" if constant else ""
+        return [text + advice]
+    if constant:
+        text = f"the script seeds itself with the same value in each run: {where}"
+        return [f"{text}. What is drawn from that generator afterwards does not vary here"]
+    return []
+
+
+def _place(seeding: Seeding) -> str:
+    inside = os.path.relpath(seeding.file)
+    return f"{seeding.file if inside.startswith('..') else inside}:{seeding.line}"
+
+
+def _of_shared_files(runs: Sequence[SeedRun]) -> list[str]:
+    shared = set(runs[0].saved).intersection(*(run.saved for run in runs[1:])) if len(runs) > 1 else set()
+    if not shared:
+        return []
+    path = os.path.relpath(min(shared))
+    text = f"each run saved to {path}: runs at the same time overwrite each other's file"
+    return [f"{text}. Put {{seed}} into its name in the arguments, or use --jobs 1"]
+
+
+def _of_values(measured: Measured, last: int) -> list[str]:
+    found = []
+    lengths = [len(curve.values) for curve in measured.curves]
+    least, most = min(lengths), max(lengths)
+    if least != most:
+        text = f"the runs have different numbers of values, {least} to {most}"
+        found.append(f"{text}: the median is drawn where all have one")
+    if least < last:
+        found.append(f"a run has {least} values, fewer than --last {last}: all of them are averaged")
+    if len(measured.finals) > 1 and len(set(measured.finals.values())) == 1 and not measured.same_bits:
+        text = "the final value is the same in every run: rounded, at its limit, or out of the seed's reach"
+        found.append(f"{text}; another metric may say more (--list-metrics)")
+    estimate = measured.estimate
+    left_out = tuple(measured.finals) if estimate is None else estimate.left_out
+    if left_out:
+        seeds = seeds_text(left_out)
+        found.append(f"the final value of seed {seeds} is NaN or infinite: left out of mean and interval")
+    return found
+
+
+def comparability(first: Configuration, second: Configuration) -> tuple[str, ...]:
+    """What makes the comparison of two configurations unfair."""
+    if first.threads != second.threads:
+        return (
+            f"the two used {first.threads} and {second.threads} threads for each run, which changes bits too",
+        )
+    return ()
+
+
+_SAME_FAILURES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a configuration is.
+
+    Args:
+        command: of the configuration.
+        done: seeds that finished or failed, those of before included.
+        total: seeds.
+        running: seeds in progress.
+        seconds: since the start.
+    """
+
+    command: tuple[str, ...]
+    done: int
+    total: int
+    running: tuple[int, ...]
+    seconds: float
+
+
+class Announce(Protocol):
+    """**Protocol:** is told of the progress."""
+
+    def __call__(self, progress: Progress) -> None:
+        """Some seeds run."""
+
+
+def run_configuration(request: SpreadRequest, announce: Announce | None = None) -> Configuration:
+    """Run the seeds of a request that have not finished before.
+
+    Raises:
+        SamebitsError: there is nothing to run (see `check_target`), or its files cannot be written.
+        KeyboardInterrupt: the user ended it; finished seeds are kept.
+    """
+    check_target(request.target)
+    folder = folder_of(request)
+    check_writable(folder / "seed.sbr")
+    write_index(folder, request)
+    known, changed = ({}, ()) if request.fresh else _finished(folder, request.seeds)
+    ongoing = _Ongoing(request, folder, dict(known), announce)
+    waiting = [seed for seed in request.seeds if seed not in known]
+    started = time.monotonic()
+    if waiting:
+        ongoing.run(waiting)
+    return Configuration(
+        command=tuple(command_of(request)),
+        folder=str(folder),
+        threads=request.threads,
+        runs=tuple(ongoing.runs[seed] for seed in request.seeds if seed in ongoing.runs),
+        failures=tuple(sorted(ongoing.failures, key=lambda failure: request.seeds.index(failure.seed))),
+        reused=tuple(known),
+        changed=changed,
+        not_run=tuple(seed for seed in waiting if seed not in ongoing.ended),
+        seconds=time.monotonic() - started,
+    )
+
+
+def _finished(folder: Path, seeds: Sequence[int]) -> tuple[dict[int, SeedRun], tuple[str, ...]]:
+    """Runs that still count, and the source files because of which others do not."""
+    found = {seed: run for seed in seeds if (run := load_run(folder, seed)) is not None}
+    changed = {seed: changed_files(run) for seed, run in found.items()}
+    kept = {seed: run for seed, run in found.items() if not changed[seed]}
+    return kept, tuple(sorted({path for paths in changed.values() for path in paths}))
+
+
+class _Ongoing:
+    """The seeds of one configuration, while they run."""
+
+    def __init__(
+        self, request: SpreadRequest, folder: Path, runs: dict[int, SeedRun], announce: Announce | None
+    ) -> None:
+        self.runs = runs
+        self.failures: list[Failure] = []
+        self.ended: set[int] = set()
+        self._request = request
+        self._folder = folder
+        self._announce = announce
+        self._reused = len(runs)
+        self._started = time.monotonic()
+
+    def run(self, seeds: Sequence[int]) -> None:
+        """Run these; keep each as it finishes."""
+        place = Path(tempfile.mkdtemp(prefix="running-", dir=self._folder))
+        try:
+            runner = SeedRunner(self._request, place)
+            # Closed at once where this is interrupted, so that no run goes on.
+            with contextlib.closing(runner.run(seeds, go_on=self._go_on, tell=self._tell)) as runs:
+                for ended in runs:
+                    self._keep(ended)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def _keep(self, ended: Ended) -> None:
+        self.ended.add(ended.seed)
+        failure = failure_of(ended)
+        if failure is None:
+            failure = self._read(ended)
+        for suffix in (".out", ".err"):
+            with contextlib.suppress(OSError):
+                ended.files.with_suffix(suffix).replace(self._folder / f"{ended.files.name}{suffix}")
+        ended.files.with_suffix(".sbr").unlink(missing_ok=True)
+        if failure is not None:
+            log = self._folder / f"{ended.files.name}.err"
+            self.failures.append(dataclasses.replace(failure, log=str(log)))
+
+    def _read(self, ended: Ended) -> Failure | None:
+        """Keep what a finished run measured; a failure when it could not be written in full."""
+        try:
+            run = run_of(ended, self._request.target.script)
+        except (OSError, ValueError, SamebitsError) as error:
+            return Failure(ended.seed, ended.status, f"its values cannot be read: {error}", "")
+        self.runs[ended.seed] = run
+        save_run(self._folder, run)
+        return None
+
+    def _go_on(self) -> bool:
+        """No further seed once two have failed in the same way before any step, and none has finished.
+
+        A run that fails later may have failed because of its seed.
+        """
+        reasons = [failure.reason for failure in self.failures if not failure.steps]
+        return bool(self.runs) or len(reasons) < _SAME_FAILURES or len(set(reasons)) > 1
+
+    def _tell(self, running: list[int], _waiting: int) -> None:
+        if self._announce is None:
+            return
+        done = self._reused + len(self.ended)
+        seconds = time.monotonic() - self._started
+        command = tuple(command_of(self._request))
+        self._announce(Progress(command, done, len(self._request.seeds), tuple(running), seconds))
+
+
+def evaluate(configurations: Sequence[Configuration], metric: str | None = None, last: int = 1) -> Spread:
+    """What one or two configurations show.
+
+    Args:
+        configurations: one or two.
+        metric: name of the metric; by default see `metrics.choose`.
+        last: how many values at the end are averaged to the final value.
+
+    Raises:
+        SamebitsError: fewer than two seeds of a configuration finished (`spread-failed`), or they have no
+            such metric (`metric`).
+    """
+    for configuration in configurations:
+        _require_two(configuration)
+    metrics = common_metrics([run for configuration in configurations for run in configuration.runs])
+    chosen = choose(metrics, metric)
+    measured = tuple(measure(configuration, chosen, last) for configuration in configurations)
+    notes = [(number, text) for number, one in enumerate(measured) for text in remarks(one, last)]
+    texts = [f"{'AB'[number]}: {text}" if len(measured) > 1 else text for number, text in notes]
+    compared = None
+    if len(measured) > 1:
+        texts += comparability(*configurations)
+        compared = _contrast(*measured)
+    return Spread(
+        metric=chosen,
+        metrics=metrics,
+        last=last,
+        measured=measured,
+        contrast=compared,
+        notes=tuple(texts),
+        no_interval="" if scipy_stats() is not None else NO_SCIPY,
+    )
+
+
+def _contrast(first: Measured, second: Measured) -> Contrast:
+    if first.same_bits or second.same_bits:
+        n = len(first.finals), len(second.finals)
+        return Contrast("cannot tell", "the seed has no effect, see the note", n, paired=False)
+    return contrast(first.finals, second.finals)
+
+
+def _require_two(configuration: Configuration) -> None:
+    if len(configuration.runs) > 1:
+        return
+    failures = configuration.failures
+    command = " ".join(configuration.command)
+    if not failures:
+        message = f"{len(configuration.runs)} seed of {command} has finished; expected at least two seeds"
+        raise SamebitsError(message, slug="spread-failed")
+    first = failures[0]
+    total = len(configuration.runs) + len(failures) + len(configuration.not_run)
+    message = (
+        f"{len(configuration.runs)} of {total} seeds of {command} finished, at least 2 are needed; seed "
+        f"{first.seed} ended {ended_words(first.status)}: {first.reason} (see {_shown(first.log)})"
+    )
+    if configuration.not_run:
+        message += f"; {len(configuration.not_run)} were not started after that"
+    raise SamebitsError(message, slug="spread-failed")
+
+
+def _shown(path: str) -> str:
+    inside = os.path.relpath(path)
+    return path if inside.startswith("..") else inside

@@ -1,0 +1,238 @@
+"""What comes out of running a script with several seeds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from samebits.commands.spread._metrics import Series
+
+
+@dataclass(frozen=True, slots=True)
+class Seeding:
+    """A call by which the script seeds a generator itself.
+
+    Args:
+        file: of the call.
+        line: of the call.
+        call: with its arguments, such as `torch.manual_seed(7)`.
+    """
+
+    file: str
+    line: int
+    call: str
+
+
+@dataclass(frozen=True, slots=True)
+class SeedRun:
+    """One finished run.
+
+    Args:
+        seed: of the run.
+        seconds: its duration.
+        steps: step boundaries.
+        state: one digest over all tensors of its last state, empty when it had none.
+        threads: torch's number of threads, None when the script did not import torch.
+        seedings: the script's own.
+        saved: paths that it gave to `torch.save`.
+        files: the script's own source files, each with its SHA-256; empty where the file was changed while
+            the run used it.
+        series: what was measured.
+    """
+
+    seed: int
+    seconds: float
+    steps: int
+    state: str
+    threads: int | None
+    seedings: tuple[Seeding, ...]
+    saved: tuple[str, ...]
+    files: tuple[tuple[str, str], ...]
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A run that did not finish.
+
+    Args:
+        seed: of the run.
+        status: its exit status, 128 + N after signal N.
+        reason: its last line of error.
+        log: where its standard error is kept.
+        steps: step boundaries before it failed.
+    """
+
+    seed: int
+    status: int
+    reason: str
+    log: str
+    steps: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """One command with several seeds.
+
+    Args:
+        command: the script or `-m module` and its arguments.
+        folder: where its runs are kept.
+        threads: value of `OMP_NUM_THREADS` in each run.
+        runs: those that finished, in the order of the seeds.
+        failures: those that did not.
+        reused: seeds that had finished before and were not run again.
+        changed: source files because of which seeds that had finished were run again.
+        not_run: seeds that were not started because the first ones failed before any step.
+        seconds: from the first start to the last end.
+    """
+
+    command: tuple[str, ...]
+    folder: str
+    threads: int
+    runs: tuple[SeedRun, ...]
+    failures: tuple[Failure, ...] = ()
+    reused: tuple[int, ...] = ()
+    changed: tuple[str, ...] = ()
+    not_run: tuple[int, ...] = ()
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """A metric that every finished run of a spread has.
+
+    Args:
+        name: of its series.
+        source: of its series.
+        values: how many values the runs have: the least and the most.
+        bookkeeping: whether it says something of the run and not of its result (`lr`, `time`).
+        quality: whether its name says how good a result is.
+        varies: whether its last value is not the same in all runs.
+    """
+
+    name: str
+    source: str
+    values: tuple[int, int]
+    bookkeeping: bool
+    quality: bool
+    varies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """The middle and the width of several curves, where all of them have a value.
+
+    Args:
+        x: positions.
+        median: at each position.
+        low: the 10 % quantile, or the least of fewer than 10 curves.
+        high: the 90 % quantile, or the greatest.
+        label: what low and high are, such as `10-90 %`.
+    """
+
+    x: tuple[float, ...]
+    median: tuple[float, ...]
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What the last values of several runs say.
+
+    Args:
+        n: how many finite values.
+        mean: of them.
+        sd: standard deviation with n - 1.
+        interval: the 95 % t interval of the mean; None without scipy, or for fewer than two values.
+        least: the smallest value.
+        most: the greatest.
+        gap: the median distance between two of the values.
+        left_out: seeds whose value was NaN or infinite.
+    """
+
+    n: int
+    mean: float
+    sd: float
+    interval: tuple[float, float] | None
+    least: float
+    most: float
+    gap: float
+    left_out: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Contrast:
+    """Two configurations: the second minus the first.
+
+    Args:
+        verdict: `yes`, `no` or `cannot tell`: do they differ beyond seed noise?
+        reason: one sentence.
+        n: seeds that both have if `paired`, else those of each.
+        paired: whether values of the same seed were compared.
+        difference: mean of the second minus mean of the first.
+        interval: its 95 % interval.
+        t_p: p of the paired t test, or of Welch's.
+        permutation_p: p of the permutation test.
+        welch_p: p of Welch's test, which does not use that the seeds are the same.
+        opposite: of all pairs of one run of each with different seeds, the share whose difference has not the
+            sign of `difference`.
+    """
+
+    verdict: str
+    reason: str
+    n: tuple[int, int]
+    paired: bool
+    difference: float | None = None
+    interval: tuple[float, float] | None = None
+    t_p: float | None = None
+    permutation_p: float | None = None
+    welch_p: float | None = None
+    opposite: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """One configuration, seen through the chosen metric.
+
+    Args:
+        configuration: what was run.
+        curves: the series of each finished run, parallel to its `runs`.
+        finals: final value by seed.
+        estimate: None when no value is finite.
+        band: None for fewer than two curves, or when they share no position.
+        same_bits: whether all runs ended in the same bits, so that their spread says nothing.
+    """
+
+    configuration: Configuration
+    curves: tuple[Series, ...]
+    finals: dict[int, float]
+    estimate: Estimate | None
+    band: Band | None
+    same_bits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """All that a spread tells.
+
+    Args:
+        metric: the chosen one.
+        metrics: all that every run has.
+        last: how many values at the end are averaged to the final value.
+        measured: one or two configurations.
+        contrast: None for one configuration.
+        notes: what the user must know to read the numbers.
+        no_interval: why there is no interval, empty when there is one.
+    """
+
+    metric: Metric
+    metrics: tuple[Metric, ...]
+    last: int
+    measured: tuple[Measured, ...]
+    contrast: Contrast | None = None
+    notes: tuple[str, ...] = ()
+    no_interval: str = ""
+    plots: tuple[str, ...] = field(default=())

@@ -1,0 +1,174 @@
+"""Makes findings: one function for each way in which a difference comes in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.causes import Cause, OriginKind
+from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
+from samebits.comparison.ops import nearby_threads, positions, read_inputs
+from samebits.comparison.results import Diagnosis, Finding, Origin, describe, descriptions, values_of
+
+if TYPE_CHECKING:
+    from samebits.comparison._data_flow import Point
+    from samebits.comparison._generator_states import Blame
+    from samebits.comparison.lookup import Lookup
+    from samebits.records.events import Event
+
+_SHOWN = 200  # characters of an op's arguments
+
+
+def finding(
+    a: Event | None,
+    b: Event | None,
+    entry: OriginKind,
+    *,
+    evidence: tuple[Evidence, ...],
+    cause: Cause = Cause.UNKNOWN,
+    inputs_equal: bool | None = None,
+) -> Finding:
+    """A finding about an event of each run, or of one."""
+    event, other = (b, None) if a is None else (a, b)
+    if event is None:
+        raise ValueError("a finding needs an event")
+    differing = () if a is None or b is None else _differing(a, b)
+    origin = Origin(
+        kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
+        forward_site=event.forward_site, inputs_equal=inputs_equal, entry=entry,
+        names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
+        inputs=descriptions(event, "in", "rng"), outputs=values_of(event),
+        events=(a.seq if a else None, b.seq if b else None), positions=differing,
+        other_site=other.site if other and other.site != event.site else None,
+        other_op=other.op if other and other.op != event.op else None,
+    )  # fmt: skip
+    return Finding(origin, Diagnosis(cause, evidence))
+
+
+def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
+    """The same inputs, arguments and generator state gave other outputs."""
+    equal = True if read_inputs(a) else None
+    threads = nearby_threads(lookup.a, a) | nearby_threads(lookup.b, b)
+    if threads:
+        line = Evidence.of(EvidenceCode.THREADS_WROTE, *sorted(threads))
+        return finding(a, b, OriginKind.ORDER, cause=Cause.RACE, inputs_equal=equal, evidence=(line,))
+    line = Evidence.of(EvidenceCode.OUTPUT_DIFFERED)
+    return finding(
+        a, b, OriginKind.KERNEL, cause=Cause.NONDETERMINISTIC_KERNEL, inputs_equal=equal, evidence=(line,)
+    )
+
+
+def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
+    """A Python value that differs was given to an op."""
+    if a.arguments == b.arguments:
+        numbers = [len(positions(event, "in")) for event in (a, b)]
+        line = Evidence.of(EvidenceCode.OTHER_NUMBER_OF_TENSORS, *numbers)
+    else:
+        line = Evidence.of(EvidenceCode.OTHER_ARGUMENTS, _cut(a.arguments), _cut(b.arguments))
+    return finding(
+        a, b, OriginKind.ARGUMENT, inputs_equal=inputs_equal, evidence=(line, *_other_threads(a, b))
+    )
+
+
+def outside(a: Event, b: Event, point: Point, *, more: tuple[Evidence, ...] = ()) -> Finding:
+    """A value entered that no recorded op made."""
+    info = a.tensors[point.position_a]
+    part = "output" if info.role == "out" else f"input {point.position_a}"
+    line = Evidence.of(EvidenceCode.FROM_OUTSIDE, info.name or part, describe(info))
+    equal = False if info.role == "in" else None
+    found = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
+    if info.role != "in":
+        return found
+    return replace(found, origin=replace(found.origin, entered=(point.position_a,)))
+
+
+def batch(a: Event, b: Event) -> Finding:
+    """The loader gave another batch."""
+    return finding(a, b, OriginKind.BATCH, evidence=(Evidence.of(EvidenceCode.OTHER_BATCH, a.site),))
+
+
+def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
+    """Memory was read as it was allocated."""
+    line = Evidence.of(EvidenceCode.MEMORY_AS_IT_WAS, a.op, call_of(reader))
+    return finding(a, b, OriginKind.UNINITIALIZED, cause=Cause.UNINITIALIZED, evidence=(line,))
+
+
+def draw(blame: Blame) -> Finding:
+    """A generator was in another state."""
+    is_op = blame.a.kind == "op" and bool(read_inputs(blame.a))
+    same = _inputs(blame.a) == _inputs(blame.b)
+    return finding(
+        blame.a, blame.b, blame.entry, cause=blame.cause, evidence=blame.evidence,
+        inputs_equal=same if is_op else None,
+    )  # fmt: skip
+
+
+def order(a: Event, b: Event, threads: set[str], reader: Event | None = None) -> Finding:
+    """The same operations ran in another order: a race when several threads took part."""
+    several = len(threads) > 1
+    lines = [Evidence.of(EvidenceCode.OTHER_ORDER, a.op, a.site, not several)]
+    if several:
+        lines.append(Evidence.of(EvidenceCode.THREADS_TOOK_PART, *sorted(threads)))
+    if reader is not None:
+        lines.append(Evidence.of(EvidenceCode.READ_BY, call_of(reader)))
+    cause = Cause.RACE if several else Cause.UNKNOWN
+    return finding(a, b, OriginKind.ORDER, cause=cause, evidence=tuple(lines))
+
+
+def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], threads: set[str]) -> Finding:
+    """The same op took a tensor that came from different operations."""
+    makers = (call_of(writer) if writer else None for writer in writers)
+    lines = [Evidence.of(EvidenceCode.OTHER_MAKERS, *makers)]
+    if len(threads) > 1:
+        lines.append(Evidence.of(EvidenceCode.THREADS_TOOK_PART, *sorted(threads)))
+    cause = Cause.RACE if len(threads) > 1 else Cause.UNKNOWN
+    return finding(a, b, OriginKind.ORDER, cause=cause, inputs_equal=False, evidence=tuple(lines))
+
+
+def other_output(a: Event, b: Event, maker: Event) -> Finding:
+    """The same op took another of the tensors that one event gave, such as another row of a table."""
+    line = Evidence.of(EvidenceCode.OTHER_OUTPUT, call_of(maker))
+    return finding(a, b, OriginKind.ORDER, inputs_equal=False, evidence=(line,))
+
+
+def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
+    """The runs took different ways: one did something that the other did not, there at least."""
+    lines = [Evidence.of(EvidenceCode.RUNS_PARTED)]
+    for which, event in (("first", a), ("second", b)):
+        lines.append(Evidence.of(EvidenceCode.WENT_ON, which, None if event is None else call_of(event)))
+    start, other = (b, a) if of_second else (a, b)
+    found = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
+    origin = found.origin
+    origin = replace(
+        origin,
+        events=(a.seq if a else None, b.seq if b else None),
+        other_site=other.site if other and other.site != origin.site else None,
+        other_op=other.op if other and other.op != origin.op else None,
+    )
+    return replace(found, origin=origin)
+
+
+def lost(a: Event | None, b: Event | None, why: EvidenceCode) -> Finding:
+    """The search could not go on."""
+    return finding(a, b, OriginKind.NONE, evidence=(Evidence.of(why),))
+
+
+def _other_threads(a: Event, b: Event) -> tuple[Evidence, ...]:
+    """What tells that another thread came first."""
+    if a.thread == b.thread:
+        return ()
+    return (Evidence.of(EvidenceCode.OTHER_THREAD, a.thread, b.thread),)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+
+
+def _inputs(event: Event) -> list[bytes]:
+    return [event.digests[i] for i in positions(event, "in")]
+
+
+def _differing(a: Event, b: Event) -> tuple[int, ...]:
+    """Which outputs of an op, or values of another event, differ."""
+    kept = range(len(a.digests)) if a.kind != "op" else positions(a, "out")
+    return tuple(i for i in kept if i >= len(b.digests) or a.digests[i] != b.digests[i])

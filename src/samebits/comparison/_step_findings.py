@@ -1,0 +1,130 @@
+"""What differed in the first step with a difference, as findings: all that a step-level record can tell."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from samebits.causes import cause_of_draw, specification_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.results import Diagnosis, Finding, Origin, describe, values_of
+
+if TYPE_CHECKING:
+    from samebits.comparison._survey import StepDifference, Survey
+    from samebits.comparison.lookup import Record
+    from samebits.comparison.states import TensorPair
+    from samebits.records.events import Event
+
+_MOST = 10_000  # draws that are looked at
+
+
+def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
+    """One finding for each event that differed in the first step with a difference, in order.
+
+    Args:
+        a: the first record.
+        b: the second.
+        survey: what the walk over both found.
+    """
+    found = survey.first
+    if found is None:
+        return ()
+    used = _drawn_from(a, found.a.last) | {"torch"}  # which every model is initialised from
+    lines = _earlier(survey, found) + survey.generators.lines(used_only=True, used=used)
+    by_event = _by_event(found)
+    findings = [_of_state(pairs, found.step) for pairs in by_event]
+    for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
+        findings.append(value_finding(a, b, seq_a, seq_b))
+    if not (found.a.hard or survey.several_threads):  # such a record does not number what it reads
+        findings = [replace(each, origin=replace(each.origin, step=found.step)) for each in findings]
+    findings.sort(key=lambda each: _position(each.origin))
+    first, *others = findings
+    return (first.with_evidence(*lines), *others)
+
+
+def _drawn_from(record: Record, last_step: int) -> set[str]:
+    """The libraries from whose global generators the script drew."""
+    drawn = islice(record.events(("draw",), last_step=last_step), _MOST)
+    libraries = {specification_of(cause_of_draw(event.op)).library for event in drawn}
+    return libraries - {""}
+
+
+def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
+    """One finding for each line whose values were read out and differ, in order.
+
+    Args:
+        a: the first record.
+        b: the second.
+        survey: what the walk over both found.
+    """
+    listed = sorted(survey.reported.values(), key=lambda reported: reported.first)
+    found = []
+    for reported in listed:
+        steps = Evidence.of(EvidenceCode.STEPS_DIFFER, reported.steps)
+        found.append(value_finding(a, b, *reported.first).with_evidence(steps))
+    return tuple(found)
+
+
+def _earlier(survey: Survey, found: StepDifference) -> list[Evidence]:
+    return [
+        Evidence.of(EvidenceCode.ALREADY_DIFFERED, kind, step)
+        for kind, step in survey.early.items()
+        if kind in ("batch", "loss") and step < found.step
+    ]
+
+
+def _by_event(found: StepDifference) -> list[list[TensorPair]]:
+    groups: dict[tuple[int, int], list[TensorPair]] = {}
+    for pair in found.state.pairs:
+        seqs = (pair.a.event.seq if pair.a else -1, pair.b.event.seq if pair.b else -1)
+        groups.setdefault(seqs, []).append(pair)
+    return list(groups.values())
+
+
+def _of_state(pairs: list[TensorPair], step: int) -> Finding:
+    first, shown = pairs[0], [pair.a or pair.b for pair in pairs]
+    event = (first.a or first.b).event  # type: ignore[union-attr] # one of both runs has it
+    lines = [
+        Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, "first" if pair.b is None else "second", pair.text())
+        for pair in pairs
+        if pair.a is None or pair.b is None
+    ]
+    origin = Origin(
+        kind=event.kind, step=step, op=event.op, module=event.module or None, site=event.site,
+        forward_site=event.forward_site, inputs_equal=None,
+        names=tuple(pair.name for pair in pairs),
+        outputs=tuple(describe(p.event.tensors[p.position]) for p in shown if p),
+        events=(first.a.event.seq if first.a else None, first.b.event.seq if first.b else None),
+        positions=tuple(pair.a.position for pair in pairs if pair.a and pair.b),
+    )  # fmt: skip
+    return Finding(origin, Diagnosis(evidence=tuple(lines[:5])))
+
+
+def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
+    """A finding for a read, save, batch or loss that both runs have with different values."""
+    first, second = a.event(seq_a), b.event(seq_b)
+    positions = _differing_positions(first, second)
+    origin = Origin(
+        kind=first.kind, step=first.step, op=first.op, module=first.module or None, site=first.site,
+        forward_site=first.forward_site, inputs_equal=None,
+        names=tuple(first.tensors[i].name for i in positions if first.tensors[i].name),
+        outputs=values_of(first), events=(seq_a, seq_b), positions=positions,
+    )  # fmt: skip
+    return Finding(origin, Diagnosis(evidence=_shape_evidence(first, second)))
+
+
+def _differing_positions(a: Event, b: Event) -> tuple[int, ...]:
+    return tuple(i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y)
+
+
+def _shape_evidence(a: Event, b: Event) -> tuple[Evidence, ...]:
+    ours, theirs = values_of(a), values_of(b)
+    if ours == theirs:
+        return ()
+    return (Evidence.of(EvidenceCode.SHAPES_DIFFER, a.site, ours, theirs),)
+
+
+def _position(origin: Origin) -> int:
+    first, second = origin.events
+    return first if first is not None else second if second is not None else 0

@@ -1,0 +1,202 @@
+"""How the ranks divide the data: from the indices that their samplers gave."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from samebits.comparison.ranks.facts import DataShares, facts_of
+from samebits.records.notes import Note, NoteCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits._runtime.frames import Site
+    from samebits.comparison.lookup import Record
+    from samebits.records.events import Event
+
+_END, _UNKNOWN = "end", "?"
+Place = tuple[str, int, str, str]  # file, line, size of the dataset, sampler
+
+
+@dataclass
+class Epoch:
+    """One iteration of a loader on one rank.
+
+    Args:
+        step: in which it began.
+        site: the line that iterates.
+        facts: of the loader, as recorded.
+        indices: in order.
+        whole: it came to its end.
+        known: all indices are known.
+    """
+
+    step: int
+    site: Site | None
+    facts: dict[str, Any]
+    indices: list[str] = field(default_factory=list)
+    whole: bool = False
+    known: bool = True
+
+    @property
+    def distributed(self) -> bool:
+        """Whether its sampler is there to divide the data."""
+        return "sampler_num_replicas" in self.facts
+
+    @property
+    def size(self) -> int | None:
+        """Of the dataset."""
+        size = self.facts.get("size")
+        return size if isinstance(size, int) else None
+
+    @property
+    def drops(self) -> bool:
+        """Whether a tail may be left out."""
+        return bool(self.facts.get("drop") or self.facts.get("sampler_drop_last"))
+
+    def add(self, text: str) -> None:
+        """Take in what an `indices` event says behind the colon."""
+        if text == _END:
+            self.whole = True
+        elif text == _UNKNOWN:
+            self.known = False
+        else:
+            self.indices += text.split(" ")
+
+
+def data_shares(records: Mapping[int, Record]) -> DataShares:
+    """Say how the ranks divided the data of the loaders that all of them iterate.
+
+    Args:
+        records: by rank.
+    """
+    found = DataShares()
+    ranks = {rank: _epochs(record) for rank, record in records.items()}
+    if len(ranks) < 2:
+        return found
+    for place in next(iter(ranks.values())):
+        if all(place in epochs for epochs in ranks.values()):
+            _check_loader({rank: epochs[place] for rank, epochs in ranks.items()}, found)
+    found.notes = list(dict.fromkeys(found.notes))
+    return found
+
+
+def _epochs(record: Record) -> dict[Place, list[Epoch]]:
+    """The iterations of each loader of a rank, by the line that iterates."""
+    places: dict[Place, list[Epoch]] = {}
+    running: dict[str, Epoch] = {}
+    for event in record.events(("collective",)):
+        if event.op == "epoch":
+            facts = facts_of(event)
+            epoch = running[f"{facts.get('loader')} {facts.get('epoch')}"] = Epoch(
+                event.step, event.site, facts
+            )
+            places.setdefault(_place(event, facts), []).append(epoch)
+        elif event.op == "indices":
+            name, _, text = event.arguments.partition(": ")
+            if name in running:
+                running[name].add(text)
+    return places
+
+
+def _place(event: Event, facts: dict[str, Any]) -> Place:
+    site = event.site
+    file, line = ("", 0) if site is None else (site.file, site.line)
+    return file, line, str(facts.get("size")), str(facts.get("sampler"))
+
+
+def _check_loader(ranks: Mapping[int, list[Epoch]], found: DataShares) -> None:
+    first = next(iter(ranks.values()))
+    _note_seeds({rank: epochs[0] for rank, epochs in ranks.items()}, found)
+    _note_repeats(first, found)
+    already = len(found.wrong)
+    for number in range(min(map(len, ranks.values()))):
+        shares = {rank: epochs[number] for rank, epochs in ranks.items()}
+        usable = all(share.known and share.indices for share in shares.values())
+        if usable and len(found.wrong) == already:  # one epoch tells it all
+            _check_epoch(number, shares, found)
+
+
+def _check_epoch(number: int, shares: Mapping[int, Epoch], found: DataShares) -> None:
+    first = next(iter(shares.values()))
+    if first.facts.get("sampler_replacement") or "Weighted" in str(first.facts.get("sampler")):
+        return
+    counts: Counter[str] = Counter()
+    for share in shares.values():
+        counts.update(share.indices)
+    repeated = sum(counts.values()) - len(counts)
+    where, whole = f"{_shown(first)}, epoch {number}", all(share.whole for share in shares.values())
+    sets = [frozenset(share.indices) for share in shares.values()]
+    if not first.distributed and len(shares) > 1 and len(set(sets)) == 1:
+        found.notes.append(Note.of(NoteCode.SAME_SAMPLES, first.site, len(sets[0])))
+        return
+    if repeated:
+        _tell_repeated(where, repeated, shares, found)
+    missing = 0 if first.size is None or not whole else first.size - len(counts)
+    if missing > 0:
+        text = f"{where}: {missing} of {first.size} samples {'is' if missing == 1 else 'are'} on no rank"
+        if first.drops:
+            found.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
+        elif first.distributed:
+            found.wrong.append((first.step, first.site, f"{text}{_why(shares)}"))
+        else:
+            note = Note.of(NoteCode.SAMPLES_ON_NO_RANK, first.site, number, missing, first.size)
+            found.notes.append(note)
+
+
+def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found: DataShares) -> None:
+    first, n = next(iter(shares.values())), len(shares)
+    padding = 0 if first.size is None else -first.size % n
+    told = f"{repeated} sample{'' if repeated == 1 else 's'}"
+    if first.distributed and not _why(shares) and 0 < repeated <= padding:
+        found.notes.append(Note.of(NoteCode.SAMPLES_PADDED, first.site, repeated, first.size))
+    elif first.distributed:
+        found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
+    else:
+        found.notes.append(Note.of(NoteCode.SAMPLES_REPEATED, first.site, repeated))
+
+
+def _why(shares: Mapping[int, Epoch]) -> str:
+    """In what the samplers of the ranks differ that have to agree."""
+    parts = []
+    for name in ("seed", "epoch", "num_replicas", "shuffle", "drop_last"):
+        values = {rank: share.facts.get(f"sampler_{name}") for rank, share in shares.items()}
+        if len(set(values.values())) > 1:
+            parts.append(f"{name} " + ", ".join(f"{value} on rank {rank}" for rank, value in values.items()))
+    numbers = [share.facts.get("sampler_rank") for share in shares.values()]
+    if len(set(numbers)) < len(numbers) and None not in numbers:
+        parts.append("two ranks have the same `rank`")
+    return f": its samplers have {'; '.join(parts)}" if parts else ""
+
+
+def _note_repeats(epochs: list[Epoch], found: DataShares) -> None:
+    """A DistributedSampler whose `set_epoch` is not called gives the same order each time."""
+    for before, after in itertools.pairwise(epochs):
+        n = min(len(before.indices), len(after.indices))
+        if before.distributed and before.facts.get("sampler_shuffle") and n > 2:
+            same = before.indices[:n] == after.indices[:n]
+            if same and before.facts.get("sampler_epoch") == after.facts.get("sampler_epoch"):
+                found.notes.append(Note.of(NoteCode.EPOCH_NOT_SET, before.site))
+                return
+
+
+def _note_seeds(shares: Mapping[int, Epoch], found: DataShares) -> None:
+    """Rank is not in torch's worker seeds: ranks with one seed of the run draw the same augmentations."""
+    seeds: dict[Any, list[int]] = {}
+    for rank, share in shares.items():
+        facts = share.facts
+        knows = facts.get("init") or facts.get("keyed")
+        if facts.get("workers") and not knows and isinstance(facts.get("worker_seed"), int):
+            seeds.setdefault(facts["worker_seed"], []).append(rank)
+    for ranks in seeds.values():
+        if len(ranks) > 1:
+            found.notes.append(Note.of(NoteCode.SAME_WORKER_SEEDS, shares[ranks[0]].site, *ranks))
+
+
+def _shown(epoch: Epoch) -> str:
+    site = epoch.site
+    return "a DataLoader" if site is None else f"the DataLoader at {os.path.basename(site.file)}:{site.line}"

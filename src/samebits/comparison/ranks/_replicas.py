@@ -1,0 +1,199 @@
+"""Which tensors are to be equal on several ranks, and where they ceased to be.
+
+What is known of a parameter:
+
+- `DistributedDataParallel` holds it: it is to be equal on the ranks of its group, from the first step on.
+- It is a shard (FSDP, a `DTensor` that is not replicated): each rank has its own part, nothing is compared.
+- Neither: ranks that hold one of the same name and shape, equal before the first step, are taken for
+  replicas (a hand-written loop that averages gradients). Where they differ from the start, they are each
+  rank's own.
+
+Replicas that part and are equal again later are averaged from time to time; that is no difference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from samebits.comparison.ranks.facts import RankStep, facts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from samebits.records.events import Event
+
+Values = dict[str, tuple[tuple[int, ...], bytes]]  # shape and digest by name
+
+
+@dataclass(frozen=True)
+class Split:
+    """Where the replicas of one tensor ceased to be equal.
+
+    Args:
+        name: of the tensor.
+        step: number of the step at whose end they differed.
+        before: they differed before that step, not after it.
+        groups: the ranks that have the same bits, the largest group first.
+        events: the `step` or `replicas` event of each rank.
+        gradients: whether their gradients in that step were equal; None when there are none.
+    """
+
+    name: str
+    step: int
+    before: bool
+    groups: tuple[tuple[int, ...], ...]
+    events: Mapping[int, Event]
+    gradients: bool | None
+
+
+@dataclass
+class Tracked:
+    """What is known so far of the replicas of one tensor.
+
+    Args:
+        equal: they are equal now.
+        own: they were never equal: each rank has its own.
+        split: where they parted for the last time.
+        rejoined: how often they were equal again after a split.
+        sure: `DistributedDataParallel` is to keep them equal.
+    """
+
+    equal: bool = True
+    own: bool = False
+    split: Split | None = None
+    rejoined: int = 0
+    sure: bool = False
+
+
+@dataclass
+class ReplicaWalk:
+    """Follows the replicas from step to step.
+
+    Args:
+        tracked: by name, in the order of the records.
+        shards: names of parameters of which ranks hold parts.
+        steps: how many steps were compared.
+    """
+
+    tracked: dict[str, Tracked] = field(default_factory=dict)
+    shards: dict[str, None] = field(default_factory=dict)
+    steps: int = 0
+    _groups: dict[str, frozenset[int]] = field(default_factory=dict)
+    _parents: dict[str, str] = field(default_factory=dict)
+
+    def add(self, steps: Mapping[int, RankStep]) -> None:
+        """Compare one step of all ranks."""
+        announced = {rank: step.replicas[-1] for rank, step in steps.items() if step.replicas}
+        for event in announced.values():
+            self._learn(event)
+        if len(announced) == len(steps):
+            self._compare(steps, announced, before=True)
+        states = {rank: step.state for rank, step in steps.items() if step.state is not None}
+        if len(states) == len(steps):
+            self.steps += 1
+            self._compare(steps, states, before=False)
+
+    def splits(self) -> list[Split]:
+        """Where replicas parted for good, the earliest first."""
+        found = [
+            t.split for t in self.tracked.values() if t.split is not None and not t.equal and not t.rejoined
+        ]
+        return sorted(found, key=lambda split: (split.step, not split.before))
+
+    def averaged(self) -> list[str]:
+        """Names of tensors that parted and were equal again."""
+        return [name for name, tracked in self.tracked.items() if tracked.rejoined]
+
+    def compared(self) -> list[str]:
+        """Names of parameters that were compared as replicas."""
+        return [n for n, tracked in self.tracked.items() if not tracked.own and n not in self._parents]
+
+    def own(self) -> list[str]:
+        """Names of parameters that each rank has its own of."""
+        return [n for n, tracked in self.tracked.items() if tracked.own and n not in self._parents]
+
+    def _learn(self, event: Event) -> None:
+        facts = facts_of(event)
+        self.shards.update(
+            dict.fromkeys(name for name in _list(facts.get("shards")) if isinstance(name, str))
+        )
+        for group in _list(facts.get("groups")):
+            fields = group if isinstance(group, dict) else {}
+            ranks = frozenset(rank for rank in _list(fields.get("ranks")) if isinstance(rank, int))
+            for name in _list(fields.get("names")):
+                self._groups[str(name)] = ranks
+
+    def _compare(self, steps: Mapping[int, RankStep], events: Mapping[int, Event], *, before: bool) -> None:
+        values = {rank: self._values(event) for rank, event in events.items()}
+        for name in dict.fromkeys(name for found in values.values() for name in found):
+            parent = self._parents.get(name, name)
+            if parent in self.shards or (parent != name and self._is_own(parent)):
+                continue
+            members = self._groups.get(parent)
+            found = {
+                rank: held[name]
+                for rank, held in values.items()
+                if name in held and (members is None or rank in members)
+            }
+            if len(found) > 1:
+                self._note(name, found, steps, events, before=before)
+
+    def _note(
+        self,
+        name: str,
+        found: Mapping[int, tuple[tuple[int, ...], bytes]],
+        steps: Mapping[int, RankStep],
+        events: Mapping[int, Event],
+        *,
+        before: bool,
+    ) -> None:
+        equal, new = len(set(found.values())) == 1, name not in self.tracked
+        sure = self._parents.get(name, name) in self._groups
+        tracked = self.tracked.setdefault(name, Tracked(own=not equal and not sure, sure=sure))
+        if tracked.own:
+            return
+        if equal and not tracked.equal:
+            tracked.rejoined += 1
+        if not equal and (tracked.equal or new):
+            number = next(iter(events.values())).step
+            tracked.split = Split(
+                name, number, before, _groups_of(found), events, _gradients(name, found, steps)
+            )
+        tracked.equal = equal
+
+    def _is_own(self, name: str) -> bool:
+        tracked = self.tracked.get(name)
+        return tracked is None or tracked.own
+
+    def _values(self, event: Event) -> Values:
+        """Parameters, and the optimizer's state of these."""
+        found: Values = {}
+        parameters = [info.name for info in event.tensors if info.role == "param"]
+        for info, digest in zip(event.tensors, event.digests, strict=True):
+            if info.role == "optimizer" and info.name not in self._parents:
+                self._parents[info.name] = _owner(info.name, parameters)
+            if info.role in ("param", "optimizer"):
+                found[info.name] = (info.shape, digest)
+        return found
+
+
+def _owner(name: str, parameters: Iterable[str]) -> str:
+    """The parameter that an entry of an optimizer's state belongs to."""
+    return max((p for p in parameters if name.startswith(f"{p}.")), key=len, default="")
+
+
+def _groups_of(found: Mapping[int, object]) -> tuple[tuple[int, ...], ...]:
+    groups: dict[object, list[int]] = {}
+    for rank, value in sorted(found.items()):
+        groups.setdefault(value, []).append(rank)
+    return tuple(sorted((tuple(ranks) for ranks in groups.values()), key=lambda ranks: (-len(ranks), ranks)))
+
+
+def _gradients(name: str, ranks: Iterable[int], steps: Mapping[int, RankStep]) -> bool | None:
+    found = [steps[rank].gradients.get(name) for rank in ranks]
+    return None if None in found else len(set(found)) == 1
+
+
+def _list(value: object) -> list[object]:
+    return value if isinstance(value, list) else []

@@ -1,0 +1,159 @@
+"""The verdict over the ranks of one run."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import TYPE_CHECKING
+
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.ranks._data import data_shares
+from samebits.comparison.ranks._replicas import ReplicaWalk
+from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some, words
+from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
+from samebits.records.notes import Note, NoteCode
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits._runtime.frames import Site
+    from samebits.comparison.lookup import Record
+    from samebits.comparison.ranks._replicas import Split
+    from samebits.comparison.ranks.facts import DataShares
+
+_SHOWN = 3  # failures
+_WIDTH = 120
+
+
+def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankComparison:
+    """Compare the ranks of one run with each other.
+
+    Args:
+        records: by rank, at least one.
+        world_size: how many there were to be.
+    """
+    walk, last, same_batches = ReplicaWalk(), dict.fromkeys(records, 0), 0
+    streams = {rank: rank_steps(record) for rank, record in records.items()}
+    steps: dict[int, RankStep] = {}
+    while streams and len(records) > 1:
+        steps = {rank: step for rank, stream in streams.items() if (step := next(stream, None)) is not None}
+        last.update((rank, step.number + 1) for rank, step in steps.items() if step.state is not None)
+        if len(steps) < len(records) or len({step.number for step in steps.values()}) > 1:
+            break
+        walk.add(steps)
+        same_batches += _same_batches(steps)
+    for rank, stream in streams.items():
+        last[rank] = max([last[rank], *(step.number + 1 for step in stream if step.state is not None)])
+    shares = data_shares(records)
+    return _result(records, world_size, walk, (last, shares, same_batches))
+
+
+def _same_batches(steps: Mapping[int, RankStep]) -> bool:
+    found = [tuple(step.batches) for step in steps.values()]
+    return bool(found[0]) and len(set(found)) == 1
+
+
+def _result(
+    records: Mapping[int, Record],
+    world_size: int,
+    walk: ReplicaWalk,
+    more: tuple[dict[int, int], DataShares, int],
+) -> RankComparison:
+    last, shares, same_batches = more
+    splits = walk.splits()
+    findings = [_finding(splits)] if splits else []
+    findings += [_data_finding(step, site, text) for step, site, text in shares.wrong]
+    unfit = _unfit(records, world_size, last)
+    notes = [*_notes(walk, last), *shares.notes]
+    if same_batches and not any(note.code is NoteCode.SAME_SAMPLES for note in notes):
+        notes.append(Note.of(NoteCode.SAME_BATCHES, same_batches, walk.steps))
+    compared = walk.compared()
+    if findings:
+        verdict, reason = "different", str(findings[0].diagnosis.evidence[0].arguments[0])
+        notes = [Note.of(NoteCode.UNFIT, unfit), *notes] if unfit else notes
+    elif unfit or not compared or not walk.steps:
+        verdict, reason = (
+            "not_judged",
+            unfit or "there are no replicas to compare: no parameter is to be equal",
+        )
+    else:
+        verdict, reason = "identical", None
+    comparison = Comparison(
+        verdict,  # type: ignore[arg-type]
+        reason, walk.steps, tuple(findings), tuple(notes), step_findings=tuple(findings),
+        first_step=findings[0].origin.step if findings else None, state=verdict,  # type: ignore[arg-type]
+    )  # fmt: skip
+    return RankComparison(comparison, tuple(sorted(records)), tuple(compared), tuple(_left_out(walk)))
+
+
+def _finding(splits: list[Split]) -> Finding:
+    """The first split, with all that parted in the same moment."""
+    first = splits[0]
+    names = [s.name for s in splits if (s.step, s.before) == (first.step, first.before)]
+    main, *odd = first.groups
+    away = sorted(rank for group in odd for rank in group)
+    moment = f"{'before' if first.before else 'at'} step {first.step}"
+    if len(main) == len(away):
+        who = f"{words([*main, *away])} part {moment}"
+    else:
+        who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
+    headline = f"{some(names)}: {who}"
+    event = first.events[away[0]]
+    origin = Origin("step", first.step, event.op, None, event.site, None, None, names=tuple(names))
+    evidence = Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)
+    return Finding(origin, Diagnosis(evidence=evidence))
+
+
+def _evidence(split: Split) -> Evidence:
+    if split.before:
+        return Evidence.of(EvidenceCode.DIFFERENT_BEFORE_FIRST_STEP)
+    if split.gradients is None:
+        return Evidence.of(EvidenceCode.NO_GRADIENT)
+    return Evidence.of(EvidenceCode.GRADIENTS_EQUAL if split.gradients else EvidenceCode.GRADIENTS_DIFFER)
+
+
+def _data_finding(step: int, site: Site | None, text: str) -> Finding:
+    origin = Origin("batch", step, "DataLoader", None, site, None, None)
+    return Finding(origin, Diagnosis(evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, text),)))
+
+
+def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
+    """Why the records cannot vouch for the whole run."""
+    parts = []
+    missing = sorted(set(range(world_size)) - set(records))
+    if missing:
+        parts.append(f"there is no record of {words(missing)}")
+    killed = [rank for rank, record in records.items() if record.info.status == "running"]
+    if killed:
+        parts.append(f"{words(killed)} {'was' if len(killed) == 1 else 'were'} killed, or still running")
+    failed = [rank for rank, record in records.items() if record.info.status == "failed"]
+    for rank in sorted(failed, key=lambda rank: (last[rank], rank))[
+        :_SHOWN
+    ]:  # the cause before what it led to
+        failure = textwrap.shorten(records[rank].info.failure, _WIDTH)
+        parts.append(f"rank {rank} failed after {last[rank]} steps" + (f" ({failure})" if failure else ""))
+    return "; ".join(parts) or None
+
+
+def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:
+    notes, numbers = [], sorted(set(last.values()))
+    if len(numbers) > 1:
+        ranks = ((number, tuple(rank for rank in last if last[rank] == number)) for number in numbers)
+        notes.append(Note.of(NoteCode.RANK_STEPS, *ranks))
+    averaged = walk.averaged()
+    if averaged:
+        notes.append(Note.of(NoteCode.AVERAGED, *averaged))
+    return notes
+
+
+def _left_out(walk: ReplicaWalk) -> list[str]:
+    found = []
+    if walk.shards:
+        found.append(f"{some(walk.shards)}: shards, each rank has its own part")
+    own = walk.own()
+    if own:
+        found.append(
+            f"{some(own)}: different on the ranks from the start and not wrapped by DistributedDataParallel, "
+            "so taken for each rank's own"
+        )
+    found.append("buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)")
+    return found

@@ -1,0 +1,129 @@
+"""The steps of each rank, and what a comparison of the ranks says."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from samebits.records.events import END
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from samebits._runtime.frames import Site
+    from samebits.comparison.lookup import Record
+    from samebits.comparison.results import Comparison
+    from samebits.records.events import Event
+    from samebits.records.notes import Note
+
+
+@dataclass(frozen=True)
+class RankComparison:
+    """The verdict over the ranks of one run.
+
+    Args:
+        comparison: `different` when replicas part for good, or when ranks that are to divide the data do not;
+            its findings say where. `identical` when replicas were compared and stayed equal.
+        ranks: the numbers of the ranks that were compared.
+        compared: names of the parameters that were compared.
+        left_out: what was not compared, and why, in words.
+    """
+
+    comparison: Comparison
+    ranks: tuple[int, ...]
+    compared: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+
+
+@dataclass
+class DataShares:
+    """What was found about the division of the data.
+
+    Args:
+        wrong: what contradicts what the sampler is for: (step, site, text).
+        notes: what the user should know.
+    """
+
+    wrong: list[tuple[int, Site | None, str]] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+
+
+def words(numbers: Iterable[int]) -> str:
+    """Ranks in words: `rank 1`, `ranks 0-2 and 5`."""
+    found: list[list[int]] = []
+    for number in sorted(numbers):
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    parts = [str(a) if a == b else f"{a}{'-' if b > a + 1 else ' and '}{b}" for a, b in found]
+    name = "rank" if len(found) == 1 and found[0][0] == found[0][1] else "ranks"
+    return f"{name} " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts))
+
+
+def some(names: Iterable[str], most: int = 3) -> str:
+    """The first names, and how many more there are."""
+    listed = list(names)
+    more = f" and {len(listed) - most} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
+
+
+KINDS = ("collective", "batch", "loss", "grad", "step")
+REPLICAS = "replicas"  # as the probe names its events
+
+
+@dataclass
+class RankStep:
+    """What one rank did between two step boundaries.
+
+    Args:
+        number: of the step.
+        replicas: the `replicas` events.
+        state: the `step` event; None when the rank did not come to it.
+        gradients: digest of the last gradient of each name.
+        losses: how many backward passes there were.
+        batches: the digests of its batches.
+    """
+
+    number: int
+    replicas: list[Event] = field(default_factory=list)
+    state: Event | None = None
+    gradients: dict[str, bytes] = field(default_factory=dict)
+    losses: int = 0
+    batches: list[bytes] = field(default_factory=list)
+
+    def add(self, event: Event) -> None:
+        """Take in the next event."""
+        if event.kind == "step" and event.op != END:
+            self.state = event
+        elif event.kind == "grad" and event.op != "grad":
+            self.gradients.update((t.name, d) for t, d in zip(event.tensors, event.digests, strict=True))
+        elif event.kind == "loss":
+            self.losses += 1
+        elif event.kind == "batch":
+            self.batches.append(b"".join(event.digests))
+        elif event.kind == "collective" and event.op == REPLICAS:
+            self.replicas.append(event)
+
+
+def rank_steps(record: Record) -> Iterator[RankStep]:
+    """The steps of one rank, one at a time."""
+    step: RankStep | None = None
+    for event in record.events(KINDS):
+        if step is not None and event.step > step.number:
+            yield step
+            step = None
+        step = step or RankStep(event.step)
+        step.add(event)
+    if step is not None:
+        yield step
+
+
+def facts_of(event: Event) -> dict[str, Any]:
+    """The JSON object of a `collective` event; empty for anything else: a record is not trusted."""
+    try:
+        found = json.loads(event.arguments)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}

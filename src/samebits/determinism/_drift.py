@@ -1,0 +1,383 @@
+"""Noticing that a switch or a generator was changed after it was set, and who did it.
+
+Two ways of seeing, because each misses something. Functions that write switches are wrapped: that tells the
+site, and finds a change that is undone before the next boundary. At boundaries all values are compared: that
+finds what was written past the wrappers.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samebits.determinism.setter_wrappers import SetterWrappers, Writer, Writers
+from samebits.rng.sources import BUILT_IN
+from samebits.switches.variables import Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType, ModuleType
+
+    from samebits._runtime.frames import Site
+    from samebits.rng.sources.source import Position
+    from samebits.switches.switch import Switch
+
+_PENDING = 1000
+
+
+class Drift(NamedTuple):
+    """One thing that was changed after it was set.
+
+    Args:
+        step: the boundary at which it was noticed.
+        what: the name of the switch, or `torch generator`.
+        before: what it had to be.
+        now: what it was found to be.
+        site: the nearest line of the user's code; None when it was written where Python cannot look.
+        by: the line of an installed library that wrote, when it was not the user's own.
+        lasting: False when it was undone before the boundary.
+    """
+
+    step: int
+    what: str
+    before: str
+    now: str
+    site: Site | None
+    by: Site | None = None
+    lasting: bool = True
+
+    def text(self) -> str:
+        """One line."""
+        where = "somewhere that Python does not see"
+        if self.site is not None:
+            where = f"{self.site.file}:{self.site.line}"
+        if self.by is not None and self.by != self.site:
+            where += f" (through {self.by.file}:{self.by.line})"
+        past = "" if self.lasting else " for a while"
+        return f"{self.what} changed{past}: {self.before} -> {self.now}, at {where}, before step {self.step}"
+
+
+class _Watched:
+    """One switch that is watched."""
+
+    def __init__(self, switch: Switch, expected: str, *, fixed: bool) -> None:
+        self.switch = switch
+        self.expected = expected
+        self.shown = expected
+        self.fixed = fixed
+        self.writer: Writer | None = None
+
+    def is_default_of_torch(self, writer: Writer) -> bool:
+        """Whether torch wrote down the value that it uses when a variable is not set.
+
+        `TORCHINDUCTOR_CACHE_DIR` is set like that when torch's compiler is imported, by Lightning for
+        instance (torch/_inductor/runtime/cache_dir_utils.py, 2.13.0).
+        """
+        handle = self.switch.handle
+        return not self.fixed and not self.expected and writer.torch and isinstance(handle, Variable)
+
+    def keeps(self, value: str) -> bool:
+        """Whether that value is no drift."""
+        return value == self.expected or (self.fixed and self.switch.keeps(value))
+
+
+class DriftWatch:
+    """Watches switches, and the global generators.
+
+    Args:
+        rng: whether the generators are watched.
+        on: whether it is in charge: a later activation may be.
+    """
+
+    def __init__(self, *, rng: bool, on: Callable[[], bool] = lambda: True) -> None:
+        self._on = on
+        self._rng = RngWatch() if rng else None
+        self._writers = Writers()
+        self._wrappers = SetterWrappers(self)
+        self._watched: dict[str, _Watched] = {}
+        self._by_setter: dict[str, list[_Watched]] = {}
+        self._probes: list[Any] = []
+        self._values: list[Any] = []
+        self._environment: dict[Any, Any] = {}
+        self._rng_writer: Writer | None = None
+        self._pending: deque[Drift] = deque(maxlen=_PENDING)
+        self._seedings: list[tuple[Position | None, Drift]] = []
+        self._told: set[tuple[str, str, Site | None]] = set()
+        self._boundaries = 0
+
+    def watch(self, switch: Switch, expected: str, *, fixed: bool) -> None:
+        """Watch a switch from now on.
+
+        Args:
+            switch: which; its module is imported and the build has it.
+            expected: the value that it has to have.
+            fixed: control set it. Else it is held: until the first boundary the script may choose.
+        """
+        watched = self._watched[switch.name] = _Watched(switch, expected, fixed=fixed)
+        for setter in switch.handle.setters:
+            self._by_setter.setdefault(setter, []).append(watched)
+        probe = switch.handle.probe()
+        if probe is not None:
+            self._probes.append(probe)
+            self._values.append(probe())
+
+    def install(self) -> None:
+        """Begin to see who writes environment variables and who seeds Python."""
+        self._wrappers.install_python()
+        self._environment = _variables().copy()
+        if self._rng is not None:
+            self._rng.begin()
+
+    def install_torch(self, torch: ModuleType) -> None:
+        """Begin to see who writes torch's switches, given torch; after `watch` of its switches."""
+        self._wrappers.install_torch(torch, list(self._by_setter))
+
+    def install_numpy(self, numpy: ModuleType) -> None:
+        """Begin to see who seeds NumPy, given NumPy."""
+        self._wrappers.install_numpy(numpy)
+
+    def remove(self) -> None:
+        """See nothing more, and forget what was watched."""
+        self._wrappers.remove()
+        self._watched.clear()
+        self._by_setter.clear()
+        self._probes.clear()
+        self._values.clear()
+        self._pending.clear()
+        self._seedings.clear()
+        self._told.clear()
+        self._boundaries = 0
+
+    def rebase(self) -> None:
+        """The generators were moved on purpose, by a resumed training: their past is forgotten."""
+        if self._rng is not None:
+            self._rng.begin()
+
+    def check(self, step: int) -> tuple[Drift, ...]:
+        """What changed since the last boundary, each change once. Takes some microseconds when nothing did.
+
+        Args:
+            step: the number of this boundary.
+        """
+        drifts: list[Drift] = []
+        if [probe() for probe in self._probes] != self._values or self._environment != _variables():
+            drifts = self._changes(step)
+        if self._pending or self._seedings:
+            drifts += self._undone(step, {drift.what for drift in drifts})
+        if self._rng is not None:
+            drifts += [self._rewound(rewind, step) for rewind in self._rng.note(f"step {step}")]
+            self._rng_writer = None
+        self._boundaries += 1
+        return tuple(drifts)
+
+    def accept(self, name: str) -> None:
+        """That switch was set back: what it is now is in order."""
+        watched = self._watched[name]
+        watched.shown = watched.expected
+        self._values = [probe() for probe in self._probes]
+        self._environment = _variables().copy()
+
+    def _changes(self, step: int) -> list[Drift]:
+        drifts = []
+        self._values = [probe() for probe in self._probes]
+        self._environment = _variables().copy()
+        for watched in self._watched.values():
+            drift = self._change(watched, step)
+            if drift is not None:
+                drifts.append(drift)
+        return drifts
+
+    def _change(self, watched: _Watched, step: int) -> Drift | None:
+        now = watched.switch.handle.read()
+        if now == watched.shown:
+            return None
+        watched.shown = now
+        writer = watched.writer or Writer(None)
+        if not watched.fixed and not self._boundaries and writer.direct:
+            watched.expected = now  # the script's own choice, made while it set itself up
+        elif watched.is_default_of_torch(writer):
+            watched.expected = now
+        if watched.keeps(now):
+            return None
+        return Drift(step, watched.switch.name, watched.expected, now, writer.site, writer.by)
+
+    def _undone(self, step: int, lasting: set[str]) -> list[Drift]:
+        pending = [*self._pending, *(drift for _, drift in self._seedings)]
+        self._pending.clear()
+        self._seedings.clear()
+        return [drift._replace(step=step) for drift in pending if drift.what not in lasting]
+
+    def _rewound(self, rewind: Rewind, step: int) -> Drift:
+        writer = self._rng_writer or Writer(None)
+        return _rewind(rewind, step, writer)
+
+    # What the wrappers call.
+
+    def wrote(self, setter: str, frame: FrameType) -> None:
+        """A setter of torch was called: note who did it, and whether it broke what control set."""
+        writer = self._writers.of(frame)
+        if writer.own or not self._on():
+            return
+        for watched in self._by_setter.get(setter, ()):
+            self._note_write(watched, writer)
+
+    def wrote_variable(self, name: str, frame: FrameType) -> None:
+        """An environment variable is being written."""
+        watched = self._watched.get(name)
+        if watched is None or not isinstance(watched.switch.handle, Variable):
+            return
+        writer = self._writers.of(frame)
+        if not writer.own and self._on():
+            watched.writer = writer
+
+    def _note_write(self, watched: _Watched, writer: Writer) -> None:
+        now = watched.switch.handle.read()
+        if now != watched.shown:
+            watched.writer = writer
+        if not watched.fixed or watched.keeps(now):
+            return
+        name = watched.switch.name
+        key = (name, now, writer.by or writer.site)
+        if key not in self._told:
+            self._told.add(key)
+            place = (writer.site, writer.by)
+            self._pending.append(Drift(0, name, watched.expected, now, *place, lasting=False))
+
+    def positions(self) -> dict[str, Position]:
+        """Where the generators stand."""
+        return {} if self._rng is None else self._rng.positions()
+
+    def seeded(self, before: dict[str, Position], frame: FrameType) -> None:
+        """A function that seeds was called: by a library, in the middle of a run, that is drift."""
+        if self._rng is None or not self._on():
+            return
+        writer = self._writers.of(frame)
+        for source, position in self._rng.positions().items():
+            path = self._rng.paths.get(source)
+            if path is None or position == before.get(source):
+                continue
+            earlier = path.earlier(position)
+            if not writer.own and not writer.direct:
+                drift = self._seeding(source, earlier, writer)
+                if drift is not None and len(self._seedings) < _PENDING:
+                    self._seedings.append((before.get(source), drift))
+            path.go(position, "the last seeding")
+
+    def _seeding(self, source: str, earlier: str, writer: Writer) -> Drift | None:
+        if earlier:
+            return _rewind(Rewind(source, earlier), 0, writer)
+        if not self._boundaries:
+            return None
+        place = (writer.site, writer.by)
+        return Drift(0, _generator(source), "its own stream", "seeded anew", *place)
+
+    def restored(self, frame: FrameType) -> None:
+        """A function that sets a generator's state was called."""
+        if self._rng is None or not self._on():
+            return
+        self._forgive_seedings()
+        writer = self._writers.of(frame)
+        self._rng_writer = writer
+        if writer.own or writer.direct:
+            self._rng.note("the last restored state")
+
+    def _forgive_seedings(self) -> None:
+        """Forget seedings by a library that put the generator back where it had found it."""
+        positions = self._rng.positions() if self._rng is not None and self._seedings else {}
+        for source, position in positions.items():
+            name = _generator(source)
+            undone = [at == position for at, drift in self._seedings if drift.what == name]
+            if self._rng is None or True not in undone:
+                continue
+            kept = undone.index(True)
+            others = [seeding for seeding in self._seedings if seeding[1].what != name]
+            own = [seeding for seeding in self._seedings if seeding[1].what == name][:kept]
+            self._seedings = own + others
+            self._rng.paths[source].at = position
+
+
+def _generator(source: str) -> str:
+    return f"{source} generator"
+
+
+def _rewind(rewind: Rewind, step: int, writer: Writer) -> Drift:
+    now = f"back where it was at {rewind.earlier}, or before"
+    return Drift(step, _generator(rewind.source), "going on", now, writer.site, writer.by)
+
+
+def _variables() -> dict[Any, Any]:
+    """The environment variables, as they are held: comparing them takes a third of a microsecond."""
+    variables: dict[Any, Any] = getattr(os.environ, "_data", None) or dict(os.environ)
+    return variables
+
+
+_REMEMBERED = 100_000
+
+
+class Rewind(NamedTuple):
+    """A generator that stands where it stood before.
+
+    Args:
+        source: `torch`, `numpy`, `python`, `cuda:0`.
+        earlier: when it stood there: `step 3`, `the seeding`.
+    """
+
+    source: str
+    earlier: str
+
+
+class Path:
+    """Where one generator has been."""
+
+    def __init__(self) -> None:
+        self.at: Position | None = None
+        self._seen: OrderedDict[int, tuple[int, str]] = OrderedDict()
+
+    def earlier(self, position: Position) -> str:
+        """When the generator was there, or farther in the same numbers; empty when it never was."""
+        farthest, when = self._seen.get(position[0], (-1, ""))
+        return when if position[1] <= farthest else ""
+
+    def go(self, position: Position, when: str) -> None:
+        """It is there now, and goes on from there; when it went back, what lay ahead is forgotten."""
+        self.at = position
+        if self.earlier(position):
+            self._seen.clear()
+        if position[1] > self._seen.get(position[0], (-1, ""))[0]:
+            self._seen[position[0]] = (position[1], when)
+            if len(self._seen) > _REMEMBERED:
+                self._seen.popitem(last=False)
+
+
+class RngWatch:
+    """Notices that a global generator went back to where it has been."""
+
+    def __init__(self) -> None:
+        # Devices first: so they are told in this order when several went back at once.
+        self._readers = [source.position_reader() for source in reversed(BUILT_IN)]
+        self.paths: dict[str, Path] = {}
+
+    def positions(self) -> dict[str, Position]:
+        """Where every generator stands that can be read."""
+        return {name: position for read in self._readers for name, position in read().items()}
+
+    def begin(self) -> None:
+        """What is known of the past is forgotten; the generators start from where they stand."""
+        self.paths.clear()
+        self.note("the start of control")
+
+    def note(self, when: str) -> list[Rewind]:
+        """Remember where every generator stands, and tell which of them went back."""
+        rewinds = []
+        for source, position in self.positions().items():
+            path = self.paths.get(source)
+            if path is None:
+                path = self.paths[source] = Path()
+            if position == path.at:
+                continue
+            earlier = path.earlier(position)
+            if earlier:
+                rewinds.append(Rewind(source, earlier))
+            path.go(position, when)
+        return rewinds

@@ -1,9 +1,0 @@
-"""What on this machine and in this environment threatens each promise, and what to do about it."""
-
-from __future__ import annotations
-
-from samebits.doctor.collect import collect
-from samebits.doctor.examine import examine
-from samebits.doctor.threat import Threat
-
-__all__ = ["Threat", "collect", "examine"]

@@ -1,1 +1,0 @@
-"""What control and recording share: replacing attributes, following imports, knowing whose frame it is."""

@@ -1,0 +1,181 @@
+"""From the names of interventions to what a run needs for them, and to what a process does."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+from samebits.interventions.intervention import Replacements
+from samebits.interventions.table import INTERVENTIONS
+from samebits.switches.control import Control
+from samebits.switches.table import environment_for
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from samebits.interventions.intervention import Intervention
+
+SEED = 1
+"""What RNG sources are seeded with."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class InterventionPlan:
+    """What a run with some interventions gets.
+
+    Args:
+        environment: variables beside the user's own.
+        fixed_layout: address space randomisation is switched off.
+        control: what the process is to do, the user's own control included; None for nothing.
+        patches: names of those that replace something inside the process; `control.pins`.
+    """
+
+    environment: dict[str, str]
+    fixed_layout: bool
+    control: Control | None
+    patches: tuple[str, ...]
+
+
+def intervention_named(name: str) -> Intervention:
+    """The intervention of that name.
+
+    Raises:
+        SamebitsError: there is none; `pin-unknown`.
+    """
+    by_name = {intervention.name: intervention for intervention in INTERVENTIONS}
+    if name not in by_name:
+        near = difflib.get_close_matches(name, by_name, n=1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        message = f"there is no pin {name!r}; {hint}expected one of {', '.join(by_name)}"
+        raise SamebitsError(message, slug="pin-unknown")
+    return by_name[name]
+
+
+def why_not(intervention: Intervention | str) -> str:
+    """Why a intervention cannot be had on this machine, empty when it can."""
+    return (intervention_named(intervention) if isinstance(intervention, str) else intervention).obstacle()
+
+
+def check_interventions(names: Iterable[str]) -> None:
+    """Refuse interventions that do not exist or cannot be had here.
+
+    Raises:
+        SamebitsError: `pin-unknown` or `pin-impossible`.
+    """
+    for name in names:
+        reason = why_not(name)
+        if reason:
+            message = f"the pin {name} cannot be had here: {reason}; leave it out, or run where it can"
+            raise SamebitsError(message, slug="pin-impossible")
+
+
+def without_implied(names: Iterable[str]) -> tuple[str, ...]:
+    """Those but the ones that another of them fixes as well: fixed addresses fix the hash seed.
+
+    Raises:
+        SamebitsError: `pin-unknown`.
+    """
+    interventions = [intervention_named(name) for name in dict.fromkeys(names)]
+    return tuple(
+        intervention.name
+        for intervention in interventions
+        if not any(_implies(other, intervention) for other in interventions)
+    )
+
+
+def _implies(other: Intervention, intervention: Intervention) -> bool:
+    more_than_variables = (
+        intervention.fixed_layout
+        or intervention.sources
+        or intervention.switches
+        or intervention.patch is not None
+    )
+    return (
+        other is not intervention
+        and not more_than_variables
+        and set(intervention.environment) < set(other.environment)
+    )
+
+
+def combine(names: Iterable[str], control: Control | None, environ: Mapping[str, str]) -> InterventionPlan:
+    """What a run needs to have all of these interventions, and what the user asked for besides.
+
+    A value of the user's for a switch stays; a seed of the user's, which seeds everything, does too.
+
+    Args:
+        names: of the interventions.
+        control: what the user asked for.
+        environ: the variables that the run would have.
+
+    Raises:
+        SamebitsError: `pin-unknown`.
+    """
+    interventions = tuple(intervention_named(name) for name in dict.fromkeys(names))
+    merged = _control(interventions, control)
+    variables: dict[str, str] = {}
+    for intervention in interventions:
+        for name, value in intervention.environment:
+            wanted = _variable(name, value, {**environ, **variables})
+            if wanted is not None:
+                variables[name] = wanted
+    if merged is not None:
+        variables = {**environment_for(merged, {**environ, **variables}).variables, **variables}
+    patches = () if merged is None else merged.pins
+    return InterventionPlan(
+        variables, any(intervention.fixed_layout for intervention in interventions), merged, patches
+    )
+
+
+def _variable(name: str, value: str, environ: Mapping[str, str]) -> str | None:
+    current = environ.get(name, "")
+    if name == "PYTHONHASHSEED" and current.isdecimal():
+        return None  # it is fixed already
+    if name == "GLIBC_TUNABLES" and current:
+        return f"{current}:{value}"  # of two settings the later one holds
+    return value
+
+
+def _control(interventions: tuple[Intervention, ...], control: Control | None) -> Control | None:
+    sources = tuple(source for intervention in interventions for source in intervention.sources)
+    switches = tuple(switch for intervention in interventions for switch in intervention.switches)
+    patches = tuple(intervention.name for intervention in interventions if intervention.patch is not None)
+    if not (sources or switches or patches):
+        return control
+    base = control or Control(all_switches=False, on_drift="ignore", workers=False)
+    set_by_user = {name for name, _ in base.switches}
+    added = tuple(switch for switch in switches if switch[0] not in set_by_user)
+    merged = base._replace(switches=(*base.switches, *added), pins=patches)
+    if not sources or base.seed is not None:
+        return merged
+    return merged._replace(seed=SEED, sources=sources, workers=False)
+
+
+class ActiveInterventions:
+    """Interventions of this process; children get them with the control that names them.
+
+    Args:
+        names: of the interventions; those without an in-process part are passed over.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._patches = [
+            intervention.patch
+            for intervention in INTERVENTIONS
+            if intervention.name in names and intervention.patch is not None
+        ]
+        self._tools: Replacements | None = None
+
+    def install(self) -> None:
+        """Put them in place, with modules that are imported later as well."""
+        self._tools = Replacements()
+        self._tools.imports.install()
+        for patch in self._patches:
+            patch(self._tools)
+
+    def remove(self) -> None:
+        """Put everything back."""
+        if self._tools is not None:
+            self._tools.remove()
+            self._tools = None

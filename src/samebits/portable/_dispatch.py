@@ -1,0 +1,291 @@
+"""What is done with each op: made once for each op, so that a call costs one lookup."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits._runtime.frames import calling_frame
+from samebits._torch.core import dispatch_mode_class
+from samebits._torch.portable import can_decompose, function_of, is_faking, tracer
+from samebits.portable._exact import SPARSE, Condition, base_name, standing_of
+from samebits.portable._handling import (
+    KEPT,
+    bits_of,
+    check,
+    computed,
+    for_each,
+    handled,
+    has_float_number,
+    single_op,
+    traced,
+)
+from samebits.portable._refusals import refuse_op, refuse_sparse
+from samebits.portable._registry import (
+    Handler,
+    declared_by,
+    declared_sparse,
+    is_in_place,
+    resolve,
+    rounding_once,
+    without_out,
+    writing,
+)
+from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, quick_scan, signature
+from samebits.portable.ops import families
+from samebits.portable.ops import families as all_families
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
+"""Of the arguments, those by name, and the mode to enter around what composite ops consist of."""
+
+Families = tuple[Any, ...]
+_PASSING_NAMESPACES = frozenset({"profiler"})
+
+
+@functools.cache
+def handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op in float32 and float64; made at the first use, when torch is there.
+
+    Args:
+        families: modules of handlers.
+    """
+    return resolve(declared_by(families))
+
+
+@functools.cache
+def low_handlers(families: Families) -> dict[Any, Handler]:
+    """What stands for each op when float16 or bfloat16 is among its dtypes.
+
+    Args:
+        families: modules of handlers.
+    """
+    table = declared_by(families)
+    return resolve(
+        {name: rounding_once(handler, in_place=is_in_place(name)) for name, handler in table.items()}
+    )
+
+
+def plan_of(op: Any, families: Families) -> Plan:
+    """What is done when this op is called.
+
+    Args:
+        op: an `OpOverload`, or a higher-order op.
+        families: modules of handlers.
+    """
+    namespace = getattr(op, "namespace", "")
+    if namespace in _PASSING_NAMESPACES:
+        return _passed_on(op)
+    if namespace != "aten":
+        return _decomposed(op) if can_decompose(op) else _refused(op)
+    standing = standing_of(op)
+    handler = handlers(families).get(op)
+    single = None if handler is not None else single_op(op)
+    if single is not None:
+        return _for_each(op, plan_of(single, families))
+    if handler is None and standing.kind is not None and standing.condition is None:
+        return _passed(op)
+    if handler is not None:
+        rest = handled(op, handler, low_handlers(families)[op], integers=standing.integers)
+    else:
+        rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
+        if standing.integers:
+            rest = _integers_passed(op, rest)
+    if standing.kind is not None and standing.condition is not None:
+        rest = _passed_if(op, standing.condition, rest)
+    return rest
+
+
+def _passed_on(op: Any) -> Plan:
+    return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
+
+
+def _for_each(op: Any, plan: Plan) -> Plan:
+    repeat = for_each(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return repeat(lambda *given, **named: plan(given, named, mode), args, kwargs)
+
+    return run
+
+
+def _passed(op: Any) -> Plan:
+    call = function_of(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+        if kwargs or quick_scan(args) < 0:
+            bits_of(op, args, kwargs)  # refuses what has no portable values
+        return call(*args, **kwargs)
+
+    return run
+
+
+def _passed_if(op: Any, condition: Condition, rest: Plan) -> Plan:
+    passed = _passed(op)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return passed(args, kwargs, mode) if condition(args, kwargs) else rest(args, kwargs, mode)
+
+    return run
+
+
+def _integers_passed(op: Any, rest: Plan) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        if bits_of(op, args, kwargs) & FLOATS or has_float_number(args, kwargs):
+            return rest(args, kwargs, mode)
+        return op(*args, **kwargs)
+
+    return run
+
+
+def _decomposed(op: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        with mode:
+            return op.decompose(*args, **kwargs)
+
+    return run
+
+
+def _torch_is_imported() -> bool:
+    """Whether the body of a module of torch runs: what it computes there are tables of its own.
+
+    torch 2.8 tries every operator of tensors when `torch._dynamo`, which an optimizer imports, is imported
+    (torch/_dynamo/variables/torch_function.py).
+    """
+    frame: FrameType | None = calling_frame()
+    while frame is not None:
+        name = str(frame.f_globals.get("__name__"))
+        if frame.f_code.co_name == "<module>" and name.startswith("torch."):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _written_or_refused(op: Any, families: Families) -> Plan:
+    """An op with `out` is what the same without it gives."""
+    base = without_out(op)
+    if base is None:
+        return _refused(op)
+    plan = plan_of(base, families)
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        return writing(lambda *given, **named: plan(given, named, mode), op, base)(*args, **kwargs)
+
+    return run
+
+
+def _refused(op: Any) -> Plan:
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
+        if bits_of(op, args, kwargs) & VIRTUAL or _torch_is_imported():
+            return op(*args, **kwargs)
+        raise refuse_op(op)
+
+    return run
+
+
+@functools.cache
+def sparse_handlers() -> dict[Any, Handler]:
+    """What stands for each op when one of its tensors is sparse."""
+    return resolve(declared_sparse(all_families()))
+
+
+@functools.cache
+def sparse_plan(op: Any) -> Callable[..., Any]:
+    """What is done when this op is called with a COO, CSR or CSC tensor.
+
+    Args:
+        op: an `OpOverload`, or a higher-order op.
+    """
+    is_torchs = getattr(op, "namespace", "") == "aten"
+    if is_torchs and base_name(op) in SPARSE:
+        return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
+    handler = sparse_handlers().get(op) if is_torchs else None
+    known: set[tuple[Any, ...]] = set()
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        tracing = tracer()
+        if tracing is not None:
+            return traced(tracing, op, (args, kwargs), mode)
+        if is_torchs and not has_floats((*args, *kwargs.values())):
+            return op(*args, **kwargs)
+        if handler is None:
+            raise refuse_sparse(op)
+        like = (*signature(args), *kwargs, *signature(kwargs.values()))
+        if like not in known:
+            check(op, args, kwargs)
+            if len(known) >= KEPT:
+                known.clear()
+            known.add(like)
+        return computed(op, handler, args, kwargs)
+
+    return run
+
+
+def has_floats(values: Any) -> bool:
+    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
+    for value in values:
+        if isinstance(value, torch.Tensor):
+            if value.dtype.is_floating_point or value.dtype.is_complex:
+                return True
+        elif isinstance(value, tuple | list):
+            if has_floats(value):
+                return True
+        elif isinstance(value, torch.dtype):
+            if value.is_floating_point or value.is_complex:
+                return True
+        elif isinstance(value, float):
+            return True
+    return False
+
+
+_PLAIN = (torch.Tensor,)
+
+
+class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
+    """Gives every op its portable values while it is entered; refuses those that have none."""
+
+    supports_higher_order_operators = True  # to be refused by name
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._plans: dict[int, Plan] = {}  # by id, because the hash of an OpOverload is Python code
+        self._planned: list[Any] = []  # the ops, which keep their ids
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        # True wraps each call to keep the compiler out, which costs time; nothing compiles here.
+        return False
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each op."""
+        if types and types != _PLAIN and _have_own_dispatch(types):
+            if _have_no_contents(types):
+                return func(*args, **(kwargs or {}))
+            return NotImplemented  # such a class says which ops it consists of
+        plan = self._plans.get(id(func)) or self._plan(func)
+        try:
+            return plan(args, kwargs or {}, self)
+        except SparseError:
+            return sparse_plan(func)(args, kwargs or {}, self)
+
+    def _plan(self, func: Any) -> Plan:
+        plan = self._plans[id(func)] = plan_of(func, families())
+        self._planned.append(func)
+        return plan
+
+
+def _have_no_contents(types: Any) -> bool:
+    """Whether they are fake tensors, or wrap such, as others do while torch exports."""
+    return any(kind.__name__ == "FakeTensor" for kind in types) or is_faking()
+
+
+def _have_own_dispatch(types: Any) -> bool:
+    """False for `torch.Tensor`, which torch names when autograd saves what an op has just given."""
+    return any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types)

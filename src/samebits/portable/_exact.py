@@ -1,0 +1,196 @@
+"""The ops of torch that give the same bits everywhere as they are, some of them for some arguments only.
+
+A name stands for the op, all its overloads, its in-place op (`mul_`) and its ops with `out`. The proof is
+tests/integration/test_portable_exact.py, which runs every one of them under each instruction set of torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from samebits._torch.portable import overload_name, schema_name
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VIEWS = _names(
+    """
+    _reshape_alias _unsafe_view alias as_strided detach diagonal expand permute select slice split
+    split_with_sizes squeeze t transpose unbind unfold unsafe_split unsafe_split_with_sizes unsqueeze view
+    """
+)
+"""Ops that give another view of the same memory."""
+
+COPIES = _names(
+    """
+    _chunk_cat _reshape_copy _to_sparse _to_sparse_csc _to_sparse_csr _unsafe_index
+    _unsafe_masked_index alias_copy as_strided_copy
+    as_strided_scatter block_diag cat channel_shuffle clone constant_pad_nd copy detach_copy diag_embed
+    diagonal_backward diagonal_copy diagonal_scatter embedding expand_copy fill flip gather im2col index
+    index_fill index_select lift lift_fresh lift_fresh_copy masked_fill masked_scatter
+    masked_scatter_backward masked_select narrow_copy permute_copy pixel_shuffle pixel_unshuffle
+    reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d
+    replication_pad2d replication_pad3d resize resize_as roll rot90 scatter select_backward select_copy
+    select_scatter set slice_backward slice_copy slice_scatter split_copy split_with_sizes_copy
+    squeeze_copy stack t_copy take transpose_copy tril triu unbind_copy unfold_copy unique_consecutive
+    unsqueeze_copy view_copy where zero
+    """
+)
+"""Ops that copy elements and compute nothing."""
+
+FACTORIES = _names(
+    """
+    _efficientzerotensor _new_zeros_with_same_feature_meta empty empty_like empty_permuted empty_strided
+    eye full full_like new_empty new_empty_strided new_full new_ones new_zeros ones ones_like
+    scalar_tensor tril_indices triu_indices zeros zeros_like
+    """
+)
+"""Ops that make tensors."""
+
+QUERIES = _names(
+    """
+    _assert_async _assert_scalar _assert_tensor_metadata _functional_assert_async
+    _functional_assert_scalar _has_same_storage_numel _is_all_true _is_any_true _linalg_check_errors
+    _local_scalar_dense all any count_nonzero equal is_pinned is_same_size is_set_to nonzero nonzero_static
+    sym_constrain_range sym_constrain_range_for_size
+    """
+)
+"""Ops that answer with integers, bools or a copy."""
+
+MOVES = VIEWS | COPIES | FACTORIES | QUERIES
+"""Ops that compute nothing."""
+
+SPARSE = _names(
+    """
+    _coalesced _indices _sparse_coo_tensor_with_dims_and_tensors _values ccol_indices clone col_indices copy
+    crow_indices detach empty_like indices is_coalesced row_indices sparse_compressed_tensor
+    sparse_coo_tensor sparse_dim t transpose values zero zeros_like
+    """
+)
+"""Ops of sparse tensors that compute nothing."""
+
+COMPARISONS = _names(
+    """
+    allclose bucketize eq ge gt isin isinf isnan isneginf isposinf le logical_and logical_not logical_or
+    logical_xor lt ne searchsorted
+    """
+)
+"""Ops that compare."""
+
+SINGLE = _names(
+    """
+    _prelu_kernel _upsample_nearest_exact1d _upsample_nearest_exact2d _upsample_nearest_exact3d abs
+    adaptive_max_pool2d adaptive_max_pool3d add ceil div floor floor_divide frac hardtanh_backward
+    heaviside leaky_relu leaky_relu_backward max_pool2d_with_indices max_pool3d_with_indices mul
+    nan_to_num neg nextafter reciprocal round rsub sgn sign sub threshold threshold_backward trunc
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d
+    """
+)
+"""Ops whose every float output is one IEEE operation, a choice, or a short fixed sequence of these."""
+
+EXACT = COMPARISONS | SINGLE
+"""Ops that compute what is the same everywhere."""
+
+INTEGERS = _names(
+    """
+    __lshift__ __rshift__ _unique2 _unsafe_masked_index_put_accumulate
+    add addbmm addcmul addmm addmv amax amin aminmax arange baddbmm bincount bitwise_and
+    bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor bmm clamp clamp_max
+    clamp_min cumprod cumsum dot fmax fmin fmod gcd hardtanh index_add index_copy index_reduce
+    lcm maximum minimum mm mv pow prod relu remainder rsub scatter_add scatter_reduce signbit sub sum
+    trace unique_consecutive unique_dim unique_dim_consecutive
+    """
+)
+"""Ops that are exact when all that goes in and out is an integer or a bool, whatever the order."""
+
+CHOICES = _names(
+    """
+    clamp clamp_max clamp_min fmax fmin hardtanh maximum minimum relu
+    """
+)
+"""Ops that choose one of their inputs, and are exact but for a zero's sign (NEON and AVX differ there)."""
+
+Condition = Callable[[tuple[Any, ...], dict[str, Any]], bool]
+
+_KINDS = {
+    **dict.fromkeys(MOVES, "move"),
+    **dict.fromkeys(EXACT, "exact"),
+}
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What torch's own op is good for.
+
+    Args:
+        kind: `move`, `exact`; None if its floats are not the same everywhere.
+        condition: whether that holds for these arguments; None if it always does.
+        integers: whether it is exact when everything is an integer or a bool.
+    """
+
+    kind: str | None
+    condition: Condition | None
+    integers: bool
+
+
+def base_name(op: Any) -> str:
+    """The name that the op, its in-place op and its ops with `out` have in common: `mul` for `aten::mul_`."""
+    name = schema_name(op).partition("::")[2]
+    in_place = name.endswith("_") and not name.endswith("__")
+    return name[:-1] if in_place else name
+
+
+def standing_of(op: Any) -> Standing:
+    """What is known of an op of torch.
+
+    Args:
+        op: an `OpOverload` of the namespace `aten`.
+    """
+    name = base_name(op)
+    overload = f"{name}.{overload_name(op).removesuffix('_out')}"
+    if overload in _OTHER_OVERLOADS:
+        return Standing(None, None, overload in _INTEGER_OVERLOADS)
+    kind = "move" if name in _MOVES_UNLESS_ROUNDED else _KINDS.get(name)
+    return Standing(kind, _CONDITIONS.get(name), name in INTEGERS)
+
+
+def _plain_alpha(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001
+    return not kwargs or bool(kwargs.get("alpha", 1) == 1)
+
+
+def _rsub(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return bool((args[2] if len(args) > 2 else kwargs.get("alpha", 1)) == 1)
+
+
+def _no_rounding_copy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    source = args[1] if len(args) > 1 else kwargs["src"]
+    return not source.dtype.is_floating_point or not _is_integral(args[0].dtype)
+
+
+def _no_rounding_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    dtype = kwargs.get("dtype")
+    return dtype is None or not _is_integral(dtype) or not args[0].dtype.is_floating_point
+
+
+def _is_integral(dtype: torch.dtype) -> bool:
+    return not dtype.is_floating_point and not dtype.is_complex and dtype is not torch.bool
+
+
+_MOVES_UNLESS_ROUNDED = frozenset({"_to_copy", "copy"})
+_CONDITIONS: dict[str, Condition] = {
+    "add": _plain_alpha,
+    "sub": _plain_alpha,
+    "rsub": _rsub,
+    "copy": _no_rounding_copy,
+    "_to_copy": _no_rounding_to,
+}
+
+# Overloads that compute more than the others of their name.
+_INTEGER_OVERLOADS = frozenset({"scatter.reduce", "scatter.value_reduce"})
+_OTHER_OVERLOADS = _INTEGER_OVERLOADS | {"round.decimals", "view.dtype", "view_copy.dtype"}

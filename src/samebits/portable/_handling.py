@@ -1,0 +1,320 @@
+"""The `_foreach_` ops: the op of one tensor, for each tensor of the lists in turn.
+
+So torch does it on the CPU (ATen/native/ForeachOpsKernels.cpp, the `_slow` functions), and so a loop over
+tensors, a `_foreach_` op and an optimizer's `foreach=True` give the same bits.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+from samebits._runtime.interruptions import pass_on
+from samebits._torch.core import is_random
+from samebits._torch.portable import (
+    arguments_of,
+    gives_no_contents,
+    is_mutable,
+    outside_modes,
+    overload_name,
+    returns_nothing,
+    schema_name,
+    tracer,
+    without_tracer,
+)
+from samebits.errors import SamebitsError
+from samebits.portable._exact import base_name
+from samebits.portable._refusals import refuse_arguments, refuse_tensor
+from samebits.portable._scan import FLOATS, LOW, VIRTUAL, UnfitError, call_signature, scan, scan_named
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterator
+
+    from samebits.portable._registry import Handler
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from samebits.portable._registry import Handler
+
+    Repeat = Callable[[Handler, tuple[Any, ...], dict[str, Any]], Any]
+
+_PREFIX = "_foreach_"
+_OVERLOADS = {
+    "default": ("default",),
+    "Scalar": ("Tensor_Scalar", "Scalar", "default"),
+    "ScalarList": ("Tensor_Scalar", "Scalar", "default"),
+    "List": ("Tensor", "Tensor_Tensor", "default"),
+    "Tensor": ("Tensor", "default"),
+    "ScalarAndTensor": ("Scalar",),
+}
+_CLAMPS = {"maximum": "clamp_min", "minimum": "clamp_max"}
+_HAVE_VALUE = ("addcmul", "addcdiv")
+_NAMES = frozenset(
+    word
+    for line in (
+        "abs acos add addcdiv addcmul asin atan ceil clamp_max clamp_min clone copy cos cosh div erf erfc",
+        "exp expm1 floor frac lerp lgamma log log10 log1p log2 max maximum minimum mm mul neg norm pow",
+        "reciprocal round rsqrt sigmoid sign sin sinh sqrt sub tan tanh trunc zero",
+    )
+    for word in line.split()
+)
+_LISTS = ("List[Tensor]", "List[number]")
+
+
+def single_op(op: Any) -> Any | None:
+    """The op of one tensor that a `_foreach_` op repeats, None if there is none.
+
+    For an op in place that only exists as one that gives a new tensor (`maximum`), it is that.
+
+    Args:
+        op: any op.
+    """
+    packet_name, overload = schema_name(op).partition(_PREFIX)[2], overload_name(op)
+    base = packet_name.rstrip("_")
+    in_place = packet_name[len(base) :]
+    if base not in _NAMES or overload not in _OVERLOADS:
+        return None
+    if base in {"copy", "zero"} and not in_place:
+        return None
+    if base == "norm":
+        return torch.ops.aten.linalg_vector_norm.default
+    if overload.startswith("Scalar"):
+        base = _CLAMPS.get(base, base)
+    packets = [getattr(torch.ops.aten, name, None) for name in dict.fromkeys((base + in_place, base))]
+    overloads = _OVERLOADS[overload]
+    candidates = (getattr(packet, candidate, None) for packet in packets for candidate in overloads)
+    return next((candidate for candidate in candidates if candidate is not None), None)
+
+
+def for_each(op: Any) -> Repeat:
+    """What a `_foreach_` op does: a function of what stands for the op of one tensor, and of its arguments.
+
+    Args:
+        op: the op.
+    """
+    arguments = arguments_of(op)
+    listed = [str(argument.type) in _LISTS for argument in arguments]
+    name = schema_name(op).partition(_PREFIX)[2]
+    gives_nothing = returns_nothing(op)
+    single: Any = single_op(op)
+    copies = gives_nothing and not is_mutable(single)
+
+    def repeat(function: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if name.startswith(_HAVE_VALUE):
+            args = _with_value_list(args, kwargs)
+        count = next(len(arg) for arg, many in zip(args, listed, strict=False) if many)
+        results = []
+        for i in range(count):
+            given = [arg[i] if _is_list(arg) else arg for arg in args]
+            result = _call(function, name, given, kwargs)
+            results.append(given[0].copy_(result) if copies else result)
+        return None if gives_nothing else results
+
+    return repeat
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _with_value_list(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The factor of addcmul and addcdiv last, a tensor of factors as a list of numbers."""
+    value = kwargs.pop("value", kwargs.pop("scalars", args[3] if len(args) > 3 else 1))
+    return (*args[:3], value.tolist() if isinstance(value, torch.Tensor) else value)
+
+
+def _call(function: Handler, name: str, given: list[Any], kwargs: dict[str, Any]) -> Any:
+    if name.startswith(_HAVE_VALUE):
+        return function(*given[:3], value=given[3])
+    if name.startswith("norm"):
+        order = given[1] if len(given) > 1 else kwargs.get("ord", 2)
+        dtype = given[2] if len(given) > 2 else kwargs.get("dtype")
+        return function(given[0], order, None, False, dtype=dtype)
+    return function(*given, **kwargs)
+
+
+KEPT = 512  # signatures that are remembered of one op
+_TENSOR = torch.Tensor
+_PLAIN_INDICES = frozenset({torch.int64, torch.bool})
+# What torch checks for these on the CPU only, or at calls with contents only.
+_LAX = frozenset(
+    {
+        *("_embedding_bag", "_log_softmax", "_softmax", "binary_cross_entropy", "nll_loss2d_forward"),
+        *("index_add", "index_reduce", "put", "scatter_add", "scatter_reduce"),
+    }
+)
+_LIKE_TORCH = (RuntimeError, IndexError, ValueError, MemoryError)
+
+
+@functools.cache
+def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Callable[..., Any]:
+    """The plan (plans.py) of an op.
+
+    Args:
+        op: the `OpOverload`.
+        handler: stands for it in float32 and float64.
+        low: stands for it where float16 or bfloat16 is among the dtypes.
+        integers: whether torch's own op is exact where there is no float.
+    """
+    known: dict[Hashable, Handler] = {}
+
+    def choose(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Handler:
+        bits = bits_of(op, args, kwargs)
+        if bits & VIRTUAL or (integers and not bits & FLOATS and not has_float_number(args, kwargs)):
+            return op  # type: ignore[no-any-return]
+        check(op, args, kwargs)
+        return low if bits & LOW else handler
+
+    def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
+        tracing = tracer()
+        if tracing is not None:
+            return traced(tracing, op, (args, kwargs), mode)
+        like = call_signature(args, kwargs)
+        compute = known.get(like)
+        if compute is None:
+            compute = choose(args, kwargs)
+            if len(known) >= KEPT:
+                known.clear()
+            known[like] = compute
+        return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
+
+    return run
+
+
+def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], mode: Any) -> Any:
+    """What an op gives while torch traces: the graph gets the op itself, and what it consists of is computed.
+
+    Args:
+        tracing: torch's mode.
+        op: the `OpOverload`.
+        given: its arguments, and those by name.
+        mode: of portable mode, asked again by what `tracing` calls.
+    """
+    args, kwargs = given
+    if gives_no_contents(tracing):
+        return op(*args, **kwargs)
+    with without_tracer(tracing), mode:
+        return tracing.__torch_dispatch__(op, (), args, kwargs)
+
+
+def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a handler gives; an error of its own is told as torch tells it.
+
+    Args:
+        op: the `OpOverload` that it stands for.
+        handler: computes.
+        args: of the op, checked.
+        kwargs: those by name.
+    """
+    try:
+        return handler(*args, **kwargs)
+    except SamebitsError:
+        raise
+    except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+        pass_on(error)
+        raise_as_torch(op, args, kwargs, error)
+
+
+def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """What `scan` says of all arguments.
+
+    Raises:
+        SamebitsError: for one that portable mode has no values for.
+    """
+    try:
+        return scan(args) | scan_named(kwargs) if kwargs else scan(args)
+    except UnfitError as unfit:
+        raise refuse_tensor(op, str(unfit)) from None
+
+
+def has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a Python float is among the arguments, lists not included."""
+    return float in map(type, args) or float in map(type, kwargs.values())
+
+
+def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise what torch raises for arguments of these shapes and dtypes.
+
+    Args:
+        op: the `OpOverload`.
+        args: its arguments.
+        kwargs: those by name.
+    """
+    tensors = [*_tensors((args, tuple(kwargs.values())))]
+    if not tensors and kwargs.get("dtype") in {None, torch.float32, torch.float64}:
+        return
+    sure = bool(tensors) and base_name(op) not in _LAX and not _in_doubt(tensors)
+    if not sure or not _passes_without_contents(op, args, kwargs):
+        _try(op, args, kwargs)
+
+
+def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
+    """Raise what torch raises for these arguments, whose handler failed; a refusal if torch takes them.
+
+    Args:
+        op: the `OpOverload`.
+        args: its arguments.
+        kwargs: those by name.
+        error: of the handler.
+    """
+    try:
+        _try(op, args, kwargs)
+    except Exception as own:
+        raise own from None
+    if isinstance(error, _LIKE_TORCH):
+        raise error
+    raise refuse_arguments(op, error) from error
+
+
+def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether the meta device takes it; what it does not take, the CPU may: it lacks some ops."""
+    try:
+        with outside_modes():
+            op(*_mapped(args, _without_contents), **_mapped(kwargs, _without_contents))
+    except Exception as error:  # noqa: BLE001 - whatever torch says
+        pass_on(error)
+        return False
+    return True
+
+
+def _in_doubt(tensors: list[torch.Tensor]) -> bool:
+    """Whether torch looks at dtypes that it does not look at on the meta device."""
+    if not tensors[0].dtype.is_floating_point:
+        return True
+    dtypes = {tensor.dtype for tensor in tensors}
+    floats = {dtype for dtype in dtypes if dtype.is_floating_point}
+    return len(floats) != 1 or not dtypes - floats <= _PLAIN_INDICES
+
+
+def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Let torch compute, on copies, what is not used: for its errors."""
+    # Other threads may draw meanwhile: the generator is put back only if the op draws.
+    kept = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
+    with kept, outside_modes():
+        op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
+
+
+def _without_contents(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="meta")
+
+
+def _tensors(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, _TENSOR):
+        yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _tensors(item)
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, _TENSOR):
+        return change(value)
+    if isinstance(value, torch.Generator):
+        return None
+    if isinstance(value, dict):
+        return {name: _mapped(item, change) for name, item in value.items()}
+    return type(value)(_mapped(item, change) for item in value) if type(value) in {list, tuple} else value

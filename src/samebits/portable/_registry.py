@@ -1,0 +1,317 @@
+"""The function that stands for each op of torch.
+
+A handler is declared where it is defined: `@handles("aten::mm")`, or `"aten::mm.dtype"` for an overload that
+is not the default. It has the parameters of the op's schema. Made from it here: the op in place (`mm_`), the
+one with `out`, and the handler for float16 and bfloat16.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+
+from samebits._torch.portable import arguments_of
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Handler = Callable[..., Any]
+Table = Mapping[str, Handler]
+Function = TypeVar("Function", bound=Handler)
+LOW_PRECISION = frozenset({torch.float16, torch.bfloat16})
+_OF_FACTORIES = ("dtype", "layout", "device", "pin_memory")
+# Marks of functions.
+_OPS, _SPARSE_OPS = "samebits_ops", "samebits_sparse_ops"
+_MAKES_HANDLERS = "samebits_makes_handlers"
+_OWN_ROUNDING = "samebits_own_rounding"
+
+
+def handles(*ops: str) -> Callable[[Function], Function]:
+    """Declare that a function stands for these ops: `aten::mm`, `aten::sum.dim_IntList`."""
+    names = tuple(map(_in_aten, ops))
+    return lambda handler: _marked(handler, _OPS, names)
+
+
+def handles_sparse(*ops: str) -> Callable[[Function], Function]:
+    """Declare that a function stands for these ops where one of their tensors is sparse."""
+    names = tuple(map(_in_aten, ops))
+    return lambda handler: _marked(handler, _SPARSE_OPS, names)
+
+
+def declares_handlers(make: Function) -> Function:
+    """Declare the handlers that a function makes: it gives them by the names of their ops."""
+    return _marked(make, _MAKES_HANDLERS, True)
+
+
+def rounds_itself(handler: Function) -> Function:
+    """Mark a handler that takes float16 and bfloat16 as they are, and rounds its results itself."""
+    return _marked(handler, _OWN_ROUNDING, True)
+
+
+def _marked(function: Function, mark: str, value: object) -> Function:
+    setattr(function, mark, value)
+    return function
+
+
+def _in_aten(op: str) -> str:
+    namespace, _, name = op.partition("::")
+    if namespace != "aten":
+        raise ValueError(f"{op} is not an op of aten")
+    return name
+
+
+def declared(module: ModuleType) -> dict[str, Handler]:
+    """The handlers that a module declares, by the names of their ops without `aten::`.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for function in _functions(module):
+        _add(table, dict.fromkeys(getattr(function, _OPS, ()), function))
+        if hasattr(function, _MAKES_HANDLERS):
+            _add(table, {_in_aten(op): handler for op, handler in function().items()})
+    return table
+
+
+def declared_sparse(modules: Iterable[ModuleType]) -> dict[str, Handler]:
+    """The handlers for calls with a sparse tensor, by the names of their ops without `aten::`.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for module in modules:
+        for function in _functions(module):
+            _add(table, dict.fromkeys(getattr(function, _SPARSE_OPS, ()), function))
+    return table
+
+
+def declared_by(modules: Iterable[ModuleType]) -> Table:
+    """The `declared` handlers of all these modules.
+
+    Raises:
+        ValueError: if two of them have the same op.
+    """
+    table: dict[str, Handler] = {}
+    for module in modules:
+        _add(table, declared(module))
+    return table
+
+
+def _functions(module: ModuleType) -> Iterator[Handler]:
+    """The functions that a module defines, in the order of their definition."""
+    for value in vars(module).values():
+        if callable(value) and getattr(value, "__module__", None) == module.__name__:
+            yield value
+
+
+def _add(table: dict[str, Handler], more: Table) -> None:
+    twice = table.keys() & more.keys()
+    if twice:
+        raise ValueError(f"two handlers for {sorted(twice)}")
+    table.update(more)
+
+
+def resolve(table: Table) -> dict[Any, Handler]:
+    """The handlers by `OpOverload`; ops that this torch does not have are left out.
+
+    Args:
+        table: names of ops to handlers.
+    """
+    found: dict[Any, Handler] = {}
+    for name, handler in table.items():
+        op = _find(name)
+        if op is not None:
+            found[op] = handler
+    for name, handler in table.items():
+        for op, derived in _variants(name, handler):
+            found.setdefault(op, derived)
+    return found
+
+
+def without_out(op: Any) -> Any | None:
+    """The op that gives what one with `out` writes: `softmax.int` for `softmax.int_out`; None without one.
+
+    Args:
+        op: an `OpOverload`.
+    """
+    if not _out_names(op):
+        return None
+    packet = op.overloadpacket
+    for overload in packet.overloads():
+        base = getattr(packet, overload)
+        if not _out_names(base) and _inputs(op) in (_inputs(base), _inputs(base, _OF_FACTORIES)):
+            return base
+    return None
+
+
+def is_in_place(name: str) -> bool:
+    """Whether an op of a table writes over its first argument: `pow_.Scalar`."""
+    return name.partition(".")[0].endswith("_")
+
+
+def _find(name: str) -> Any | None:
+    packet_name, _, overload = name.partition(".")
+    packet = getattr(torch.ops.aten, packet_name, None)
+    return getattr(packet, overload or "default", None)
+
+
+def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
+    in_place = _in_place(name)
+    if in_place is not None:
+        yield in_place, _make_in_place(handler)
+    for op in _with_out(name):
+        yield op, writing(handler, op, _find(name))
+
+
+def _with_out(name: str) -> Iterable[Any]:
+    """The ops that take the same inputs, and what the result is written to: `sum.IntList_out`."""
+    base = _find(name)
+    if base is None or _out_names(base):
+        return
+    packet = getattr(torch.ops.aten, name.partition(".")[0])
+    for overload in packet.overloads():
+        op = getattr(packet, overload)
+        if _out_names(op) and _inputs(op) == _inputs(base):
+            yield op
+
+
+def _in_place(name: str) -> Any | None:
+    """The op in place with the same types of arguments: that of `pow.Tensor_Scalar` is `pow_.Scalar`."""
+    base, _, overload = name.partition(".")
+    op, packet = _find(name), getattr(torch.ops.aten, f"{base}_", None)
+    if op is None or packet is None:
+        return None
+    wanted = _types(op)
+    named = getattr(packet, overload or "default", None)
+    others = (getattr(packet, other) for other in packet.overloads())
+    fitting = [one for one in (named, *others) if one is not None and _types(one) == wanted]
+    if fitting:
+        return fitting[0]
+    return named if named is not None and _types(named)[:1] == wanted[:1] else None
+
+
+def _types(op: Any) -> list[str]:
+    return [str(argument.type) for argument in arguments_of(op)]
+
+
+def _inputs(op: Any, less: Iterable[str] = ()) -> list[tuple[str, str]]:
+    arguments = (
+        argument for argument in arguments_of(op) if not argument.is_out and argument.name not in less
+    )
+    return [(argument.name, str(argument.type)) for argument in arguments]
+
+
+def _out_names(op: Any) -> tuple[str, ...]:
+    return tuple(argument.name for argument in arguments_of(op) if argument.is_out)
+
+
+def _make_in_place(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    def in_place(self: torch.Tensor, *args: Any, **kwargs: Any) -> torch.Tensor:
+        return self.copy_(handler(self, *args, **kwargs))
+
+    return in_place
+
+
+def writing(handler: Handler, op: Any, base: Any) -> Handler:
+    """The handler of an op with `out`, made from that of the op without.
+
+    Args:
+        handler: of the op without.
+        op: the op with `out`.
+        base: the op without.
+    """
+    names = _out_names(op)
+    takes_dtype = len(names) == 1 and any(argument.name == "dtype" for argument in arguments_of(base))
+
+    @functools.wraps(handler)
+    def into(*args: Any, **kwargs: Any) -> Any:
+        outs = tuple(kwargs.pop(name) for name in names)
+        if takes_dtype and kwargs.get("dtype") is None:
+            kwargs["dtype"] = outs[0].dtype  # what torch computes in then
+        result = handler(*args, **kwargs)
+        for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
+            if not torch.can_cast(value.dtype, out.dtype):
+                raise RuntimeError(f"result type {value.dtype} can't be cast to {out.dtype}, the type of out")
+            out.resize_(value.shape).copy_(value)
+        return outs[0] if len(outs) == 1 else outs
+
+    return into
+
+
+def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
+    """The handler for float16 and bfloat16 arguments, or for a result that is asked for in one of them.
+
+    Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
+
+    Args:
+        handler: computes in float32 and float64.
+        in_place: it writes over its first argument, and gives that.
+    """
+    if getattr(handler, _OWN_ROUNDING, False):
+        return handler
+    if in_place:
+        return _rounding_in_place(handler)
+
+    @functools.wraps(handler)
+    def handle(*args: Any, **kwargs: Any) -> Any:
+        asked = kwargs.get("dtype")
+        target = asked or _promoted([*_floats((args, *kwargs.values()))])
+        if asked in LOW_PRECISION:  # torch converts what goes in to that dtype first
+            args = _mapped(args, lambda tensor: tensor.to(asked) if tensor.is_floating_point() else tensor)
+            kwargs = {**kwargs, "dtype": torch.float32}
+        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+        out = handler(*_mapped(args, _raised), **up)
+        if target not in LOW_PRECISION:
+            return out
+        return _mapped(out, lambda tensor: tensor.to(target) if tensor.dtype == torch.float32 else tensor)
+
+    return handle
+
+
+def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """`x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
+    return x if x.dtype == dtype else x.to(dtype)
+
+
+def _rounding_in_place(handler: Handler) -> Handler:
+    @functools.wraps(handler)
+    def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
+        out = handler(_raised(self), *_mapped(args, _raised), **up)
+        return self if out is self else self.copy_(out)
+
+    return handle
+
+
+def _raised(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.float32) if tensor.dtype in LOW_PRECISION else tensor
+
+
+def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:
+    """What torch's promotion gives: tensors without dimensions do not count beside others."""
+    counting = [tensor for tensor in tensors if tensor.dim()] or tensors
+    dtypes = [tensor.dtype for tensor in counting]
+    return functools.reduce(torch.promote_types, dtypes) if dtypes else None
+
+
+def _floats(value: Any) -> Iterator[torch.Tensor]:
+    if isinstance(value, torch.Tensor):
+        if value.is_floating_point():
+            yield value
+    elif isinstance(value, tuple | list):
+        for item in value:
+            yield from _floats(item)
+
+
+def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return change(value)
+    if isinstance(value, tuple | list) and not isinstance(value, torch.Size):
+        return type(value)(_mapped(item, change) for item in value)
+    return value

@@ -1,0 +1,166 @@
+"""What the arguments of an op are: tensors in CPU memory, or something without portable values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from samebits.digest.native import open_scanner
+from samebits.portable._registry import LOW_PRECISION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+
+FLOATS = 1
+LOW = 2
+VIRTUAL = 4
+"""Bits that `scan` gives: floats among the tensors, float16 or bfloat16 there, tensors without contents."""
+
+_INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
+_BITS: dict[torch.dtype, int] = {
+    torch.float32: FLOATS,
+    torch.float64: FLOATS,
+    **dict.fromkeys(LOW_PRECISION, FLOATS | LOW),
+    **{getattr(torch, name): 0 for name in _INTEGERS if hasattr(torch, name)},
+}
+_TENSOR, _PARAMETER, _STRIDED = torch.Tensor, torch.nn.Parameter, torch.strided
+_SPARSE = frozenset({torch.sparse_coo, torch.sparse_csr, torch.sparse_csc})
+_GENERATOR = torch.Generator
+_NOT_PLAIN = -1
+
+
+def _quick() -> tuple[Callable[[Sequence[Any]], int], Callable[[Sequence[Any]], bytes | None]]:
+    scanner = open_scanner()
+    if scanner is None:
+        return lambda _: _NOT_PLAIN, lambda _: None
+    return scanner.scan, scanner.signature
+
+
+quick_scan, quick_signature = _quick()
+"""What `scan` gives, sooner: a negative number where only that can tell. What stands for the `signature` of
+a list or tuple, sooner: None where only that can tell. Never an exception."""
+
+
+class UnfitError(Exception):
+    """An argument that portable mode has no values for; the message says what it is."""
+
+
+class SparseError(Exception):
+    """A sparse tensor is among the arguments, or is to be made: `sparse_plans` says what is done."""
+
+
+def scan(values: Iterable[Any]) -> int:
+    """What tensors are among these arguments, lists included: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
+
+    Raises:
+        UnfitError: for a complex, quantized or nested tensor, one on a device, and a complex number.
+        SparseError: for a COO, CSR or CSC tensor.
+    """
+    bits = 0
+    for value in values:
+        kind = type(value)
+        if kind is _TENSOR or kind is _PARAMETER:
+            try:
+                bits |= _BITS[value.dtype]
+            except KeyError:
+                raise UnfitError(_unfit(value)) from None
+            if not value.is_cpu or value.layout is not _STRIDED or value.is_nested:
+                bits |= _unusual(value)
+        elif kind is list or kind is tuple:
+            if value and type(value[0]) is not int:
+                bits |= scan(value)
+        elif isinstance(value, _TENSOR):
+            bits |= _BITS.get(value.dtype, 0) | _unusual(value)
+        elif kind is complex:
+            raise UnfitError(f"the complex number {value}")
+    return bits
+
+
+def signature(values: Iterable[Any]) -> tuple[Any, ...]:
+    """What `scan` and torch's checks can depend on: all that is no float, and of tensors not the contents.
+
+    Args:
+        values: the arguments of an op.
+    """
+    found: list[Any] = []
+    for value in values:
+        kind = type(value)
+        if kind is _TENSOR or kind is _PARAMETER:
+            if value.is_cpu and value.layout is _STRIDED and not value.is_nested:
+                found += (value.shape, value.dtype)
+            else:
+                found.append(_unusual_signature(value))
+        elif kind is list or kind is tuple:
+            found.append(signature(value))
+        elif isinstance(value, _TENSOR):
+            found.append(_unusual_signature(value))
+        else:
+            found.append(kind if kind is float or kind is _GENERATOR else value)
+    return tuple(found)
+
+
+def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
+    """The `signature` of all arguments of a call.
+
+    Args:
+        args: of an op.
+        kwargs: those by name.
+    """
+    quick = quick_signature(args)
+    like = signature(args) if quick is None else quick
+    return (like, *kwargs, *signature(kwargs.values())) if kwargs else like
+
+
+def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
+    shape = None if tensor.is_nested else tensor.shape  # nested ones have none
+    return type(tensor), tensor.device, tensor.layout, tensor.dtype, shape
+
+
+def scan_named(arguments: Mapping[str, Any]) -> int:
+    """The same of keyword arguments, among which are dtypes, layouts and devices of what is to be made."""
+    bits = scan(arguments.values())
+    dtype = arguments.get("dtype")
+    if dtype is not None:
+        if dtype not in _BITS:
+            raise UnfitError(f"dtype={dtype}")
+        bits |= _BITS[dtype]
+    if arguments.get("layout") in _SPARSE:
+        raise SparseError
+    if arguments.get("layout") not in {None, _STRIDED}:
+        raise UnfitError(f"layout={arguments['layout']}")
+    device = arguments.get("device")
+    if device is not None and device.type != "cpu":
+        if device.type != "meta":
+            raise UnfitError(f"device={device}")
+        bits |= VIRTUAL
+    return bits
+
+
+def _unusual(tensor: torch.Tensor) -> int:
+    """Tensors on the meta device have no values to be the same; others that are unusual do."""
+    if tensor.layout in _SPARSE and tensor.is_cpu and tensor.dtype in _BITS:
+        raise SparseError
+    if tensor.layout is not _STRIDED or tensor.is_nested or tensor.dtype not in _BITS:
+        raise UnfitError(_unfit(tensor))
+    if tensor.is_meta or _is_fake(tensor):
+        return VIRTUAL
+    if tensor.device.type != "cpu":
+        raise UnfitError(_unfit(tensor))
+    return 0
+
+
+def _is_fake(tensor: torch.Tensor) -> bool:
+    return type(tensor).__name__ in {"FakeTensor", "FunctionalTensor"}
+
+
+def _unfit(tensor: torch.Tensor) -> str:
+    if tensor.is_nested:
+        return "a nested tensor"
+    if tensor.layout is not _STRIDED:
+        return f"a tensor of layout {tensor.layout}"
+    if tensor.is_quantized:
+        return f"a quantized tensor ({tensor.dtype})"
+    if tensor.dtype not in _BITS:
+        return f"a tensor of dtype {tensor.dtype}"
+    return f"a tensor on {tensor.device}"

@@ -1,0 +1,95 @@
+"""Ending this process where it is, without going back to the script.
+
+A run that has shown enough (`--steps N`, the first difference) must not be ended by an exception: the
+script's own `except`, `finally` and `with` would take it for a failure, and libraries would report one. So
+what the interpreter does at its end is done here, in the middle of the script: buffers are written, the
+`atexit` functions run (temporary folders go, services are closed), and processes that the script started end.
+Its frames never run again, and what it would still print is not shown.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import contextlib
+import ctypes
+import gc
+import io
+import os
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from samebits._runtime.processes import descendants, end
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_GRACE_S = 5.0
+_CHILDREN_GRACE_S = 0.5
+
+
+def leave(status: int, exit_now: Callable[[int], None]) -> None:
+    """End this process; called in any thread.
+
+    Args:
+        status: its exit status.
+        exit_now: `os._exit`.
+    """
+    end_after_grace(status, exit_now)
+    _flush_files()
+    _silence()
+    _end_multiprocessing()
+    with contextlib.suppress(BaseException):
+        atexit._run_exitfuncs()
+    _flush_files()
+    with contextlib.suppress(BaseException):
+        end(descendants(os.getpid()), _CHILDREN_GRACE_S)
+    exit_now(status)
+
+
+def end_after_grace(status: int, exit_now: Callable[[int], None]) -> None:
+    """End this process in five seconds, whatever still runs: something that is waited for may never come."""
+
+    def wait_and_end() -> None:
+        time.sleep(_GRACE_S)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(Exception):
+                stream.flush()
+        exit_now(status)
+
+    # Not `threading.Thread`, which the interpreter waits for or the script sees.
+    _thread.start_new_thread(wait_and_end, ())
+
+
+def _flush_files() -> None:
+    """Write what is in the buffers of files that are open, in Python and in C."""
+    for thing in gc.get_objects():
+        if issubclass(type(thing), (io.TextIOWrapper, io.BufferedWriter, io.BufferedRandom)):
+            with contextlib.suppress(Exception):  # closed, or its file is full
+                thing.flush()
+    with contextlib.suppress(Exception):
+        ctypes.CDLL(None).fflush(None)
+
+
+def _silence() -> None:
+    """What is printed from now on is not the script's work any more."""
+    with contextlib.suppress(OSError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for number in (1, 2):
+            with contextlib.suppress(OSError):
+                os.fstat(number)  # closed ones stay closed
+                os.dup2(nowhere, number)
+
+
+def _end_multiprocessing() -> None:
+    """End the processes that `multiprocessing` would wait for."""
+    with contextlib.suppress(Exception):
+        # The handler of torch's loaders would raise in the main thread when a worker ends. By C, because
+        # `signal.signal` works in that thread only.
+        ctypes.CDLL(None).signal(signal.SIGCHLD, 0)
+    processes = sys.modules.get("multiprocessing.process")
+    with contextlib.suppress(Exception):
+        for child in processes.active_children() if processes else ():
+            child.terminate()

@@ -1,0 +1,341 @@
+"""Turns what the probes see into events of the record."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+import threading
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from samebits._runtime.processes import at_fork
+from samebits._torch.core import enter_shelter, is_virtual
+from samebits.errors import SamebitsError
+from samebits.recording._guard import Failures, Guard
+from samebits.recording._steps import Steps
+from samebits.recording.sites import SiteFinder
+from samebits.records.events import DRAWN, KINDS, NO_WRITER, TensorInfo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from types import FrameType
+
+    from samebits.recording.probes.substitution import Substituter
+    from samebits.recording.settings import RecordingSettings
+    from samebits.records.events import Drawn
+    from samebits.records.notes import RecordedPart
+    from samebits.records.writer import RecordWriter
+
+    TensorListener = Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]
+
+_UNLINKED = struct.pack("<2i", 0, NO_WRITER)
+_KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
+
+
+class Quiet(threading.local):
+    """While a thread is inside, the ops that it runs are samebits' own. Can be nested.
+
+    The script's torch modes and tensor subclasses are not told of what happens inside.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.depth = 0
+        self._guards: list[Any] = []
+
+    def __enter__(self) -> None:
+        depth = self.depth  # looking up what is local to a thread is slow, so once
+        if not depth:
+            self._guards = enter_shelter()
+        self.depth = depth + 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth = depth = self.depth - 1
+        if not depth:
+            guards = self._guards
+            while guards:
+                guards.pop().__exit__(None, None, None)
+
+
+class TensorReader(NamedTuple):
+    """How tensors are looked at; there once torch is.
+
+    Args:
+        digest_many: gives 16 bytes for each tensor.
+        observe: gives their digests, a key of their dtypes and shapes, and where they are stored.
+        addresses: gives where they are stored.
+    """
+
+    digest_many: Callable[[Sequence[Any]], bytes]
+    observe: Callable[[Sequence[Any]], tuple[bytes, bytes, bytes]]
+    addresses: Callable[[Sequence[Any]], bytes]
+
+
+class TrainingSeen:
+    """What the probes have seen of the training so far.
+
+    Attributes:
+        optimizer: whether an optimizer was made, or parameters are optimized.
+        backward: whether a backward pass was made.
+        compiler: whether the script asked for `torch.compile`.
+    """
+
+    def __init__(self) -> None:
+        self.optimizer = False
+        self.backward = False
+        self.compiler = False
+
+
+class Recorder:
+    """Numbers events, finds their sites, digests their tensors and hands rows to the writer.
+
+    Probes ask `active` first: it is False before the start, after the end, and in forked children.
+
+    Args:
+        writer: where rows go.
+        settings: how the run is recorded.
+
+    Attributes:
+        sites: finds the lines of the user's code.
+        steps: counts them, and ends the run.
+        seen: what the script does.
+        quietly: what runs inside is not recorded.
+        failures: what went wrong in probes.
+        before_batch: called with a batch and the frame that asks for it.
+        on_tensors: called with each event that shows tensors.
+        next_seq: gives the number of the next event.
+    """
+
+    torch_seeds = False  # the global generators are the script's to seed
+
+    def __init__(self, writer: RecordWriter, settings: RecordingSettings) -> None:
+        self.writer: Final = writer
+        self.settings: Final = settings
+        self.sites: Final = SiteFinder(writer.site, settings.moved)
+        self.steps: Final = Steps()
+        self.seen: Final = TrainingSeen()
+        self.before_batch: Final[list[Callable[[Any, FrameType], None]]] = []
+        self.on_tensors: Final[list[TensorListener]] = []
+        self.next_seq: Final = itertools.count().__next__
+        self.quietly: Final = Quiet()
+        self.failures: Final = Failures()
+        self._active = False
+        self._unreadable = 0
+        self._substituter: Substituter | None = None
+        self._links: Callable[[int, bytes, bool], bytes] | None = None
+        self._tensors: TensorReader
+        self._infos: dict[Any, int] = {}
+        self._threads: dict[int, int] = {}
+        self._main = threading.main_thread().ident
+        self._guards: dict[RecordedPart, Guard] = {}
+        self._empty = writer.text("")
+
+    @property
+    def active(self) -> bool:
+        """Whether this process is recorded at the moment."""
+        return self._active
+
+    @property
+    def step(self) -> int:
+        """The step that the run is in, from 0."""
+        return self.steps.count
+
+    @property
+    def unreadable(self) -> int:
+        """How many tensors could not be read."""
+        return self._unreadable
+
+    @property
+    def substituter(self) -> Substituter | None:
+        """What puts other values in the place of some; None in most runs."""
+        return self._substituter
+
+    def start(self) -> None:
+        """Begin to record in this process, and only in this one."""
+        self._active = True
+        at_fork(in_child=self._forked)
+
+    def stop(self) -> None:
+        """Record nothing from now on."""
+        self._active = False
+
+    def _forked(self) -> None:
+        self._active = False
+
+    def read_by(self, tensors: TensorReader) -> None:
+        """Look at tensors in that way, now that torch is there."""
+        self._tensors = tensors
+
+    def link_by(self, links: Callable[[int, bytes, bool], bytes]) -> None:
+        """Have events say which ones wrote what they show.
+
+        Args:
+            links: gives that from an event's number, addresses, and whether what they hold is new.
+        """
+        self._links = links
+
+    def substitute_by(self, substituter: Substituter | None) -> None:
+        """Have some values replaced; None for no more."""
+        self._substituter = substituter
+
+    def digest_many(self, tensors: Sequence[Any]) -> bytes:
+        """16 bytes for each tensor; ops that this runs are recorded unless they run quietly.
+
+        Raises:
+            SamebitsError: one cannot be read.
+        """
+        return self._tensors.digest_many(tensors)
+
+    def recording(self, part: RecordedPart) -> Guard:
+        """A context in which a probe records: its ops are not, and its errors do not reach the script."""
+        found = self._guards.get(part)
+        if found is None:
+            found = self._guards[part] = Guard(self.quietly, self.failures, part)
+        return found
+
+    def thread(self) -> int:
+        """The text id of the running thread's name; the main thread's is empty."""
+        ident = threading.get_ident()
+        found = self._threads.get(ident)
+        if found is None or ident != self._main:
+            # Thread idents are reused, so only the main thread's name can be kept.
+            name = "" if ident == self._main else threading.current_thread().name
+            found = self._threads[ident] = self.writer.text(name)
+        return found
+
+    def digests(self, tensors: Sequence[Any]) -> bytes:
+        """16 bytes per tensor; ops that this runs are not recorded."""
+        with self.quietly:
+            try:
+                return self.digest_many(tensors)
+            except SamebitsError:
+                return b"".join([self._digest_or_none(tensor) for tensor in tensors])
+
+    def _digest_or_none(self, tensor: Any) -> bytes:
+        try:
+            return self.digest_many([tensor])
+        except SamebitsError:
+            self._unreadable += 1
+            return bytes(16)
+
+    def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
+        """The id of the description of some tensors that share a role."""
+        try:
+            key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
+        except (RuntimeError, TypeError):  # nested tensors have no shape, or one that cannot be a key
+            key = (role, names, tuple([(t.dtype, shape_of(t)) for t in tensors]))
+        found = self._infos.get(key)
+        if found is None:
+            infos = tuple(describe(role, name, t) for name, t in zip(names, tensors, strict=True))
+            found = self._infos[key] = self.writer.layout(infos)
+        return found
+
+    def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+        """The layout and the digests of some tensors that share a role."""
+        try:
+            with self.quietly:
+                digests, kinds, _ = self._tensors.observe(tensors)
+        except SamebitsError:
+            return self.layout(role, names, tensors), self.digests(tensors)
+        key = (role, names, kinds)
+        found = self._infos.get(key)
+        if found is None:
+            found = self._infos[key] = self.layout(role, names, tensors)
+        return found, digests
+
+    def value(
+        self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]
+    ) -> None:
+        """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
+        layout, digests = self.look("grad" if kind == "grad" else "value", names, tensors)
+        self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
+
+    def event(
+        self, kind: str, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
+    ) -> int:
+        """Record one event outside the op stream and give its number."""
+        return self._add((kind, op, ""), site, layout, digests, tensors)
+
+    def state(
+        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
+    ) -> int:
+        """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
+        return self._add(("step", op, owned), site, layout, digests, tensors)
+
+    def shared(
+        self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
+    ) -> int:
+        """Record a `collective` event: what the ranks of a run have in common."""
+        return self._add(("collective", op, text), site, layout, digests, tensors)
+
+    def _add(
+        self,
+        what: tuple[str, str, str],
+        site: int | None,
+        layout: int,
+        digests: bytes,
+        tensors: Sequence[Any],
+    ) -> int:
+        kind, op, arguments = what
+        seq = self.next_seq()
+        links = b""
+        if self._links is not None:
+            links = self._links(seq, self._tensors.addresses(tensors), kind == "batch")
+        if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
+            links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
+        text = self.writer.text
+        self.writer.add(
+            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
+             text(arguments) if arguments else self._empty, layout, digests, links)
+        )  # fmt: skip
+        for listener in self.on_tensors:
+            listener(seq, kind, op, site, list(enumerate(tensors)))
+        return seq
+
+    def remark(self, kind: str, op: str, site: int | None, arguments: str) -> int:
+        """Record an event that has no tensors, such as a seeding, and give its number."""
+        text, seq = self.writer.text, self.next_seq()
+        self.writer.add(
+            (seq, _KIND_CODE[kind], self.step, text(op), site, None, self._empty, self.thread(),
+             text(arguments), self.writer.layout(()), b"", b"")
+        )  # fmt: skip
+        return seq
+
+    def draw(self, drawn: Drawn, step: int, *, thread: str | None = None) -> None:
+        """Record a value that was taken from outside torch.
+
+        Args:
+            drawn: the value, and who took it.
+            step: the step in which it was taken.
+            thread: by default the name of the running thread.
+        """
+        texts, empty = self.writer.text, self._empty
+        where = self.thread() if thread is None else texts(thread)
+        layout = self.writer.layout((DRAWN,))
+        self.writer.add(
+            (self.next_seq(), _KIND_CODE["draw"], step, texts(drawn.op), drawn.site, None,
+             texts(drawn.library) if drawn.library else empty, where,
+             texts(drawn.text) if drawn.text else empty, layout, drawn.digest, b"")
+        )  # fmt: skip
+
+
+def describe(role: str, name: str, tensor: Any) -> TensorInfo:
+    """What a record says of a tensor beside its digest."""
+    return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
+
+
+def shape_of(tensor: Any) -> tuple[int, ...]:
+    """Sizes; empty for tensors that have none as a whole (nested)."""
+    try:
+        return tuple(map(int, tensor.shape))
+    except (RuntimeError, TypeError, AttributeError):
+        return ()
+
+
+def recordable(tensors: Sequence[Any]) -> bool:
+    """Whether all tensors have data (none is being traced)."""
+    return not any(is_virtual(tensor) for tensor in tensors)
+
+
+def is_tensor(value: Any) -> bool:
+    """Whether a value is a tensor; asks its type, so that torch need not be imported."""
+    return hasattr(type(value), "untyped_storage")

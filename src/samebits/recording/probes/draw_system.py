@@ -1,0 +1,301 @@
+"""Draws of what the system says: file times, kernel files, the order of directories and of threads."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import io
+import os
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits._runtime.builtin_proxies import leave_no_line, standing
+from samebits._runtime.frames import HANDING_ON, USER, Asker, calling_frame
+from samebits.recording.probes.draw_functions import user_fact
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from types import FrameType
+
+    from samebits._runtime.imports import PostImport
+    from samebits._runtime.patching import Patches
+    from samebits.recording.probes.draw_log import DrawLog
+
+_PATHS = HANDING_ON | {"posixpath", "ntpath", "genericpath"}
+_STATUS = frozenset({"stat", "lstat", "fstat"})
+_TIMES = _STATUS | {"getmtime", "getctime", "getatime"}  # others ask whether there is a file, or its size
+_OF_PSUTIL = (
+    "virtual_memory", "swap_memory", "cpu_percent", "cpu_times", "cpu_stats", "getloadavg", "disk_usage",
+    "net_io_counters", "disk_io_counters", "pids",
+)  # fmt: skip
+
+_OF_PROCESS = (
+    "memory_info", "memory_full_info", "memory_percent", "cpu_percent", "cpu_times", "io_counters", "num_fds",
+    "num_ctx_switches", "num_threads",
+)  # fmt: skip
+
+
+def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
+    """Record what the script asks of files, sockets and the machine.
+
+    Args:
+        patches: undo the replacements.
+        log: told of draws.
+        imports: calls back when a module is imported.
+    """
+    asker = Asker(log.ranks, _PATHS)
+    for name in ("stat", "lstat", "fstat"):
+        patches.set(os, name, _status(getattr(os, name), name, log, asker))
+
+    def stand(module: Any, *names: str) -> None:
+        for name in names:
+            function = getattr(module, name, None)
+            if function is not None:
+                patches.set(module, name, user_fact(function, f"{module.__name__}.{name}", log))
+
+    imports.on_import("resource", lambda module: stand(module, "getrusage"))
+    imports.on_import("shutil", lambda module: stand(module, "disk_usage"))
+    imports.on_import("psutil", lambda module: stand(module, *_OF_PSUTIL))
+    imports.on_import("psutil", lambda module: _watch_process(module.Process, patches, log))
+    imports.on_import("socket", lambda module: _watch_ports(module, patches, log))
+
+
+def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
+    """Stands for `os.stat`: times and inode are draws of their own, for other things decide them."""
+
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            found = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        frame = calling_frame()
+        if log.active:
+            asked = asker.find(frame, f"os.{name}")
+            asked_by = "" if asked is None else asked[1].rpartition(".")[2]
+            if asked is not None and asked_by in _TIMES:
+                log.taken_by_user(f"{asked[1]}.time", asked[0], found.st_mtime_ns)
+            if asked is not None and asked_by in _STATUS:
+                log.taken_by_user(f"{asked[1]}.inode", asked[0], found.st_ino)
+        return found
+
+    return standing(function, call)
+
+
+def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
+    """What a script asks of a process by `psutil`: memory, time, files."""
+    for name in _OF_PROCESS:
+        method = getattr(kind, name, None)
+        if method is not None:
+            patches.set(kind, name, _asked(method, f"psutil.Process.{name}", log))
+
+
+def _asked(method: Any, op: str, log: DrawLog) -> Any:
+    @functools.wraps(method)
+    def asked(self: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            value = method(self, *args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        frame = calling_frame()
+        if log.active and log.ranks.of(frame) == USER:
+            log.taken_by_user(op, frame, value)
+        return value
+
+    return asked
+
+
+def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
+    original = module.socket.getsockname
+
+    @functools.wraps(original)
+    def getsockname(self: Any) -> Any:
+        value = original(self)
+        log.taken("socket.getsockname", calling_frame(), repr(value))
+        return value
+
+    patches.set(module.socket, "getsockname", getsockname)
+
+
+_PLACES = ("/proc/", "/sys/")
+_ENTROPY = ("/dev/urandom", "/dev/random")
+_NUMBER = re.compile(r"/\d+")
+_MOST = 4096  # bytes
+
+
+def watch_files(patches: Patches, log: DrawLog) -> None:
+    """Record what the script reads there, as it stands when the file is opened.
+
+    Args:
+        patches: undo the replacements.
+        log: told of draws.
+    """
+    original, read = io.open, (os.open, os.read, os.close)
+    stand = _opening(original, log, read)
+    for owner in (builtins, io):
+        if vars(owner)["open"] is original:
+            patches.set(owner, "open", stand)
+
+
+def _opening(function: Any, log: DrawLog, read: tuple[Callable[..., Any], ...]) -> Any:
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            file = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        if log.active:
+            _note(log, args[0] if args else kwargs.get("file"), calling_frame(), read)
+        return file
+
+    return standing(function, call)
+
+
+def _note(log: DrawLog, file: Any, frame: FrameType, read: tuple[Callable[..., Any], ...]) -> None:
+    if not isinstance(file, str | bytes | os.PathLike):
+        return
+    path = os.fsdecode(file)
+    if path.startswith(_ENTROPY):
+        log.taken(path, frame, _contents(path, read))
+    elif path.startswith(_PLACES):
+        found = log.asker(frame, _NUMBER.sub("/N", path))
+        if found is not None and log.ranks.of(found[0]) == USER:  # a fact: libraries ask for logs
+            log.taken_by_user(found[1], found[0], _contents(path, read))
+
+
+def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
+    open_file, read_file, close_file = read
+    try:
+        descriptor = open_file(path, os.O_RDONLY | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    try:
+        return bytes(read_file(descriptor, _MOST))
+    except OSError:
+        return b""
+    finally:
+        close_file(descriptor)
+
+
+def scan(function: Any, op: str, log: DrawLog) -> Any:
+    """Stands for `os.scandir`: the order of the entries is recorded when the last one was taken."""
+
+    def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        try:
+            entries = function(*args, **kwargs)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        asked = log.asker(calling_frame(), op) if log.active else None
+        if asked is None:
+            return entries
+        return Entries(entries, functools.partial(log.at, asked[1], log.site(asked[0])))
+
+    return standing(function, call)
+
+
+class Entries:
+    """Stands for the iterator that `os.scandir` gives.
+
+    Args:
+        entries: the iterator.
+        done: told of the names, in order.
+    """
+
+    def __init__(self, entries: Any, done: Callable[[list[Any]], None]) -> None:
+        self._entries = entries
+        self._done: Callable[[list[Any]], None] | None = done
+        self._names: list[Any] = []
+
+    def __iter__(self) -> Entries:
+        return self
+
+    def __next__(self) -> Any:
+        try:
+            entry = next(self._entries)
+        except BaseException as error:
+            leave_no_line(error)
+            self.close()
+            raise
+        self._names.append(entry.name)
+        return entry
+
+    def __enter__(self) -> Entries:  # noqa: PYI034 - `Self` is new in Python 3.11
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the directory; tell what was seen."""
+        self._entries.close()
+        done, self._done = self._done, None
+        if done is not None:
+            done(self._names)
+
+
+def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
+    """Record the order in which `concurrent.futures` completes, given its module `_base`."""
+    as_completed, wait = module.as_completed, module.wait
+
+    @functools.wraps(as_completed)
+    def recorded_as_completed(fs: Any, timeout: float | None = None) -> Iterator[Any]:
+        frame = calling_frame()
+        asked = log.asker(frame, "concurrent.futures.as_completed") if log.active else None
+        site = None if asked is None else log.site(asked[0])
+        listed = list(fs)
+        places = {id(future): place for place, future in reversed(list(enumerate(listed)))}
+        stream = as_completed(listed, timeout)
+        del listed, fs  # results are freed as they are handed over
+        try:
+            for future in stream:
+                if asked is not None:
+                    log.at(asked[1], site, places[id(future)])
+                yield future
+                del future
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+
+    @functools.wraps(wait)
+    def recorded_wait(fs: Any, timeout: float | None = None, return_when: str = "ALL_COMPLETED") -> Any:
+        listed = list(fs)
+        try:
+            result = wait(listed, timeout, return_when)
+        except BaseException as error:
+            leave_no_line(error)
+            raise
+        if result.not_done:
+            done = [place for place, future in enumerate(listed) if future in result.done]
+            log.taken("concurrent.futures.wait", calling_frame(), done)
+        return result
+
+    for owner in (module, sys.modules["concurrent.futures"]):
+        patches.set(owner, "as_completed", recorded_as_completed)
+        patches.set(owner, "wait", recorded_wait)
+
+
+def watch_pools(module: Any, patches: Patches, log: DrawLog) -> None:
+    """Record the order in which results of `Pool.imap_unordered` arrive, given `multiprocessing.pool`."""
+    results = module.IMapUnorderedIterator
+    start, arrive = results.__init__, results._set
+
+    @functools.wraps(start)
+    def recorded_start(self: Any, *args: Any, **kwargs: Any) -> None:
+        start(self, *args, **kwargs)
+        frame = calling_frame().f_back  # `imap_unordered`'s caller
+        asked = log.asker(frame, "") if log.active else None
+        if asked is not None:
+            self._asked_at = log.site(asked[0])
+
+    @functools.wraps(arrive)
+    def recorded_arrive(self: Any, i: int, obj: Any) -> None:
+        site = vars(self).get("_asked_at", log)
+        if site is not log:
+            log.at("multiprocessing.pool.Pool.imap_unordered", site, i)
+        arrive(self, i, obj)
+
+    patches.set(results, "__init__", recorded_start)
+    patches.set(results, "_set", recorded_arrive)

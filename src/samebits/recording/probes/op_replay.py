@@ -1,0 +1,364 @@
+"""Executes each op again, on the same inputs and generator states, and compares the bits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import threading
+from typing import TYPE_CHECKING, Any
+
+from samebits._runtime.frames import calling_frame
+from samebits._runtime.interruptions import pass_on
+from samebits._torch.core import current_node, dispatch_mode_class, is_virtual, node_sequence, sequence_peek
+from samebits._torch.schemas import OpTraits, traits_of
+from samebits.errors import SamebitsError
+from samebits.recording._recorder import shape_of
+from samebits.recording.distance import tensor_difference
+from samebits.recording.probes import replay_rules as rules
+from samebits.recording.probes.op_calls import flatten_arguments
+from samebits.recording.probes.replay_inputs import (
+    CannotCopy,
+    Copies,
+    Cores,
+    Generators,
+    States,
+    UnknownGenerator,
+    results_of,
+)
+from samebits.recording.probes.replay_rules import Deviation, Place, Tally
+from samebits.records.notes import RecordedPart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    from samebits.recording._recorder import Recorder
+    from samebits.recording.distance import Difference
+    from samebits.recording.probes.backward import BackwardProbe
+    from samebits.recording.probes.modules import ModulePaths
+    from samebits.recording.probes.replay_inputs import Call
+    from samebits.recording.replay_results import ReplaySummary
+
+_FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
+
+
+class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
+    """A call that is not executed again."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Attempt:
+    """What is needed to execute a call again, taken before it runs.
+
+    Args:
+        traits: of the op.
+        tensors: all tensors among the arguments.
+        copies: of what it writes to.
+        states: of the generators that it may draw from; None when it says that it draws from none.
+        inputs: descriptions of its inputs; None when their shapes stay, so that they can be made later.
+        untouched: digests of what it should only read; empty where its schema is believed.
+    """
+
+    traits: OpTraits
+    tensors: list[Any]
+    copies: Copies
+    states: States | None
+    inputs: tuple[str, ...] | None
+    untouched: bytes
+
+
+class ReplayProbe:
+    """Executes the ops of every thread again.
+
+    The script gets the results of the first execution; generators are left as that one left them.
+
+    Args:
+        recorder: its settings say how often.
+        modules: knows the path of the module being executed.
+        backward: knows whether a backward pass is running.
+    """
+
+    def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
+        self._recorder = recorder
+        self._modules = modules
+        self._backward = backward
+        self._tally = Tally(recorder.settings.replay)
+        self._known: dict[int, tuple[OpTraits, str, Any]] = {}
+        self._peek = sequence_peek()
+        self._node = current_node()
+        # While one thread puts a generator of torch back, no other may draw from it.
+        self._drawing = threading.RLock()
+        self._mode_class: type[Any] | None = None
+        self._mode: Any = None
+        self._torch: Any = None
+        self._generators: Generators | None = None
+        self._cores: Any = None
+
+    def install(self, torch: Any) -> None:
+        """Watch the ops of this thread."""
+        self._torch = torch
+        self._generators = Generators(torch)
+        self._cores = Cores(torch)
+        self._mode_class = _mode_class(self)
+        self._mode = self._mode_class()
+        self._mode.__enter__()
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function of another thread with its ops watched."""
+        if self._mode_class is None or not self._recorder.active:
+            return function()
+        with self._mode_class():
+            return function()
+
+    def plain_dispatch(self) -> Any:
+        """What a class of tensors has for `__torch_dispatch__` when it has none of its own."""
+        return self._torch.Tensor.__torch_dispatch__
+
+    def summary(self) -> ReplaySummary:
+        """What came of it."""
+        return self._tally.summary()
+
+    def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
+        """Run an op, then run it again.
+
+        Args:
+            op: the overload.
+            call: its arguments.
+            forward: sites and modules of the forward ops of this thread, by number of their autograd node.
+            frame: where it was called.
+        """
+        recorder = self._recorder
+        if not recorder.active or recorder.quietly.depth:
+            return op(*call[0], **call[1])
+        traits, reason = self._learn(op)
+        place = self._place(traits.name, forward, frame)
+        if reason:
+            self._tally.skip(reason, traits.name)
+            return op(*call[0], **call[1])
+        # Not around an op that is not torch's own: it may wait for a thread that draws.
+        exclusive = traits.is_random and not rules.is_foreign(traits)
+        with self._drawing if exclusive else contextlib.nullcontext():
+            attempt = self._prepare(traits, call)
+            outcome = op(*call[0], **call[1])
+            if attempt is not None:
+                self._replay(op, attempt, (outcome, call), place)
+        return outcome
+
+    def skip(self, op: Any, reason: str) -> None:
+        """Count a call that was not looked into."""
+        if self._recorder.active and not self._recorder.quietly.depth:
+            self._tally.skip(reason, self._learn(op)[0].name)
+
+    def _learn(self, op: Any) -> tuple[OpTraits, str]:
+        found = self._known.get(id(op))
+        if found is None:
+            traits = traits_of(op)
+            # With the op itself, so that no other gets its identity.
+            found = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
+        return found[0], found[1]
+
+    def _place(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Place:
+        recorder, stack = self._recorder, self._modules.stack()
+        site = recorder.sites.find(frame)
+        module = self._modules.path(stack[-1]) if stack else ""
+        forward_site = None
+        node = self._node() if self._backward.running else None
+        if node is None:
+            if len(forward) > _FORWARD_SITES:
+                forward.clear()
+            forward.setdefault(self._peek() - 1, (site, module))
+        else:
+            forward_site, module = forward.get(node_sequence(node), (None, module))
+        known = recorder.sites.known
+        return Place(name, module, known(site), known(forward_site))
+
+    def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
+        """What is needed to execute a call again; None when it is not to be."""
+        try:
+            with self._recorder.quietly:
+                return self._attempt(traits, call)
+        except _Unfit as reason:
+            self._tally.skip(str(reason), traits.name)
+        except CannotCopy as reason:
+            self._tally.skip(str(reason), traits.name)
+        except UnknownGenerator:
+            self._tally.skip(rules.GENERATOR, traits.name)
+        except Exception as error:  # noqa: BLE001 - an error of ours, or no memory: the script goes on
+            pass_on(error)
+            self._fail(traits, error)
+        return None
+
+    def _attempt(self, traits: OpTraits, call: Call) -> _Attempt:
+        tensors: list[Any] = []
+        flatten_arguments((*call[0], *call[1].values()), tensors, [])
+        if any(is_virtual(tensor) for tensor in tensors):
+            raise _Unfit(rules.SUBCLASS)
+        if any(tensor.is_cuda for tensor in tensors) and self._torch.cuda.is_current_stream_capturing():
+            raise _Unfit(rules.CAPTURING)
+        foreign = rules.is_foreign(traits)
+        states, untouched, generators = None, b"", self._generators
+        assert generators is not None  # noqa: S101 - set by `install`, and nothing calls before it
+        if foreign:
+            states = generators.everywhere(call, tensors)
+            untouched = self._only_read(traits, tensors, call)
+        elif traits.is_random:
+            states = generators.of(call, tensors)
+        copies = Copies(self._torch, traits, call)
+        inputs = tuple(map(_described, tensors)) if traits.keywords or foreign else None
+        return _Attempt(traits, tensors, copies, states, inputs, untouched)
+
+    def _only_read(self, traits: OpTraits, tensors: list[Any], call: Call) -> bytes:
+        """Digests of the arguments of a foreign op that do not share memory with one that it writes to."""
+        written = {_memory(tensor) for tensor in results_of(traits, None, call)}
+        return self._digests([tensor for tensor in tensors if _memory(tensor) not in written])
+
+    def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], place: Place) -> None:
+        """Execute a call again and count what came of it; nothing of it reaches the script."""
+        traits, states = attempt.traits, attempt.states
+        outcome, call = ran
+        try:
+            with self._recorder.quietly:
+                outputs = results_of(traits, outcome, call)
+                self._check(attempt, call, outputs)
+                self._wait(attempt.tensors, outputs)
+                expected = self._digests(outputs)
+                if states is not None:
+                    states.note_after()
+                try:
+                    deviation = self._compare(op, attempt, outputs, expected)
+                finally:
+                    if states is not None:
+                        states.as_after()
+                step = self._recorder.step
+                self._tally.count(place, step)
+                if deviation is not None:
+                    self._tally.differs(place, step, deviation)
+        except _Unfit as reason:
+            self._tally.skip(str(reason), traits.name)
+        except SamebitsError:
+            self._tally.skip(rules.UNREADABLE, traits.name)
+        except Exception as error:  # noqa: BLE001 - nor one of the op itself
+            pass_on(error)
+            self._fail(traits, error)
+
+    def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
+        """Leave a call alone whose results have no memory, or that wrote where its schema denies it."""
+        if any(is_virtual(output) for output in outputs):
+            raise _Unfit(rules.SUBCLASS)
+        if attempt.untouched and self._only_read(attempt.traits, attempt.tensors, call) != attempt.untouched:
+            raise _Unfit(rules.UNDECLARED)
+
+    def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
+        """What differed in any of the repetitions."""
+        times, states = self._recorder.settings.replay, attempt.states
+        foreign = rules.is_foreign(attempt.traits)
+        differing, example, moved = 0, None, False
+        for number in range(times):
+            call = attempt.copies.restored(last=number == times - 1)
+            if states is not None:
+                states.as_before()
+            with contextlib.nullcontext() if foreign else self._cores.another(attempt.traits.base):
+                outcome = op(*call[0], **call[1])
+            again = results_of(attempt.traits, outcome, call)
+            self._wait(attempt.tensors, again)
+            found = self._digests(again)
+            apart = states is not None and not states.are_as_after()
+            if found != expected or apart:
+                differing += 1
+                moved |= apart
+                if found != expected and example is None:
+                    example = (_unequal(expected, found), again)
+        if not differing:
+            return None
+        positions, last = example if example is not None else ([], [])
+        shown = [outputs[position] for position in positions if position < len(outputs)]
+        return Deviation(
+            differing=differing,
+            inputs=tuple(map(_described, attempt.tensors)) if attempt.inputs is None else attempt.inputs,
+            outputs=tuple(map(_described, shown)),
+            device=outputs[0].device.type if outputs else "cpu",
+            only_generator=example is None,
+            measure=lambda: _distance(outputs, last, positions),
+        )
+
+    def _wait(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """A copy to the CPU may still be on its way."""
+        if any(t.is_cuda for t in inputs) and any(not t.is_cuda for t in outputs):
+            self._torch.cuda.current_stream().synchronize()
+
+    def _digests(self, tensors: list[Any]) -> bytes:
+        return self._recorder.digest_many(tensors)
+
+    def _fail(self, traits: OpTraits, error: Exception) -> None:
+        self._tally.skip(f"{rules.FAILED} ({type(error).__name__})", traits.name)
+        self._recorder.failures.add(RecordedPart.REPETITION, error, traits.name)
+
+
+def _unequal(a: bytes, b: bytes) -> list[int]:
+    """Positions of the digests that differ."""
+    return [i // 16 for i in range(0, max(len(a), len(b)), 16) if a[i : i + 16] != b[i : i + 16]]
+
+
+def _distance(outputs: list[Any], again: list[Any], positions: list[int]) -> Difference | None:
+    """How far the first tensors that differ are apart; None where that cannot be told."""
+    for position in positions:
+        if position < min(len(outputs), len(again)):
+            try:
+                return tensor_difference(outputs[position], again[position])
+            except (ValueError, RuntimeError, NotImplementedError, TypeError):  # shapes, layouts
+                return None
+    return None
+
+
+def _memory(tensor: Any) -> object:
+    try:
+        return tensor.untyped_storage().data_ptr() or id(tensor)
+    except (NotImplementedError, RuntimeError):
+        return id(tensor)
+
+
+def _described(tensor: Any) -> str:
+    from samebits.recording._recorder import describe as info_of
+
+    info = info_of("", "", tensor)
+    return f"{info.dtype}{list(shape_of(tensor))}"
+
+
+def _mode_class(probe: ReplayProbe) -> type[Any]:
+    class ReplayMode(dispatch_mode_class()):  # type: ignore[misc]
+        """Hands every op of one thread to the probe."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.forward: dict[int, tuple[int | None, str]] = {}
+
+    plain = probe.plain_dispatch()
+
+    def dispatch(
+        mode: ReplayMode,
+        op: Any,
+        types: Any,
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        call = (args, kwargs or {})
+        if types:  # a tensor among the arguments may be of a class with a dispatch of its own
+            tensors: list[Any] = []
+            flatten_arguments((*args, *call[1].values()), tensors, [])
+            if any(is_virtual(tensor) for tensor in tensors):
+                probe.skip(op, rules.SUBCLASS)
+                return op(*args, **call[1])
+            if any(type(tensor).__torch_dispatch__ is not plain for tensor in tensors):
+                probe.skip(op, rules.SUBCLASS)
+                return NotImplemented  # torch calls that dispatch: the ops inside it come here
+        return probe.call(op, call, mode.forward, calling_frame())
+
+    # Set afterwards: a method of the class body would be wrapped in a switch for torch.compile, which is off.
+    ReplayMode.__torch_dispatch__ = dispatch
+    return ReplayMode

@@ -1,0 +1,142 @@
+"""The last row of a terminal, kept for progress while the script runs."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from samebits._runtime.interruptions import pass_on
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits.recording._recorder import Recorder
+    from samebits.records.events import TensorInfo
+
+_LEAST_ROWS = 4
+# ECMA-48 and DEC VT100: IND (down one line, scrolling at the bottom) and CUU (up one line) make room below
+# the cursor and leave its column alone. DECSC and DECRC save and restore the cursor, DECSTBM sets which rows
+# scroll.
+_MAKE_ROOM = "\x1bD\x1b[A"
+_SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[2K"
+
+
+def can_show(environment: Mapping[str, str], descriptor: int = 2) -> bool:
+    """Whether a descriptor is a terminal that understands these commands.
+
+    Args:
+        environment: the variables of this process.
+        descriptor: of the standard error stream.
+    """
+    if environment.get("TERM", "dumb") in ("dumb", "unknown", ""):
+        return False
+    try:
+        return os.isatty(descriptor) and os.get_terminal_size(descriptor).lines >= _LEAST_ROWS
+    except OSError:
+        return False
+
+
+class StatusRow:
+    """Writes one line into the last row, and never anywhere else.
+
+    The script's streams stay as they are: only the terminal is told which rows scroll. Nothing is written
+    once the descriptor is no longer the terminal that it was, because then it is the script's.
+
+    Args:
+        descriptor: of the standard error stream.
+    """
+
+    def __init__(self, descriptor: int = 2) -> None:
+        self._descriptor = descriptor
+        self._device = _device(descriptor)
+        self._encoding = getattr(sys.__stderr__, "encoding", None) or "ascii"
+        self._lines = 0  # of the terminal when the row was last drawn; 0 when it is not kept
+
+    def show(self, text: str) -> None:
+        """Put a text into the row, as much of it as fits.
+
+        Args:
+            text: one line without control characters.
+        """
+        size = self._size()
+        if size is None or size.lines < _LEAST_ROWS:
+            return
+        room = "" if self._lines == size.lines else _MAKE_ROOM
+        self._lines = size.lines
+        kept = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
+        self._write(f"{room}{_SAVE}{kept}{_RESTORE}")
+
+    def clear(self) -> None:
+        """Give the row back."""
+        if self._lines:
+            size = self._size()
+            lines = self._lines if size is None else size.lines
+            self._lines = 0
+            self._write(f"{_SAVE}\x1b[r\x1b[{lines};1H{_ERASE}{_RESTORE}")
+
+    def _size(self) -> os.terminal_size | None:
+        if self._device is None or _device(self._descriptor) != self._device:
+            return None
+        try:
+            return os.get_terminal_size(self._descriptor)
+        except OSError as error:
+            pass_on(error)
+            return None
+
+    def _write(self, text: str) -> None:
+        if self._device is None or _device(self._descriptor) != self._device:
+            return
+        try:
+            os.write(self._descriptor, text.encode(self._encoding, "replace"))
+        except OSError as error:  # the terminal is gone
+            pass_on(error)
+            self._device = None
+
+
+def _device(descriptor: int) -> int | None:
+    """The number of a terminal; None for anything else."""
+    try:
+        return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else None
+    except OSError as error:
+        pass_on(error)
+        return None
+
+
+_INTERVAL_S = 0.2
+
+
+class Progress:
+    """Shows the step and the seconds in the last row of the terminal, at most five times a second.
+
+    Args:
+        recorder: whose run is shown.
+        phase: which run it is, in words; may be empty.
+    """
+
+    def __init__(self, recorder: Recorder, phase: str = "") -> None:
+        self._recorder = recorder
+        self._phase = phase
+        self._row = StatusRow() if can_show(os.environ) else None
+        self._start = self._shown = time.monotonic()
+
+    def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
+        """Called at each boundary."""
+        now = time.monotonic()
+        if self._row is None or now - self._shown < _INTERVAL_S:
+            return
+        self._shown = now
+        parts = [self._phase] if self._phase else []
+        parts += [f"step {self._recorder.step}", f"{now - self._start:.0f} s"]
+        self._row.show(f"samebits: {status_text(parts)}")
+
+    def clear(self) -> None:
+        """Give the row back."""
+        if self._row is not None:
+            self._row.clear()
+
+
+def status_text(parts: list[str]) -> str:
+    """The parts of a line of status."""
+    return " · ".join(parts)

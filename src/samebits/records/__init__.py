@@ -1,0 +1,1 @@
+"""Records of runs: events, the file format (docs/record-format.md), reading and writing. No torch."""

@@ -1,0 +1,186 @@
+"""What the writer and the reader agree on: the tables, the version and the packing of events."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from samebits._runtime.package import __version__
+from samebits.errors import SamebitsError
+from samebits.records._stored_notes import stored
+
+if TYPE_CHECKING:
+    import sqlite3
+    from pathlib import Path
+
+    from samebits.records.events import RunInfo
+
+VERSION = 4
+READABLE = (3, VERSION)
+"""Versions that can be read: they differ in how notes are stored, and in nothing that is compared."""
+
+APPLICATION_ID = 0x73626974  # "sbit"
+MAGIC = b"SQLite format 3\0"
+DIGEST_BYTES = 16
+NO_SITE = -1
+LONGEST_TEXT = 1 << 16
+"""Characters of a text; longer ones are cut where they are written, and where they are read."""
+
+LONGEST_JSON = 4 << 20
+"""Characters of one column of table `run`."""
+
+MOST_DEPTH = 40
+"""Levels of the JSON in such a column."""
+
+MOST_EVENTS = 1 << 16
+"""Events in one row."""
+
+HEAD = struct.Struct("<qiiiiiiiiBB")
+"""An event: seq, step, op, site, forward site, module, thread, arguments, layout, kind code, has links."""
+
+KIND_OFFSET = HEAD.size - 2
+"""Where in an event its kind code is, one byte."""
+
+LINK = struct.Struct("<ii")
+"""A link: memory, writer."""
+
+RUN_COLUMNS = (
+    "id, samebits, command, level, status, exit_status, failure, steps, torch, environment, control,"
+    " notes, replay"
+)
+EVENT_COLUMNS = "first_seq, last_seq, first_step, last_step, checksum, heads, digests, links"
+
+TABLES = {
+    "run": "CREATE TABLE run (id INTEGER PRIMARY KEY, samebits TEXT NOT NULL, command TEXT NOT NULL,"
+    " level TEXT NOT NULL, status TEXT NOT NULL, exit_status INTEGER, failure TEXT NOT NULL,"
+    " steps INTEGER NOT NULL, torch TEXT NOT NULL, environment TEXT NOT NULL,"
+    " control TEXT NOT NULL, notes TEXT NOT NULL, replay TEXT NOT NULL)",
+    "text": "CREATE TABLE text (id INTEGER PRIMARY KEY, value TEXT NOT NULL)",
+    "site": "CREATE TABLE site (id INTEGER PRIMARY KEY, file INTEGER NOT NULL, line INTEGER NOT NULL,"
+    " function INTEGER NOT NULL)",
+    "tensor": "CREATE TABLE tensor (id INTEGER PRIMARY KEY, role INTEGER NOT NULL, name INTEGER NOT NULL,"
+    " dtype INTEGER NOT NULL, shape TEXT NOT NULL)",
+    "layout": "CREATE TABLE layout (id INTEGER PRIMARY KEY, tensors TEXT NOT NULL)",
+    "event": "CREATE TABLE event (first_seq INTEGER PRIMARY KEY, last_seq INTEGER NOT NULL,"
+    " first_step INTEGER NOT NULL, last_step INTEGER NOT NULL, checksum INTEGER NOT NULL,"
+    " heads BLOB NOT NULL, digests BLOB NOT NULL, links BLOB NOT NULL)",
+    "capture": "CREATE TABLE capture (id INTEGER PRIMARY KEY, seq INTEGER NOT NULL,"
+    " position INTEGER NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL)",
+}
+
+
+def insert(table: str, columns: str) -> str:
+    """Return the statement that writes one row, and that leaves things as they are when run twice."""
+    marks = ", ".join("?" for _ in columns.split(","))
+    return f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({marks})"  # noqa: S608  # our own names
+
+
+def create_tables(connection: sqlite3.Connection) -> None:
+    """Make an empty database a record without a run."""
+    connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+    connection.execute(f"PRAGMA user_version={VERSION}")
+    for statement in TABLES.values():
+        connection.execute(statement)
+
+
+def write_info(connection: sqlite3.Connection, info: RunInfo) -> None:
+    """Write the one row of table `run`."""
+    connection.execute(insert("run", RUN_COLUMNS), info_row(info))
+
+
+def info_row(info: RunInfo) -> tuple[object, ...]:
+    """Return the one row of table `run`."""
+    values = (info.command, info.environment, info.control, stored(info.notes), info.replay)
+    columns = [json.dumps(bounded(value), default=str) for value in values]
+    command, environment, control, notes, replay = columns
+    texts = [storable(text) for text in (info.level, info.status, info.failure, info.torch)]
+    level, status, failure, torch = texts
+    row = (1, __version__, command, level, status, info.exit_status, failure, info.steps, torch)
+    return (*row, environment, control, notes, replay)
+
+
+def checksum(*blobs: bytes) -> int:
+    """Return the CRC-32 of blobs on end: against decay, not against malice."""
+    value = 0
+    for blob in blobs:
+        value = zlib.crc32(blob, value)
+    return value
+
+
+def storable(text: str) -> str:
+    """Return text that UTF-8 can hold (file names carry any bytes), and that is not too long."""
+    return cut(text.encode("utf-8", "backslashreplace").decode("utf-8"))
+
+
+def cut(text: str, most: int = LONGEST_TEXT) -> str:
+    """Return text of at most so many characters; texts that differ stay different."""
+    if len(text) <= most:
+        return text
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
+    note = f"… ({len(text)} characters, {digest})"
+    return text[: most - len(note)] + note
+
+
+def bounded(value: Any, depth: int = MOST_DEPTH) -> Any:
+    """Return a JSON value with its long texts cut.
+
+    Raises:
+        ValueError: it is nested more than so deep.
+    """
+    if depth < 0:
+        raise ValueError("JSON that is nested too deeply")
+    if isinstance(value, str):
+        return cut(value)
+    if isinstance(value, dict):
+        return {cut(str(name)): bounded(each, depth - 1) for name, each in value.items()}
+    return [bounded(each, depth - 1) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def shown(path: str | Path) -> str:
+    """Return a path as it appears in a message: on one line whatever its name holds."""
+    text = str(path)
+    return text if text.isprintable() else repr(text)
+
+
+def is_record(header: bytes) -> bool:
+    """Return whether these first 100 bytes are a record's, of whatever version."""
+    return len(header) == 100 and header.startswith(MAGIC) and _integer(header, 68) == APPLICATION_ID
+
+
+def check_header(path: Path, header: bytes) -> None:
+    """Refuse what is not a record of a version that can be read.
+
+    Args:
+        path: for the message.
+        header: the first 100 bytes of the file, or as many as there are.
+
+    Raises:
+        SamebitsError: `record-foreign` or `record-version`.
+    """
+    if not is_record(header):
+        found = "is empty" if not header else "is not a samebits record"
+        raise SamebitsError(
+            f"{shown(path)} {found}: give a record that `samebits run` or `samebits verify` wrote",
+            slug="record-foreign",
+        )
+    version = _integer(header, 60)
+    if version not in READABLE:
+        age = "a newer" if version > VERSION else "an older"
+        raise SamebitsError(
+            f"{shown(path)}: found record version {version}, this samebits reads version {VERSION}:"
+            f" read it with {age} samebits, or record the run again",
+            slug="record-version",
+        )
+
+
+def promised_size(header: bytes) -> int:
+    """Return the size in bytes that the header of a closed record promises."""
+    page = int.from_bytes(header[16:18], "big")
+    return (65536 if page == 1 else page) * _integer(header, 28)
+
+
+def _integer(header: bytes, offset: int) -> int:
+    return int.from_bytes(header[offset : offset + 4], "big")

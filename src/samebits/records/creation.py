@@ -1,0 +1,222 @@
+"""What is known of a run, as it may be written: without secrets."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sqlite3
+import stat
+from contextlib import closing, suppress
+from dataclasses import fields as dataclass_fields
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from samebits._text import files
+from samebits._text.masking import Masker
+from samebits.errors import SamebitsError
+from samebits.records import _schema
+from samebits.records._sqlite import connect
+from samebits.records.appending import AppendedFile
+from samebits.records.events import RunInfo
+from samebits.records.log import LogError, first_frame, is_written, log_of, rebuild
+from samebits.records.notes import Note
+from samebits.records.reader import RecordReader
+
+
+def masked_info(info: RunInfo, masker: Masker) -> RunInfo:
+    """The facts of a run with their secrets masked.
+
+    Args:
+        info: its command may be masked already.
+        masker: of that command.
+    """
+    return replace(
+        info,
+        command=masker.command or info.command,
+        failure=masker.message(info.failure),
+        environment=masker.value(info.environment),
+        control=masker.value(info.control),
+        notes=tuple([_masked_note(note, masker) for note in info.notes]),
+        replay=masker.value(info.replay),
+    )
+
+
+def _masked_note(note: Note, masker: Masker) -> Note:
+    return Note.of(note.code, *(masker.message(text) for text in note.arguments))
+
+
+def create(path: Path, info: RunInfo, *, overwrite: bool) -> AppendedFile:
+    """Create an empty record and return its log, to which the run is written.
+
+    Args:
+        path: absolute.
+        info: what is known of the run so far.
+        overwrite: replace an existing record (never another kind of file).
+
+    Raises:
+        SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
+    """
+    try:
+        for name in (*sidecars(path), path):  # SQLite writes the sidecars too
+            there = files.refuse_irregular(name)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    if overwrite and there:
+        _remove_record(path)
+    try:
+        os.close(files.create(path))  # for its owner only
+    except FileExistsError:
+        raise SamebitsError(_exists(path), slug="record-exists") from None
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
+    try:
+        for name in sidecars(path):  # what an earlier record of this name may have left
+            name.unlink(missing_ok=True)
+        _initialize(path, info)
+        log = AppendedFile(log_of(path))
+        log.append(first_frame(info))
+    except (sqlite3.Error, OSError) as error:
+        for name in (path, *sidecars(path)):
+            with suppress(OSError):
+                name.unlink()
+        raise _unwritable(path, error) from None
+    return log
+
+
+def fold(path: str | Path, **fields: Any) -> None:
+    """Bring the log of a record into it: a single file is left. Nothing is done where there is no log.
+
+    The record is made anew beside the old one and takes its place at once, so that whatever ends this process
+    leaves either both files or the one.
+
+    Args:
+        path: of the record.
+        fields: of `RunInfo`, to be replaced.
+
+    Raises:
+        SamebitsError: `record-damaged`, or `record-unwritable`: the record stays as it is.
+    """
+    place = Path(os.path.realpath(path))
+    log = log_of(place)
+    if not fields and not log.is_file():
+        return
+    new = place.with_name(f"{place.name}-{os.getpid()}")
+    try:
+        try:
+            os.close(files.create(new, mode=stat.S_IMODE(place.stat().st_mode)))
+            _make_anew(place, new, log)
+            if fields:
+                _describe(new, RunInfo(**fields))
+            os.replace(new, place)
+            log.unlink(missing_ok=True)
+        except LogError as error:
+            raise SamebitsError(
+                f"{_schema.shown(place)} is damaged ({error}): record the run again", slug="record-damaged"
+            ) from None
+        except (sqlite3.Error, OSError) as error:
+            raise _unwritable(place, error) from None
+    finally:
+        with suppress(OSError):
+            new.unlink()
+
+
+def finalize(path: str | Path, **fields: Any) -> None:
+    """Close a record whose writer died: fold its log into it and replace fields of its `RunInfo`.
+
+    Args:
+        path: of the record.
+        fields: of `RunInfo`.
+
+    Raises:
+        SamebitsError: as `RecordReader` does, `record-busy` or `record-unwritable`.
+    """
+    _refuse_busy(Path(os.path.realpath(path)))
+    with RecordReader(path) as reader:
+        info = masked_info(replace(reader.info, **fields), Masker())
+    fold(path, **{field.name: getattr(info, field.name) for field in dataclass_fields(info)})
+
+
+def sidecars(path: Path) -> tuple[Path, ...]:
+    """Return the files that may lie beside a record: its log, and what SQLite would look for."""
+    return tuple(path.with_name(path.name + suffix) for suffix in ("-log", "-wal", "-shm", "-journal"))
+
+
+def _make_anew(place: Path, new: Path, log: Path) -> None:
+    if log.is_file():
+        with closing(connect(new)) as connection:
+            if rebuild(connection, log):
+                return
+    shutil.copyfile(place, new)
+
+
+def _describe(record: Path, info: RunInfo) -> None:
+    with closing(connect(record)) as connection:
+        _schema.write_info(connection, info)
+
+
+def _initialize(path: Path, info: RunInfo) -> None:
+    with closing(connect(path)) as connection:
+        _schema.create_tables(connection)
+        _schema.write_info(connection, info)
+
+
+def _remove_record(path: Path) -> None:
+    try:
+        with files.open_to_read(path) as file:
+            header = file.read(100)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    if header and not _schema.is_record(header):
+        raise SamebitsError(
+            f"{_schema.shown(path)} is not a samebits record and was not overwritten: give another path",
+            slug="record-exists",
+        )
+    try:
+        _refuse_busy(path)
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise _unwritable(path, error) from None
+
+
+def _refuse_busy(path: Path) -> None:
+    """Refuse a record that a live process writes."""
+    if is_written(log_of(path)):
+        raise SamebitsError(
+            f"{_schema.shown(path)} is being written by another run: wait for its end, or give another path",
+            slug="record-busy",
+        )
+
+
+def _exists(path: Path) -> str:
+    return f"{_schema.shown(path)} already exists: give another path, or allow it to be overwritten"
+
+
+def _unwritable(path: Path, error: Exception) -> SamebitsError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    place = getattr(error, "filename", None) or path  # a file beside the record may be in the way
+    return SamebitsError(
+        f"cannot write the record {_schema.shown(place)} ({reason}):"
+        " give a path in a directory that exists, is writable and has free space",
+        slug="record-unwritable",
+    )
+
+
+def drop_contents(path: Path) -> None:
+    """Take the contents of tensors out of a record; their digests stay. Where that fails it stays as it is.
+
+    Args:
+        path: of a record that is closed.
+    """
+    new = path.absolute().with_name(f"{path.name}-small")
+    try:
+        shutil.copyfile(path, new)
+        shutil.copymode(path, new)
+        with closing(connect(new)) as connection:
+            connection.execute("DELETE FROM capture")
+            connection.execute("VACUUM")
+        os.replace(new, path)
+    except (OSError, sqlite3.Error):
+        with contextlib.suppress(OSError):
+            new.unlink()

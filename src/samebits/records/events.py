@@ -1,0 +1,204 @@
+"""What a record holds: the frozen values that recording writes and comparison reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from samebits._runtime.frames import Site
+    from samebits.records.notes import Note
+
+KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
+NO_WRITER = -1
+_MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
+GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
+EARLIER = " before recording began"  # ends an `rng` event that only tells what was before it
+WORKER = "worker "  # begins the name of a thread: the draw was made in that worker of a DataLoader
+END = "end"  # the `step` event that a run writes when its script ends; it closes no step
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor of an event, its bits aside.
+
+    Args:
+        role: `in` (before an op), `out` (after it, mutated arguments too), `param`, `buffer`, `grad`,
+            `optimizer`, `value` (loss, batch, read, save) or `rng` (the state of one RNG source).
+        name: parameter or buffer path (`fc1.weight`), RNG source (`torch`, `cuda:0`, `python`, `numpy`, or
+            `GIVEN`), position in a batch; else empty.
+        dtype: without the `torch.` prefix, such as `float32`.
+        shape: sizes.
+    """
+
+    role: str
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+
+
+DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Where the contents of a tensor came from, within one run (op level only).
+
+    Args:
+        memory: serial number of the storage in this run; the same storage keeps it while it lives.
+        writer: `seq` of the event that last wrote that storage before this event; `NO_WRITER` when no
+            recorded event did (the value entered from Python, NumPy, a file or another process).
+            For an `out` tensor: the writer before this event, so that writes to one storage form a chain.
+    """
+
+    memory: int
+    writer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One observed thing, in order.
+
+    Args:
+        seq: position in the run, from 0.
+        kind: one of `KINDS`.
+        step: number of step boundaries before it.
+        op: `aten::mm.default` for an op; `SGD.step`, `item`, `torch.save`, `DataLoader` for others.
+        site: the line of user code that caused it.
+        forward_site: for a backward op, the line whose forward made it.
+        module: path of the module being executed, such as `encoder.layers.0`; for a backward op, the path
+            of the module of its forward.
+        thread: name of the thread; the main thread is the empty string.
+        arguments: canonical text of the non-tensor arguments.
+        tensors: what the digests belong to.
+        digests: 16 bytes each, parallel to `tensors`.
+        links: parallel to `tensors`, or empty at step level.
+    """
+
+    seq: int
+    kind: str
+    step: int
+    op: str
+    site: Site | None
+    forward_site: Site | None
+    module: str
+    thread: str
+    arguments: str
+    tensors: tuple[TensorInfo, ...]
+    digests: tuple[bytes, ...]
+    links: tuple[Link, ...]
+
+
+class Drawn(NamedTuple):
+    """A value that was taken from outside torch, as it is recorded.
+
+    Args:
+        op: what gave it, such as `time.time`.
+        site: number of the site of the line that took it.
+        text: the value in short, or empty.
+        digest: 16 bytes, of the value.
+        library: the function of a library that the line called for it (`LibraryCall.to_text`), or empty.
+    """
+
+    op: str
+    site: int | None
+    text: str
+    digest: bytes
+    library: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ownership:
+    """What of the state in a `step` event belongs to the optimizer that stepped.
+
+    Args:
+        number: of the optimizer, in order of creation.
+        positions: of its tensors among the parameters and buffers of the event; None for all.
+    """
+
+    number: int = 0
+    positions: tuple[int, ...] | None = None
+
+    def to_text(self) -> str:
+        """As the arguments of the event: `optimizer 1 owns 0-5 8`; empty for the first one that owns all."""
+        if self.positions is None:
+            return f"optimizer {self.number}" if self.number else ""
+        return f"optimizer {self.number} owns {' '.join(_ranges(self.positions))}"
+
+    @classmethod
+    def from_text(cls, text: str) -> Ownership:
+        """Read what `to_text` wrote; anything else says nothing."""
+        try:
+            words = text.split()
+            if words[:1] != ["optimizer"] or words[2:3] not in ([], ["owns"]):
+                return cls()
+            return cls(int(words[1]), tuple(_positions(words[3:])) if words[2:] else None)
+        except (ValueError, IndexError):
+            return cls()
+
+
+def several_threads(events: Iterable[Event]) -> bool:
+    """Whether more than one thread made steps, from the `step` events of a run."""
+    seen: set[str] = set()
+    for event in events:
+        if event.op != END:
+            seen.add(event.thread)
+            if len(seen) > 1:
+                return True
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class RunInfo:
+    """What is known of the run as a whole.
+
+    Args:
+        command: the script or `-m module` and its arguments, as given.
+        level: `step` or `op`.
+        status: `running` (its writer never closed it: killed), `finished`, `stopped` (by samebits, at a step
+            limit or at the first difference), `failed` (uncaught exception).
+        exit_status: as the shell would see it, None while unknown.
+        failure: last line of the traceback, empty if none.
+        steps: number of step boundaries.
+        torch: torch version, empty when the script never imported torch.
+        environment: facts of the machine and the packages; never compared for the verdict.
+        control: what seeds and switches were asked for, what came of it, and what changed later; empty for a
+            run without control.
+        notes: what the user should know of how it was recorded.
+        replay: what came of executing its ops again (`ReplaySummary.to_dict`); empty for a run without.
+    """
+
+    command: tuple[str, ...]
+    level: str
+    status: str
+    exit_status: int | None = None
+    failure: str = ""
+    steps: int = 0
+    torch: str = ""
+    environment: dict[str, Any] = field(default_factory=dict)
+    control: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[Note, ...] = ()
+    replay: dict[str, Any] = field(default_factory=dict)
+
+
+def _ranges(positions: tuple[int, ...]) -> list[str]:
+    found: list[list[int]] = []
+    for position in positions:
+        if found and position == found[-1][1] + 1:
+            found[-1][1] = position
+        else:
+            found.append([position, position])
+    return [f"{first}-{last}" if first != last else str(first) for first, last in found]
+
+
+def _positions(words: list[str]) -> list[int]:
+    found: list[int] = []
+    for word in words:
+        first, _, last = word.partition("-")
+        if found and int(first) <= found[-1]:  # ranges that grow end; repeated ones would fill the memory
+            raise ValueError(word)
+        found += range(int(first), min(int(last or first), _MOST_TENSORS) + 1)
+    return found

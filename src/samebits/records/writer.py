@@ -1,0 +1,327 @@
+"""Values that repeat are written once and referred to by number."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import struct
+import threading
+import zlib
+from collections.abc import Hashable
+from dataclasses import replace
+from operator import itemgetter
+from pathlib import Path
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic, TypeAlias, TypeVar
+
+from samebits._runtime.interruptions import pass_on
+from samebits._text.masking import Masker
+from samebits.errors import SamebitsError
+from samebits.records import _schema
+from samebits.records.appending import TRANSIENT
+from samebits.records.creation import create, fold, masked_info
+from samebits.records.log import frame
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from samebits._runtime.frames import Site
+    from samebits.records.events import RunInfo, TensorInfo
+
+Key = TypeVar("Key", bound=Hashable)
+
+REMEMBERED_BYTES = 6_000_000
+
+
+class Interned(Generic[Key]):
+    """Numbers given to the values of one table, in bounded memory.
+
+    What is remembered is forgotten as a whole when it grows too large: a value met again is then written
+    again under a new number, which readers cannot tell from the old one. Threads that meet a new value at the
+    same moment do the same, so no lock is needed.
+
+    Attributes:
+        ids: the numbers of the values remembered.
+        pending: rows not yet written, number first.
+    """
+
+    def __init__(self) -> None:
+        self.ids: dict[Key, int] = {}
+        self.pending: list[tuple[Any, ...]] = []
+        self._numbers = itertools.count()
+        self._room = REMEMBERED_BYTES
+
+    def add(self, key: Key, row: tuple[Any, ...], size: int) -> int:
+        """Return a new number for a value.
+
+        Args:
+            key: the value.
+            row: its columns, without the number.
+            size: bytes of memory that remembering it costs, about.
+        """
+        if self._room < size:
+            self.ids.clear()
+            self._room = REMEMBERED_BYTES
+        self._room -= size
+        number = next(self._numbers)
+        self.pending.append((number, *row))  # before it is known: an event may refer to it at once
+        self.ids[key] = number
+        return number
+
+
+EventRow: TypeAlias = "tuple[int, int, int, int, int | None, int | None, int, int, int, int, bytes, bytes]"
+"""seq, kind code, step, op, site, forward site, module, thread, arguments, layout, digests, links."""
+
+FLUSH_ROWS = 256
+FLUSH_SECONDS = 0.2
+CAPTURE_PART = 64 << 20  # SQLite holds at most 1e9 bytes in one value
+_EVENT_BYTES = 32 << 20  # in one row
+_MOST_WAITING = 20_000  # rows that are kept while nothing can be opened
+
+_get_pid = os.getpid  # the script's may be another by now
+
+
+class RecordWriter:
+    """The record of one run, open for writing. Any thread may use it; a forked child's copy does nothing.
+
+    Args:
+        path: of the record, in a folder that is there.
+        info: what is known of the run so far.
+        overwrite: replace an existing record.
+        masker: masks secrets in whatever is written; by default those that the command and the environment
+            give away.
+        flush_seconds: how long an event may wait; infinite for runs whose addresses are to be the same: then
+            the number of events alone decides what is allocated when.
+
+    Attributes:
+        broken: empty, or why writing stopped; what was committed before is kept.
+
+    Raises:
+        SamebitsError: `record-exists`, `record-busy` or `record-unwritable`.
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        info: RunInfo,
+        *,
+        overwrite: bool = False,
+        masker: Masker | None = None,
+        flush_seconds: float = FLUSH_SECONDS,
+    ) -> None:
+        self.path = Path(os.path.abspath(path))  # resolve() would follow a symlink
+        self.broken = ""
+        self._flush_seconds = flush_seconds
+        self._masker = masker or Masker(info.command, os.environ)
+        self._info = masked_info(info, self._masker)
+        self._new_infos: list[RunInfo] = []
+        self._rows: list[EventRow] = []
+        self._texts: Interned[str] = Interned()
+        self._sites: Interned[Site] = Interned()
+        self._tensors: Interned[TensorInfo] = Interned()
+        self._layouts: Interned[tuple[TensorInfo, ...]] = Interned()
+        self._text_ids = self._texts.ids
+        self._lock = threading.RLock()
+        self._inside = False
+        self._closed = False
+        self._pid = _get_pid()
+        self._captures = itertools.count()
+        self._log = create(self.path, self._info, overwrite=overwrite)
+        self._deadline = monotonic() + self._flush_seconds
+
+    def text(self, s: str) -> int:
+        """Return the number that stands for a text."""
+        found = self._text_ids.get(s)
+        if found is None:
+            found = self._texts.add(s, (_schema.storable(self._masker.text(s)),), len(s) + 150)
+        return found
+
+    def site(self, s: Site) -> int:
+        """Return the number that stands for a site."""
+        found = self._sites.ids.get(s)
+        if found is None:
+            found = self._sites.add(s, (self.text(s.file), s.line, self.text(s.function)), 250)
+        return found
+
+    def layout(self, infos: tuple[TensorInfo, ...]) -> int:
+        """Return the number that stands for a list of tensor descriptions."""
+        found = self._layouts.ids.get(infos)
+        if found is None:
+            members = ",".join([str(self._tensor(info)) for info in infos])
+            found = self._layouts.add(infos, (f"[{members}]",), 8 * len(infos) + 200)
+        return found
+
+    def add(self, row: EventRow) -> None:
+        """Record an event; it is on its way to the file within 256 events or at the first one after 0.2 s.
+
+        Args:
+            row: see `EventRow`; numbers of texts, sites and layouts are those that this writer gave.
+        """
+        rows = self._rows
+        rows.append(row)
+        if len(rows) >= FLUSH_ROWS or monotonic() >= self._deadline:
+            self._commit(wait=False)
+
+    def capture(self, seq: int, position: int, data: bytes) -> None:
+        """Store the contents of a tensor.
+
+        Args:
+            seq: of its event.
+            position: in that event's layout.
+            data: a safetensors file.
+        """
+        self.capture_all([(seq, position, data)])
+
+    def capture_all(self, captures: Sequence[tuple[int, int, bytes]]) -> None:
+        """Store the contents of several tensors, each as the arguments of `capture`."""
+        rows = [
+            (next(self._captures), seq, position, zlib.crc32(part), part)
+            for seq, position, data in captures
+            for start in range(0, max(len(data), 1), CAPTURE_PART)
+            for part in (data[start : start + CAPTURE_PART],)
+        ]
+        self._commit(rows)
+
+    def update(self, **fields: Any) -> None:
+        """Replace fields of the run's `RunInfo`, at once."""
+        self._info = masked_info(replace(self._info, **fields), self._masker)
+        self._new_infos.append(self._info)
+        self.flush()
+
+    def flush(self) -> None:
+        """Commit what is buffered."""
+        self._commit()
+
+    def close(self, *, single: bool = True) -> None:
+        """Commit what is buffered, and write no more.
+
+        Args:
+            single: bring the log into the record, so that a single file is left. This takes descriptors for a
+                while: where threads of the script may still run, it is for the parent process to do.
+        """
+        if self._closed or self._pid != _get_pid() or self._inside:
+            return
+        self._commit(last=True)
+        self._closed = True
+        if single and not self.broken:
+            try:
+                fold(self.path)
+            except SamebitsError as error:
+                self._break(error)
+
+    def _tensor(self, info: TensorInfo) -> int:
+        found = self._tensors.ids.get(info)
+        if found is None:
+            numbers = self.text(info.role), self.text(info.name), self.text(info.dtype)
+            shape = ",".join(map(str, info.shape))
+            found = self._tensors.add(info, (*numbers, f"[{shape}]"), 400)
+        return found
+
+    def _commit(
+        self, captures: Sequence[tuple[Any, ...]] = (), *, last: bool = False, wait: bool = True
+    ) -> None:
+        """Append what is buffered to the log; a failure breaks the writer only."""
+        self._deadline = monotonic() + self._flush_seconds
+        if self._pid != _get_pid():  # before the lock, which a fork may have copied while it was taken
+            self._drop_all()
+            return
+        if not self._lock.acquire(blocking=wait):
+            return  # another thread is writing; the next event tries again
+        try:
+            if self._inside:
+                return  # a signal handler interrupted a commit: that one ends first
+            if self._closed or self.broken:
+                self._drop_all()
+                return
+            self._inside = True
+            try:
+                self._write(captures, last=last)
+            finally:
+                self._inside = False
+        finally:
+            self._lock.release()
+
+    def _write(self, captures: Sequence[tuple[Any, ...]], *, last: bool) -> None:
+        """Write what is buffered. Events are taken first: what they refer to was interned before them.
+
+        After an interrupt the buffers may still hold what was written: writing a row twice changes nothing.
+        """
+        buffers: list[list[Any]] = [self._rows, self._layouts.pending, self._tensors.pending]
+        buffers += [self._sites.pending, self._texts.pending, self._new_infos]
+        events, layouts, tensors, sites, texts, infos = taken = [list(buffer) for buffer in buffers]
+        try:
+            packed = [pack(part) for part in _parts(events)]
+            run = [_schema.info_row(info) for info in infos[-1:]]
+            named = {"text": texts, "site": sites, "tensor": tensors, "layout": layouts}
+            groups = [{**named, "event": packed[:1], "run": run}, *({"event": [row]} for row in packed[1:])]
+            for rows in (*groups, *({"capture": [row]} for row in captures)):
+                self._log.append(frame(rows))
+            if last:
+                self._log.append(frame({}, closed=True))
+        except OSError as error:
+            pass_on(error)
+            if error.errno not in TRANSIENT or last or len(events) > _MOST_WAITING:
+                self._break(error)
+            return
+        except (struct.error, ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
+            pass_on(error)
+            self._break(error)
+            return
+        for buffer, items in zip(buffers, taken, strict=True):
+            del buffer[: len(items)]
+
+    def _break(self, error: Exception) -> None:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        if not self.broken:
+            self.broken = (
+                f"{_schema.shown(self.path)} could not be written any further ({reason}):"
+                " the record ends at the last event before that"
+            )
+        self._drop_all()
+
+    def _drop_all(self) -> None:
+        self._rows.clear()
+        self._new_infos.clear()
+        for table in (self._texts, self._sites, self._tensors, self._layouts):
+            table.pending.clear()
+
+
+def _parts(events: Sequence[EventRow]) -> Iterator[Sequence[EventRow]]:
+    """Events in groups that fit into one row each."""
+    start = size = 0
+    for number, event in enumerate(events):
+        size += len(event[10]) + len(event[11])
+        if number > start and (size > _EVENT_BYTES or number - start == _schema.MOST_EVENTS):
+            yield events[start:number]
+            start, size = number, len(event[10]) + len(event[11])
+    if events:
+        yield events[start:]
+
+
+def pack(events: Sequence[EventRow]) -> tuple[Any, ...]:
+    """Return the row of table `event` that holds these events.
+
+    Many events share a row because a row costs SQLite 2 microseconds, and an event must cost less than one.
+
+    Args:
+        events: any number of them but none; threads may have added them slightly out of order.
+    """
+    ordered = sorted(events, key=itemgetter(0))
+    heads = _pack_heads(ordered)
+    digests = b"".join([event[10] for event in ordered])
+    links = b"".join([event[11] for event in ordered])
+    steps = [event[2] for event in ordered]
+    checksum = _schema.checksum(heads, digests, links)
+    return ordered[0][0], ordered[-1][0], min(steps), max(steps), checksum, heads, digests, links
+
+
+def _pack_heads(events: Sequence[EventRow]) -> bytes:
+    pack_head, none = _schema.HEAD.pack, _schema.NO_SITE
+    packed = []
+    for seq, kind, step, op, site, forward_site, module, thread, arguments, layout, _, links in events:
+        place = none if site is None else site
+        forward = none if forward_site is None else forward_site
+        packed.append(
+            pack_head(seq, step, op, place, forward, module, thread, arguments, layout, kind, links != b"")
+        )
+    return b"".join(packed)

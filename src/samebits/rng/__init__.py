@@ -1,0 +1,1 @@
+"""Random number generators: sources of random numbers, seeds, states, and generators that objects hold."""

@@ -1,0 +1,286 @@
+"""One RNG source: seeded, read and put back, also where its library is not imported yet.
+
+NumPy 2.4 imports `numpy.random` when it is first used; OpenCV, CuPy or a backend of torch may be imported
+long after a seed was set. For each such source `Waiting` keeps a list of what has happened to it, as if it
+were there: it was seeded, a state was put back, a block began after which it is to be where it was. The list
+is carried out in order when the library is imported.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import sys
+import warnings
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samebits._runtime.imports import PostImport
+from samebits._runtime.interruptions import pass_on
+from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.rng.sources.source import UNSAVED_SLUG
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from types import ModuleType
+
+    from samebits.rng.sources.source import RngSource
+
+
+class SourceState(NamedTuple):
+    """The state of one RNG source at one moment.
+
+    Args:
+        source: its name.
+        version: the library that it is of.
+        data: the state, without pickle.
+    """
+
+    source: str
+    version: str
+    data: bytes
+
+
+def seed_source(source: RngSource, seed: int) -> None:
+    """Seed a source that is available.
+
+    Raises:
+        SamebitsError: it refused; `rng-seed`.
+    """
+    try:
+        source.seed(seed)
+    except Exception as error:
+        pass_on(error)
+        message = f"{source.name} ({source.version()}) does not take the seed {seed}: {_one_line(error)}"
+        raise SamebitsError(message, slug="rng-seed") from error
+
+
+def read_state(source: RngSource) -> SourceState | None:
+    """The state; None, with a warning, when there is none that can be read.
+
+    Raises:
+        SamebitsError: reading failed; `rng-state`.
+    """
+    try:
+        return SourceState(source.name, source.version(), bytes(source.get_state()))
+    except Exception as error:
+        pass_on(error)
+        if isinstance(error, SamebitsError) and error.slug == UNSAVED_SLUG:
+            warnings.warn(f"samebits: {error}", SamebitsWarning, stacklevel=2)
+            return None
+        message = f"the state of {source.name} ({source.version()}) cannot be read: {_one_line(error)}"
+        raise SamebitsError(message, slug="rng-state") from error
+
+
+def can_be_saved(source: RngSource) -> bool:
+    """Whether the source has a state that can be read."""
+    try:
+        source.get_state()
+    except SamebitsError as error:
+        return error.slug != UNSAVED_SLUG
+    return True
+
+
+def write_state(source: RngSource, state: SourceState) -> str:
+    """Set the state.
+
+    Returns:
+        What failed; empty when nothing did.
+    """
+    try:
+        source.set_state(state.data)
+    except Exception as error:  # noqa: BLE001 - whatever a library makes of a foreign state
+        pass_on(error)
+        return (
+            f"the state of {source.name}, saved with {state.version}, does not fit {source.version()} here: "
+            f"{_one_line(error)}; restore it with the version that saved it"
+        )
+    return ""
+
+
+def raise_failures(failures: list[str]) -> None:
+    """Raise one error for all failures; texts that are empty are none.
+
+    Raises:
+        SamebitsError: there is one; `rng-state`.
+    """
+    text = "; ".join(failure for failure in failures if failure)
+    if text:
+        raise SamebitsError(text, slug="rng-state")
+
+
+def _one_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
+
+
+_KEY = b'{"not imported": '
+
+
+class Given(NamedTuple):
+    """What a source is to get.
+
+    Args:
+        seed: a seed, or None when it is a state.
+        state: a state.
+        only_if_kept: by `reseeded`, which leaves a source alone that cannot be put back afterwards.
+    """
+
+    seed: int | None = None
+    state: SourceState | None = None
+    only_if_kept: bool = False
+
+    def to_bytes(self) -> bytes:
+        """The state of a source that is not there yet."""
+        state = None if self.state is None else [self.state.version, self.state.data.hex()]
+        return _KEY + json.dumps({"seed": self.seed, "state": state}).encode() + b"}"
+
+    @classmethod
+    def from_bytes(cls, source: str, data: bytes) -> Given | None:
+        """Read what `to_bytes` gave; None when it is the state of a source that was there.
+
+        Raises:
+            ValueError: it is neither.
+        """
+        if not data.startswith(_KEY):
+            return None
+        fields = json.loads(data)["not imported"]
+        seed, state = fields["seed"], fields["state"]
+        if state is not None:
+            return cls(state=SourceState(source, str(state[0]), bytes.fromhex(state[1])))
+        if not isinstance(seed, int):
+            raise ValueError(f"{seed!r} where a seed was expected")  # noqa: TRY004 - the text is wrong
+        return cls(seed=seed)
+
+    def give(self, source: RngSource) -> str:
+        """Give it to a source that is there; gives what failed.
+
+        Raises:
+            SamebitsError: the source refused the seed; `rng-seed`.
+        """
+        if self.seed is not None:
+            seed_source(source, self.seed)
+        return "" if self.state is None else write_state(source, self.state)
+
+
+class Block:
+    """A part of the program after which every source is where it was before."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[RngSource, Given]] = []
+
+    def keep(self, source: RngSource, before: list[Given]) -> bool:
+        """Its library was imported in the block: remember where it is, or what it was given before.
+
+        Returns:
+            Whether it can be put back; if not there was a warning.
+        """
+        if before and not can_be_saved(source):
+            self._kept += [(source, given) for given in before[-1:]]
+            return True
+        state = read_state(source)
+        if state is not None:
+            self._kept.append((source, Given(state=state)))
+        return state is not None
+
+    def put_back(self) -> list[str]:
+        """Put back what was imported in the block; gives what failed."""
+        return [given.give(source) for source, given in self._kept]
+
+
+class Waiting:
+    """The sources of this process whose libraries are not imported yet, and what they are to get."""
+
+    def __init__(self) -> None:
+        self._steps: dict[str, list[Given | Block]] = {}
+        self._imports = PostImport()
+        self._watched: set[str] = set()
+
+    def seed(self, source: RngSource, seed: int, *, only_if_kept: bool = False) -> None:
+        """Seed a source that is not there yet."""
+        self._give(source, Given(seed, only_if_kept=only_if_kept))
+
+    def restore(self, source: RngSource, state: SourceState) -> None:
+        """Put back a source that is not there yet, to a state saved when it was."""
+        self._give(source, Given.from_bytes(source.name, state.data) or Given(state=state))
+
+    def state(self, source: RngSource) -> SourceState | None:
+        """What a source that is not there yet is to get; None when it is left alone."""
+        given = _given(self._steps.get(source.name, []))
+        if not given:
+            return None
+        return given[-1].state or SourceState(
+            source.name, f"{source.name}, not imported", given[-1].to_bytes()
+        )
+
+    def begin(self, sources: Iterable[RngSource]) -> Block:
+        """A block begins; `end` ends it."""
+        block = Block()
+        for source in sources:
+            if is_to_come(source):
+                self._list(source).append(block)
+        return block
+
+    def end(self, block: Block) -> list[str]:
+        """The block has ended: what happened in it to sources that are still not there did not happen.
+
+        Returns:
+            What failed of putting back the others.
+        """
+        for name, steps in list(self._steps.items()):
+            if block in steps:
+                del steps[steps.index(block) :]
+            if not steps:
+                del self._steps[name]
+        self._rest()
+        return block.put_back()
+
+    def forget(self) -> None:
+        """Leave all alone."""
+        self._steps.clear()
+        self._rest()
+
+    def _give(self, source: RngSource, given: Given) -> None:
+        steps = self._list(source)
+        while steps and not isinstance(steps[-1], Block):
+            del steps[-1]  # the last seed counts
+        steps.append(given)
+
+    def _list(self, source: RngSource) -> list[Given | Block]:
+        if source.name not in self._watched:
+            self._watched.add(source.name)
+            self._imports.install()
+            self._imports.on_import(source.module, functools.partial(self._arrived, source))
+        return self._steps.setdefault(source.name, [])
+
+    def _rest(self) -> None:
+        if not self._steps:
+            self._imports.remove()
+            self._watched.clear()
+
+    def _arrived(self, source: RngSource, _module: ModuleType) -> None:
+        """The library was imported.
+
+        Raises:
+            SamebitsError: it takes the seed or the state not; `rng-seed`, `rng-state`. It comes out of the
+                import.
+        """
+        steps = self._steps.pop(source.name, [])
+        self._watched.discard(source.name)
+        self._rest()
+        kept = True
+        for index, step in enumerate(steps if source.available() else ()):
+            if isinstance(step, Block):
+                kept = step.keep(source, _given(steps[:index]))
+            elif kept or not step.only_if_kept:
+                raise_failures([step.give(source)])
+
+
+def is_to_come(source: RngSource) -> bool:
+    """Whether the generator will exist once a module is imported that is not, or not completely, yet."""
+    module: Any = sys.modules.get(source.module)
+    begun = getattr(getattr(module, "__spec__", None), "_initializing", False)
+    return bool(source.module) and (module is None or begun) and not source.available()
+
+
+def _given(steps: list[Given | Block]) -> list[Given]:
+    return [step for step in steps if isinstance(step, Given)]

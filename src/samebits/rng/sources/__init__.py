@@ -1,0 +1,63 @@
+"""The RNG sources that samebits knows, one class each; `plugins` has those of other packages."""
+
+from __future__ import annotations
+
+from samebits.rng.sources.accelerators import PACKAGES, Accelerator, PrivateBackend, Xla
+from samebits.rng.sources.dtensor import DTensorTracker
+from samebits.rng.sources.libraries import CuPy, OpenCV, TensorFlow
+from samebits.rng.sources.numpy_global import NUMPY, NumpyGlobal
+from samebits.rng.sources.python_random import PYTHON, PythonRandom
+from samebits.rng.sources.source import BuiltInSource, GeneratorObjects, Library, RngSource
+from samebits.rng.sources.torch_devices import TORCH, LazyDevices, Mps, TorchCpu
+
+__all__ = [
+    "BUILT_IN",
+    "LIBRARIES",
+    "NUMPY",
+    "PYTHON",
+    "TORCH",
+    "WITH_OBJECTS",
+    "RngSource",
+    "sources_seeded_by",
+    "words_of",
+]
+
+BUILT_IN: tuple[BuiltInSource, ...] = (
+    PythonRandom(),
+    NumpyGlobal(),
+    TorchCpu(),
+    LazyDevices("cuda"),
+    LazyDevices("xpu"),
+    Mps(),
+    Accelerator("mtia"),
+    *(Accelerator(name, package) for name, package in PACKAGES.items()),
+    PrivateBackend(tuple(PACKAGES)),
+    Xla(),
+    DTensorTracker(),
+    CuPy(),
+    OpenCV(),
+    TensorFlow(),
+)
+"""In the order in which they are seeded and saved."""
+LIBRARIES: tuple[Library, ...] = tuple(
+    dict.fromkeys(source.library for source in BUILT_IN if source.library is not None)
+)
+"""The libraries that a cause is named after."""
+WITH_OBJECTS: tuple[GeneratorObjects, ...] = tuple(
+    source for source in BUILT_IN if isinstance(source, GeneratorObjects)
+)
+"""The sources that know the generator objects of their libraries."""
+
+
+def sources_seeded_by(intervention: str) -> tuple[str, ...]:
+    """Names of the sources that an intervention seeds."""
+    return tuple(source.name for source in BUILT_IN if source.intervention == intervention)
+
+
+def words_of(library: str) -> str:
+    """A library as a report writes it; empty where no cause is named after it.
+
+    Args:
+        library: its name.
+    """
+    return next((known.words for known in LIBRARIES if known.name == library), "")

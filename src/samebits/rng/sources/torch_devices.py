@@ -1,0 +1,264 @@
+"""Torch's default generators, the CPU's and those of devices, and objects of `torch.Generator`."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import inspect
+import json
+import struct
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits._torch.core import (
+    clear_pending_seeds,
+    default_generator,
+    in_bad_fork,
+    pending_seeds,
+    twister_head,
+)
+from samebits.rng.seeds import fit
+from samebits.rng.sources.source import BuiltIn, Library, StateFunction, expect, loaded, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
+
+TORCH = Library(
+    name="torch",
+    words="torch",
+    intervention="seed-torch",
+    draws="torch.",
+    fresh=("torch.Generator.seed",),
+    own=(),
+    imported="torch",
+    seed_call="{}.manual_seed({})",
+    seeders=("torch.manual_seed", "torch.random.manual_seed"),
+)
+_FIT = TORCH.name  # all devices get what `torch.manual_seed` would give them
+_HEAD = 40  # bytes of the CPU generator's state that hold its position
+
+
+def tensor_to_bytes(state: Any) -> bytes:
+    """A state of torch, a tensor of uint8."""
+    return bytes(state.numpy())
+
+
+def bytes_to_tensor(data: bytes) -> Any:
+    """The tensor that `tensor_to_bytes` read.
+
+    Raises:
+        ValueError: there is nothing.
+    """
+    torch: Any = sys.modules["torch"]
+    expect(data, "it is empty")
+    return torch.frombuffer(bytearray(data), dtype=torch.uint8)
+
+
+class TorchSource(BuiltIn):
+    """**Base class** of the default generators that torch or a backend of it brings."""
+
+    library = TORCH
+    intervention = TORCH.intervention
+
+
+class TorchCpu(TorchSource):
+    """Torch's default generator on the CPU."""
+
+    name = TORCH.name
+    module = "torch"
+    functions = (
+        StateFunction(("", "random"), "manual_seed", "torch.manual_seed"),
+        StateFunction(("", "random"), "set_rng_state"),
+    )
+
+    def available(self) -> bool:
+        """Whether torch is imported."""
+        return loaded(self.module, "default_generator", "get_rng_state") is not None
+
+    def seed(self, seed: int) -> None:
+        """As `torch.manual_seed(seed)`, for the CPU only."""
+        sys.modules["torch"].default_generator.manual_seed(fit(seed, _FIT))
+
+    def get_state(self) -> bytes:
+        """The bytes of `torch.get_rng_state()`."""
+        return tensor_to_bytes(sys.modules["torch"].get_rng_state())
+
+    def set_state(self, state: bytes) -> None:
+        """As `torch.set_rng_state`, which checks the size and the position."""
+        sys.modules["torch"].set_rng_state(bytes_to_tensor(state))
+
+    def version(self) -> str:
+        """Torch's version."""
+        return version_of("torch")
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Of the CPU's generator."""
+
+        def read() -> Mapping[str, Position]:
+            generator = default_generator()
+            state = None if generator is None else generator.get_state()
+            if state is None or state.numel() < _HEAD:
+                return {}
+            position = twister_head(ctypes.string_at(state.data_ptr(), _HEAD))
+            return {} if position is None else {self.name: position}
+
+        return read
+
+    def seeder(self) -> Callable[[int], None]:
+        """Does what `torch.manual_seed` does to the CPU's generator."""
+        return unwrapped_method("manual_seed")
+
+    def kinds(self) -> tuple[type, ...]:
+        """None: the garbage collector does not track `torch.Generator`."""
+        return ()
+
+    def owns(self, generator: Any) -> bool:
+        """Whether it is a `torch.Generator`, on any device."""
+        torch: Any = loaded(self.module, "Generator")
+        return torch is not None and isinstance(generator, torch.Generator)
+
+    def read(self, generator: Any) -> Any:
+        """A tensor of uint8."""
+        return generator.get_state()
+
+    def write(self, generator: Any, state: Any) -> None:
+        """As its `set_state`."""
+        generator.set_state(state)
+
+    def encode(self, state: Any) -> bytes:
+        """The bytes of the tensor."""
+        return tensor_to_bytes(state)
+
+    def decode(self, data: bytes) -> Any:
+        """The tensor."""
+        return bytes_to_tensor(data)
+
+
+def unwrapped_method(method: str) -> Callable[[Any], Any]:
+    """A method of torch's default generator without what control has put around it: 40 microseconds."""
+    generator: Any = default_generator()
+    return functools.partial(inspect.unwrap(getattr(type(generator), method)), generator)
+
+
+class LazyDevices(TorchSource):
+    """The default generators of all devices of one kind, CUDA or XPU.
+
+    Neither seeding nor saving starts the device: until its first use the state is the seeds that wait for it.
+
+    Args:
+        name: `cuda` or `xpu`.
+    """
+
+    module = "torch"
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        if name == "cuda":
+            self.functions = tuple(
+                StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
+                for function in ("manual_seed", "manual_seed_all")
+            )
+
+    def available(self) -> bool:
+        """Whether torch is imported, is built for such devices, and this process may use them."""
+        torch: Any = loaded(self.module, "backends", "version", self.name)
+        if torch is None:
+            return False
+        built = torch.backends.cuda.is_built() if self.name == "cuda" else torch.version.xpu is not None
+        return bool(built) and not in_bad_fork(self._devices())
+
+    def seed(self, seed: int) -> None:
+        """As `torch.cuda.manual_seed_all(seed)`."""
+        self._devices().manual_seed_all(fit(seed, _FIT))
+
+    def get_state(self) -> bytes:
+        """JSON: the state of each device in hexadecimal, or the seeds that wait."""
+        devices = self._devices()
+        if not devices.is_initialized():
+            return json.dumps({"waiting": pending_seeds(devices)}).encode()
+        states = [tensor_to_bytes(state.cpu()).hex() for state in devices.get_rng_state_all()]
+        return json.dumps({"devices": states}).encode()
+
+    def set_state(self, state: bytes) -> None:
+        """Set every device, or have the seeds wait again."""
+        devices, fields = self._devices(), json.loads(state)
+        if "waiting" in fields:
+            self._wait(fields["waiting"])
+            return
+        count = devices.device_count()
+        saved = len(fields["devices"])
+        expect(saved == count, f"it holds {saved} devices of kind {self.name}, and there are {count}")
+        devices.set_rng_state_all([bytes_to_tensor(bytes.fromhex(text)) for text in fields["devices"]])
+
+    def version(self) -> str:
+        """Torch's version."""
+        return version_of("torch")
+
+    def position_reader(self) -> Callable[[], Mapping[str, Position]]:
+        """Of all CUDA devices, which count in Philox offsets; none before CUDA is used."""
+        return _cuda_positions if self.name == "cuda" else dict
+
+    def _devices(self) -> Any:
+        return getattr(sys.modules["torch"], self.name)
+
+    def _wait(self, seeds: list[list[Any]]) -> None:
+        devices = self._devices()
+        if devices.is_initialized():
+            # Started meanwhile: what it would have begun with. Without a seed that was entropy.
+            if not seeds:
+                devices.seed_all()
+        else:
+            clear_pending_seeds(devices)
+        for which, seed in seeds:
+            expect(which in {"all", "current"}, f"{which!r} where `all` or `current` was expected")
+            seed_devices = devices.manual_seed_all if which == "all" else devices.manual_seed
+            seed_devices(seed)
+
+
+def _cuda_positions() -> Mapping[str, Position]:
+    cuda: Any = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return {}
+    positions = {}
+    for index, generator in enumerate(cuda.default_generators):
+        try:
+            state = generator.get_state()
+        except RuntimeError:  # while a CUDA graph is being captured
+            continue
+        positions[f"cuda:{index}"] = struct.unpack("<QQ", ctypes.string_at(state.data_ptr(), 16))
+    return positions
+
+
+class Mps(TorchSource):
+    """The default generator of Apple's GPU."""
+
+    name = "mps"
+    module = "torch"
+
+    def available(self) -> bool:
+        """Whether torch is imported and can use the device."""
+        torch: Any = loaded(self.module, "backends", "mps")
+        return torch is not None and torch.backends.mps.is_available() and not in_bad_fork(torch.mps)
+
+    def seed(self, seed: int) -> None:
+        """As `torch.mps.manual_seed(seed)`."""
+        sys.modules["torch"].mps.manual_seed(fit(seed, _FIT))
+
+    def get_state(self) -> bytes:
+        """The bytes of `torch.mps.get_rng_state()`."""
+        return tensor_to_bytes(sys.modules["torch"].mps.get_rng_state())
+
+    def set_state(self, state: bytes) -> None:
+        """As `torch.mps.set_rng_state`."""
+        sys.modules["torch"].mps.set_rng_state(bytes_to_tensor(state))
+
+    def version(self) -> str:
+        """Torch's version."""
+        return version_of("torch")
+
+
+if TYPE_CHECKING:
+    _source: RngSource = TorchCpu()
+    _objects: GeneratorObjects = TorchCpu()

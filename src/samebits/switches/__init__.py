@@ -1,0 +1,1 @@
+"""Switches: environment variables and flags of torch that influence determinism."""

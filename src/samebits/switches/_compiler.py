@@ -1,0 +1,100 @@
+"""The switches that are entries of the configuration of torch's compiler."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from samebits._torch.core import COMPILER_CONFIG, CORE_FLAGS
+from samebits._torch.core import config_probe as private_config_probe
+from samebits.switches.switch import BOTH, KINDS, PORTABLE, Switch, When, as_text, from_text, unfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_CONFIG = "torch/_inductor/config.py, 2.13.0"
+_TUNED = "kernels are chosen by timing them"
+
+
+class CompilerFlag:
+    """An entry of the configuration of torch's compiler.
+
+    The configuration is per thread in torch 2.13.0 (a `ContextVar`): other threads that compile follow the
+    environment variable, not this.
+
+    Args:
+        entry: its name there.
+        kind: what its values are; a key of `KINDS`.
+    """
+
+    def __init__(self, entry: str, kind: str = "switch") -> None:
+        self.entry = entry
+        self.kind = kind
+
+    @property
+    def module(self) -> str:
+        """The module of the configuration: scripts that never compile never import it."""
+        return COMPILER_CONFIG
+
+    @property
+    def setters(self) -> tuple[str, ...]:
+        """`use_deterministic_algorithms` writes `deterministic`; other writes are seen at boundaries."""
+        return (CORE_FLAGS["deterministic-algorithms"][1],) if self.entry == "deterministic" else ()
+
+    def missing(self) -> str:
+        """Whether this torch has no such entry."""
+        return "" if hasattr(self._config(), self.entry) else "the compiler of this torch does not have it"
+
+    def problem(self, value: str) -> str:
+        """What is expected instead."""
+        return unfit(KINDS[self.kind], value)
+
+    def read(self) -> str:
+        """The value as text."""
+        return as_text(getattr(self._config(), self.entry))
+
+    def write(self, value: str) -> None:
+        """Set it."""
+        setattr(self._config(), self.entry, from_text(value, getattr(self._config(), self.entry)))
+
+    def restore(self, before: str) -> None:
+        """Set it to what it was."""
+        if before != self.read():
+            self.write(before)
+
+    def probe(self) -> Callable[[], object] | None:
+        """What changes when it is written."""
+        return private_config_probe(self._config(), self.entry)
+
+    @staticmethod
+    def _config() -> Any:
+        return sys.modules[COMPILER_CONFIG]
+
+
+def _compiler(name: str, entry: str, why: str, kind: str = "switch") -> Switch:
+    return Switch(name, CompilerFlag(entry, kind), When.ANY, None, PORTABLE, why, _CONFIG)
+
+
+COMPILER = (
+    Switch(
+        "inductor-deterministic",
+        CompilerFlag("deterministic"),
+        When.ANY,
+        "on",
+        BOTH,
+        "torch.compile picks kernels by timing them",
+        _CONFIG,
+        cost="compiled kernels are not tuned",
+        default="off",
+    ),
+    _compiler("inductor-batch-invariant", "batch_invariant", "sums follow the batch size"),
+    _compiler("inductor-numerics", "numerics", "compiled code rounds differently", "word"),
+    _compiler("inductor-max-autotune", "max_autotune", _TUNED),
+    _compiler("inductor-max-autotune-gemm", "max_autotune_gemm", _TUNED),
+    _compiler("inductor-max-autotune-pointwise", "max_autotune_pointwise", _TUNED),
+    _compiler("inductor-coordinate-descent", "coordinate_descent_tuning", _TUNED),
+    _compiler("inductor-fallback-random", "fallback_random", "compiled code draws other random numbers"),
+    _compiler("inductor-align-random", "align_random_eager", "compiled code draws other random numbers"),
+    _compiler("inductor-precision-casts", "emulate_precision_casts", "compiled code skips roundings"),
+    _compiler("inductor-split-reductions", "split_reductions", "sums are split by the hardware's size"),
+)

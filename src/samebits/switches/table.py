@@ -1,0 +1,309 @@
+"""All switches in one table, what a control wants of each, and each of them set, read back and put back."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from samebits.errors import SamebitsError
+from samebits.switches._compiler import COMPILER
+from samebits.switches._torch_flags import FLAGS
+from samebits.switches.control import LEFT_ALONE
+from samebits.switches.startup import FIXED, HASH_SEED, LAYOUT, layout_variables
+from samebits.switches.switch import When
+from samebits.switches.variables import VARIABLES, Variable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from samebits.switches.control import Control
+    from samebits.switches.switch import Switch
+
+TABLE: tuple[Switch, ...] = (LAYOUT, HASH_SEED, *VARIABLES, *FLAGS, *COMPILER)
+"""In the order in which switches are set and restored."""
+LOOSE_LAYOUT = (
+    "addresses cannot be fixed here, so that what follows their order (sets of objects, sorting by id) may "
+    "differ from run to run"
+)
+WAITING, SET, HELD, KEPT = "waiting", "set", "held", "kept"
+MISSING, TOO_LATE, FAILED = "missing", "too-late", "failed"
+
+
+class Wanted(NamedTuple):
+    """What a control wants of one switch.
+
+    Args:
+        switch: which.
+        value: what it is to be; None holds the value that it has.
+        explicit: the user asked for it by name.
+    """
+
+    switch: Switch
+    value: str | None
+    explicit: bool
+
+
+class EnvironmentPlan(NamedTuple):
+    """The variables of a fresh process.
+
+    Args:
+        variables: to be set, beside those that the user has.
+        warnings: one line for each value of the user's that is replaced, or that cannot be right, and one
+            when addresses cannot be fixed here.
+    """
+
+    variables: dict[str, str]
+    warnings: tuple[str, ...]
+
+
+def switch_named(name: str) -> Switch:
+    """The switch of that name.
+
+    Raises:
+        SamebitsError: there is none; `switch-unknown`.
+    """
+    by_name = {switch.name: switch for switch in TABLE}
+    if name not in by_name:
+        near = _nearest(name, list(by_name))
+        hint = f"did you mean {' or '.join(near)}?" if near else "docs/switches.md lists all"
+        raise SamebitsError(f"there is no switch {name!r}; {hint}", slug="switch-unknown")
+    return by_name[name]
+
+
+def _nearest(name: str, known: list[str]) -> list[str]:
+    """Those names that contain the given one, else the one that is spelled most like it."""
+    import difflib
+
+    folded = {other.lower().replace("_", "-"): other for other in known}
+    typed = name.lower().replace("_", "-")
+    containing = [other for text, other in folded.items() if typed and typed in text][:3]
+    close = difflib.get_close_matches(typed, folded, n=1, cutoff=0.5)
+    return containing or [folded[text] for text in close]
+
+
+def wanted_by(control: Control) -> tuple[Wanted, ...]:
+    """What that control wants of every switch that it sets or watches, in the order of the table.
+
+    Raises:
+        SamebitsError: an unknown name (`switch-unknown`), an impossible value (`switch-value`).
+    """
+    asked: dict[str, str] = {}
+    for name, value in control.switches:
+        check_value(switch_named(name), value)
+        asked[name] = value
+    rows = []
+    for switch in TABLE:
+        chosen = asked.get(switch.name)
+        if chosen == LEFT_ALONE or (chosen is None and not control.all_switches):
+            continue
+        rows.append(Wanted(switch, switch.value if chosen is None else chosen, chosen is not None))
+    return tuple(rows)
+
+
+def check_value(switch: Switch, value: str) -> None:
+    """Refuse a value that the switch cannot have.
+
+    Raises:
+        SamebitsError: `switch-value`.
+    """
+    expected = "" if value == LEFT_ALONE else switch.handle.problem(value)
+    if expected:
+        message = f"the switch {switch.name!r} cannot be {value!r}; expected {expected}, or `{LEFT_ALONE}`"
+        raise SamebitsError(message, slug="switch-value")
+
+
+def holds_layout(control: Control | None) -> bool:
+    """Whether the process is to be started with fixed addresses, where the system lets it."""
+    wanted = () if control is None else wanted_by(control)
+    return any(row.switch is LAYOUT and row.value == FIXED for row in wanted)
+
+
+def environment_for(control: Control, environ: Mapping[str, str]) -> EnvironmentPlan:
+    """The environment variables that a fresh process needs.
+
+    A value of the user's that keeps the promise stays. Nothing is taken away.
+
+    Args:
+        control: what is asked for.
+        environ: the variables that the process would have.
+
+    Raises:
+        SamebitsError: `switch-unknown`, `switch-value`.
+    """
+    variables: dict[str, str] = {}
+    warnings: list[str] = []
+    for wanted in wanted_by(control):
+        handle = wanted.switch.handle
+        if not isinstance(handle, Variable):
+            continue
+        value, warning = _variable(wanted, environ.get(handle.variable, ""))
+        if value is not None:
+            variables[handle.variable] = value
+        if warning:
+            warnings.append(warning)
+    if holds_layout(control):
+        variables.update(layout_variables(environ))
+        obstacle = LAYOUT.handle.missing()
+        if obstacle:
+            warnings.append(f"{LOOSE_LAYOUT} ({obstacle}); `--leave {LAYOUT.name}` leaves this line out")
+    return EnvironmentPlan(variables, tuple(warnings))
+
+
+def _variable(wanted: Wanted, current: str) -> tuple[str | None, str]:
+    """The value to set, None to leave it, and a warning."""
+    switch, value = wanted.switch, wanted.value
+    expected = switch.handle.problem(current) if current else ""
+    if value is None:
+        doubt = f"{switch.name}={current} cannot be right (expected {expected}); it is left as it is"
+        return None, doubt if expected else ""
+    if current == value:
+        return None, ""
+    if not current:
+        return value, ""
+    if wanted.explicit:
+        return value, f"{switch.name}={current} is replaced by {value}, as asked for"
+    if not expected and switch.keeps(current):
+        return None, ""
+    reason = f"expected {expected}" if expected else switch.why
+    return value, f"{switch.name}={current} is replaced by {value}: {reason}"
+
+
+class SwitchRow(NamedTuple):
+    """How it went with one switch.
+
+    Args:
+        name: of the switch.
+        before: its value before control; empty for a variable that was not set.
+        wanted: what control wants; empty when it holds what it finds.
+        now: its value at this moment.
+        state: `set`; `held`, watched only; `kept`, the user's value keeps the promise; `missing`, this build
+            does not have it; `too-late`; `failed`; `waiting` for its module to be imported.
+        why: the reason of the state, else what the switch is for.
+    """
+
+    name: str
+    before: str
+    wanted: str
+    now: str
+    state: str
+    why: str
+
+
+class Setting:
+    """A switch and what became of it.
+
+    Args:
+        wanted: what control wants of it.
+    """
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.switch = wanted.switch
+        self.wanted = wanted.value
+        self.explicit = wanted.explicit
+        self.before = ""
+        self.now = ""
+        self.state = WAITING
+        self.why = self.switch.why
+        self._written = False
+
+    @property
+    def watched(self) -> bool:
+        """Whether its value is to stay what it is now."""
+        return self.state in {SET, HELD, KEPT}
+
+    @property
+    def replaced(self) -> bool:
+        """Whether a choice of the user's was replaced that was not asked for by name."""
+        chosen = self.before not in {"", self.switch.default}
+        return self.state == SET and chosen and self.now != self.before and not self.explicit
+
+    def begin(self) -> None:
+        """Read it, before any switch is set."""
+        missing = self.switch.handle.missing()
+        if missing:
+            self.state, self.why = MISSING, missing
+        else:
+            self.before = self.now = self.switch.handle.read()
+
+    def apply(self) -> None:
+        """Set it, if it has to be set and still can be."""
+        if self.state == MISSING:
+            return
+        if self.wanted is None:
+            self.state = HELD
+        elif self.before == self.wanted:
+            self.state = SET
+        elif not self.explicit and self._keeps():
+            self.state = KEPT
+        else:
+            self._write(self.wanted)
+
+    def settle(self) -> None:
+        """Read it back, after all were set: setting one may change another."""
+        if self.state in {WAITING, MISSING}:
+            return
+        self.now = self.switch.handle.read()
+        if self.state == SET and self.now != self.wanted:
+            self.state, self.why = FAILED, f"it was set to {self.wanted} and reads back as {self.now}"
+
+    def put_back(self) -> str:
+        """Give it the value from before control; one that is held keeps what the script chose.
+
+        Returns:
+            why that could not be done, in words; empty when it could.
+        """
+        moved = self.state == HELD and self.now != self.before  # by setting another switch
+        wanted = moved or self._written or self.state in {SET, KEPT}
+        self.state = WAITING
+        try:
+            if wanted:
+                self.switch.handle.restore(self.before)
+        except ValueError as error:
+            return f"{self.switch.name} stays {self.now}, it could not be put back to {self.before}: {error}"
+        return ""
+
+    def set_again(self) -> None:
+        """After a drift: what it was when it was settled."""
+        self.switch.handle.restore(self.now)
+
+    def row(self) -> SwitchRow:
+        """As it is at this moment."""
+        known = self.state not in {WAITING, MISSING}
+        now = self.switch.handle.read() if known else ""
+        return SwitchRow(self.switch.name, self.before, self.wanted or "", now, self.state, self.why)
+
+    def _keeps(self) -> bool:
+        handle, before = self.switch.handle, self.before
+        may = bool(before) and (self.switch.accepts is not None or before == self.switch.value)
+        return may and not handle.problem(before) and self.switch.keeps(before)
+
+    def _write(self, value: str) -> None:
+        late = too_late(self.switch.when)
+        if late:
+            self.state, self.why = TOO_LATE, late
+            return
+        self._written = True
+        try:
+            self.switch.handle.write(value)
+        except ValueError as error:
+            self.state, self.why = FAILED, str(error)
+        else:
+            self.state = SET
+
+
+def too_late(when: When) -> str:
+    """Why a switch that can be set until then cannot be set any more; empty when it can."""
+    torch: Any = sys.modules.get("torch")
+    if not hasattr(torch, "Tensor"):  # a `torch.py` of the user's own
+        torch = None
+    if when is When.PROCESS:
+        return "the interpreter has started"
+    if when is When.IMPORT and torch is not None:
+        return "torch has been imported"
+    if torch is not None and when is When.CUDA and torch.cuda.is_initialized():
+        return "CUDA is in use"
+    if torch is not None and when is When.GROUP:
+        distributed = torch.distributed
+        if distributed.is_available() and distributed.is_initialized():
+            return "the process group exists"
+    return ""

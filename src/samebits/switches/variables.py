@@ -1,0 +1,303 @@
+"""The switches that are environment variables: where one lives, and all of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING
+
+from samebits.switches.switch import ANYTHING, BOTH, MEASURED, PORTABLE, TITAN, Switch, When, unfit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+ENVIRONMENT = "PyTorch docs, CUDA environment variables"
+MEGATRON = "Megatron-LM megatron/training/determinism.py"
+
+_BIT = (r"[01]", "`0` or `1`")
+_COUNT = (r"[1-9]\d*(,[1-9]\d*)*", "a whole number from 1")
+_NUMBER = (r"\d+", "a whole number")
+_LOGICAL = (r"(?i)true|false", "`TRUE` or `FALSE`")
+_WORKSPACE = (r"(:\d+:[1-9]\d*)+", "pairs of a size in KiB and a count, such as `:4096:8`")
+
+
+class Variable:
+    """An environment variable.
+
+    Args:
+        variable: its name.
+        pattern: a regular expression for the values that it can have.
+        expected: how an error describes them.
+    """
+
+    def __init__(self, variable: str, pattern: str = ANYTHING[0], expected: str = ANYTHING[1]) -> None:
+        self.variable = variable
+        self.pattern = pattern
+        self.expected = expected
+
+    @property
+    def module(self) -> str:
+        """Always there."""
+        return ""
+
+    @property
+    def setters(self) -> tuple[str, ...]:
+        """Written through `os.environ`, which is watched as a whole."""
+        return ()
+
+    def missing(self) -> str:
+        """Every system has environment variables."""
+        return ""
+
+    def problem(self, value: str) -> str:
+        """What is expected instead."""
+        return unfit((self.pattern, self.expected), value)
+
+    def read(self) -> str:
+        """The value, empty when it is not set."""
+        return os.environ.get(self.variable, "")
+
+    def write(self, value: str) -> None:
+        """Set it for this process and those that it starts."""
+        os.environ[self.variable] = value
+
+    def restore(self, before: str) -> None:
+        """Set it again, or unset it."""
+        if before == self.read():
+            return
+        if before:
+            os.environ[self.variable] = before
+        else:
+            os.environ.pop(self.variable, None)
+
+    def probe(self) -> Callable[[], object] | None:
+        """None: all variables are compared at once."""
+        return None
+
+
+def _sensible_workspace(value: str) -> bool:
+    return re.fullmatch(_WORKSPACE[0], value) is not None and not re.search(r":0+:", value)
+
+
+def _fixed_algorithm(value: str) -> bool:
+    """NVLS sums inside the switch of the network, in the order of arrival; everything else has an order."""
+    chosen = value.lower()
+    return bool(chosen) and (chosen.startswith("^") == ("nvls" in chosen))
+
+
+def _dynamic_off(value: str) -> bool:
+    return value.lower() in {"false", "0"}
+
+
+def _held(
+    name: str,
+    kind: tuple[str, str] | None,
+    when: When,
+    why: str,
+    source: str,
+) -> Switch:
+    handle = Variable(name) if kind is None else Variable(name, *kind)
+    return Switch(name, handle, when, None, PORTABLE, why, source)
+
+
+_NCCL = "another choice adds in another order"
+_TUNED = "another kernel rounds differently"
+
+CUDA = (
+    Switch(
+        "CUBLAS_WORKSPACE_CONFIG",
+        Variable("CUBLAS_WORKSPACE_CONFIG", *_WORKSPACE),
+        When.CUDA,
+        ":4096:8",
+        BOTH,
+        "cuBLAS may share a workspace between streams, and then picks kernels by what is free",
+        "cuBLAS docs; from torch 2.10 on nothing complains when it is missing (pytorch#161749)",
+        _sensible_workspace,
+        "24 MiB of GPU memory per stream and handle",
+    ),
+    Switch(
+        "PYTORCH_TUNABLEOP_ENABLED",
+        Variable("PYTORCH_TUNABLEOP_ENABLED", *_BIT),
+        When.CUDA,
+        "0",
+        BOTH,
+        "matrix products are chosen by timing them",
+        "aten/src/ATen/cuda/tunable/README.md",
+    ),
+    _held("PYTORCH_TUNABLEOP_TUNING", _BIT, When.CUDA, "timing chooses kernels", "tunable/README.md"),
+    _held("PYTORCH_TUNABLEOP_FILENAME", None, When.CUDA, "the file decides the kernels", "tunable/README.md"),
+    _held("CUBLASLT_WORKSPACE_SIZE", _NUMBER, When.CUDA, _TUNED, ENVIRONMENT),
+    _held("TORCH_CUBLASLT_UNIFIED_WORKSPACE", _BIT, When.CUDA, _TUNED, ENVIRONMENT),
+    _held("TORCH_CUBLAS_WORKSPACE_CACHE", None, When.CUDA, _TUNED, "string in libtorch_cuda 2.15"),
+    _held("TORCH_BLAS_PREFER_CUBLASLT", _BIT, When.CUDA, _TUNED, "torch.backends.cuda docs"),
+    _held("TORCH_LINALG_PREFER_CUSOLVER", _BIT, When.CUDA, _TUNED, "torch.backends.cuda docs"),
+    _held("DISABLE_ADDMM_CUDA_LT", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cuda/Blas.cpp"),
+    _held(
+        "CUDA_LAUNCH_BLOCKING", _BIT, When.CUDA, "CUDA 10.1: order of kernels of an RNN", "torch.nn.RNN docs"
+    ),
+    _held("NVIDIA_TF32_OVERRIDE", _BIT, When.CUDA, "0 switches TF32 off, in all libraries", ENVIRONMENT),
+    _held("TORCH_ALLOW_TF32_CUBLAS_OVERRIDE", _BIT, When.IMPORT, "switches TF32 on", ENVIRONMENT),
+    _held(
+        "TORCH_CUDNN_USE_HEURISTIC_MODE_B", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cudnn/Conv_v8.cpp"
+    ),
+    _held("TORCH_CUDNN_V8_API_DISABLED", _BIT, When.CUDA, _TUNED, "cudnn/Conv_v8.cpp"),
+    _held(
+        "TORCH_CUDNN_V8_API_LRU_CACHE_LIMIT", None, When.CUDA, "plans are chosen again", "cudnn/Conv_v8.cpp"
+    ),
+    _held("TORCH_CUDNN_SDPA_ENABLED", _BIT, When.CUDA, _TUNED, "native/transformers/cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_DEPRIORITIZED", _BIT, When.CUDA, _TUNED, "transformers/cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_NESTED_TENSOR_ENABLED", _BIT, When.CUDA, _TUNED, "cuda/sdp_utils.cpp"),
+    _held("TORCH_CUDNN_SDPA_AVOID_RECOMPILE", _BIT, When.CUDA, _TUNED, "aten/src/ATen/native/cudnn/MHA.cpp"),
+)
+LIBRARIES = (
+    Switch(
+        "FLASH_ATTENTION_DETERMINISTIC",
+        Variable("FLASH_ATTENTION_DETERMINISTIC", *_BIT),
+        When.ANY,
+        "1",
+        BOTH,
+        "the backward of flash-attn adds with atomics when transformers calls it",
+        "transformers/modeling_flash_attention_utils.py:696, 5.23.0",
+        cost="a slower backward of attention",
+    ),
+    Switch(
+        "NVTE_ALLOW_NONDETERMINISTIC_ALGO",
+        Variable("NVTE_ALLOW_NONDETERMINISTIC_ALGO", *_BIT),
+        When.ANY,
+        "0",
+        BOTH,
+        "Transformer Engine picks attention kernels that add with atomics",
+        MEGATRON,
+    ),
+    Switch(
+        "MAMBA_DETERMINISTIC",
+        Variable("MAMBA_DETERMINISTIC", *_BIT),
+        When.ANY,
+        "1",
+        BOTH,
+        "the backward of mamba-ssm adds with atomics",
+        MEGATRON,
+    ),
+    Switch(
+        "CAUSAL_CONV1D_DETERMINISTIC",
+        Variable("CAUSAL_CONV1D_DETERMINISTIC", *_BIT),
+        When.ANY,
+        "1",
+        BOTH,
+        "the backward of causal-conv1d adds with atomics (1.6.0 and later know the variable)",
+        MEGATRON,
+    ),
+    Switch(
+        "TORCHINDUCTOR_DETERMINISTIC",
+        Variable("TORCHINDUCTOR_DETERMINISTIC", *_BIT),
+        When.ANY,
+        "1",
+        BOTH,
+        "torch.compile picks kernels by timing them, in every thread and process that compiles",
+        "torch/_inductor/config.py, 2.13.0",
+        cost="compiled kernels are not tuned",
+    ),
+    _held("TORCHINDUCTOR_BATCH_INVARIANT", _BIT, When.ANY, _TUNED, "torch/_inductor/config.py, 2.15"),
+    _held("TORCHINDUCTOR_NUMERICS", None, When.ANY, _TUNED, "torch/_inductor/config.py, 2.15"),
+    _held(
+        "TRITON_CACHE_AUTOTUNING", _BIT, When.ANY, "run 1 times kernels, run 2 reads a cache", "triton#9368"
+    ),
+    _held("TRITON_CACHE_DIR", None, When.ANY, "the cache holds what timing chose", "triton#9368"),
+    _held(
+        "TORCHINDUCTOR_CACHE_DIR", None, When.ANY, "the cache holds what timing chose", "torch/_inductor docs"
+    ),
+    _held("TORCH_DISABLE_NATIVE_JIT", _BIT, When.IMPORT, _TUNED, "torch/_native, 2.15"),
+    _held("TORCH_DISABLE_NATIVE_AOT", _BIT, When.IMPORT, _TUNED, "torch/_native, 2.15"),
+    _held("TORCH_PYTHON_NATIVE_USER_GRAPH_ORDER_FN", None, When.IMPORT, _TUNED, "torch/_native, 2.15"),
+    _held("PYTORCH_SUM_INNER_TREE", None, When.IMPORT, "another order of addition", "torch/_native, 2.15"),
+)
+GROUPS = (
+    Switch(
+        "NCCL_ALGO",
+        Variable("NCCL_ALGO"),
+        When.GROUP,
+        "Ring",
+        BOTH,
+        "NCCL picks an algorithm by size and load, and each adds in another order",
+        MEGATRON + "; pytorch#154880",
+        _fixed_algorithm,
+        "slower collectives of small tensors on many nodes",
+    ),
+    Switch(
+        "NCCL_NVLS_ENABLE",
+        Variable("NCCL_NVLS_ENABLE", r"[012]", "`0`, `1` or `2`"),
+        When.GROUP,
+        "0",
+        BOTH,
+        "NVLink SHARP adds in the order of arrival",
+        "pytorch#154880; " + TITAN,
+    ),
+    Switch(
+        "NCCL_COLLNET_ENABLE",
+        Variable("NCCL_COLLNET_ENABLE", *_BIT),
+        When.GROUP,
+        "0",
+        BOTH,
+        "the network adds in the order of arrival",
+        TITAN,
+    ),
+    Switch(
+        "HCCL_DETERMINISTIC",
+        Variable("HCCL_DETERMINISTIC", r"(?i)true|false|strict", "`true`, `false` or `strict`"),
+        When.GROUP,
+        "true",
+        BOTH,
+        "collectives on Ascend add in the order of arrival",
+        "CANN docs, HCCL_DETERMINISTIC; transformers/trainer_utils.py:145",
+        lambda value: value.lower() in {"true", "strict"},
+    ),
+    Switch(
+        "HOROVOD_FUSION_THRESHOLD",
+        Variable("HOROVOD_FUSION_THRESHOLD", *_NUMBER),
+        When.GROUP,
+        "0",
+        BOTH,
+        "Horovod sums together what happens to be ready at the same time",
+        "NVIDIA framework-reproducibility, doc/d9m/pytorch.md",
+        cost="more, smaller collectives",
+    ),
+    _held("NCCL_PROTO", None, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_MIN_NCHANNELS", _COUNT, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_MAX_NCHANNELS", _COUNT, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_NTHREADS", _COUNT, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_SOCKET_NTHREADS", _COUNT, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_LAUNCH_MODE", None, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_P2P_NET_DISABLE", None, When.GROUP, _NCCL, TITAN),
+    _held("NCCL_TOPO_FILE", None, When.GROUP, _NCCL, TITAN),
+)
+PROCESSOR = (
+    Switch(
+        "OMP_DYNAMIC",
+        Variable("OMP_DYNAMIC", *_LOGICAL),
+        When.IMPORT,
+        "FALSE",
+        BOTH,
+        "the number of threads, and so the order of sums, may follow the load of the machine",
+        "OpenMP specification, OMP_DYNAMIC; Intel oneMKL, obtaining reproducible results",
+        _dynamic_off,
+    ),
+    Switch(
+        "MKL_DYNAMIC",
+        Variable("MKL_DYNAMIC", *_LOGICAL),
+        When.IMPORT,
+        "FALSE",
+        BOTH,
+        "MKL chooses the number of threads, and so the order of sums, while it runs",
+        "Intel oneMKL, obtaining reproducible results",
+        _dynamic_off,
+    ),
+    _held(
+        "OMP_NUM_THREADS", _COUNT, When.IMPORT, "sums are split by thread; torchrun sets it to 1", MEASURED
+    ),
+    _held("MKL_NUM_THREADS", _COUNT, When.IMPORT, "products are split by thread", MEASURED),
+    _held("ATEN_CPU_CAPABILITY", None, When.IMPORT, "other vector widths add in another order", MEASURED),
+    _held("ONEDNN_MAX_CPU_ISA", None, When.IMPORT, "convolutions, LSTM, bf16 products change", MEASURED),
+    _held("MKL_CBWR", None, When.IMPORT, "matrix products and SVD change", MEASURED),
+    _held("MKL_ENABLE_INSTRUCTIONS", None, When.IMPORT, "MKL picks other kernels", "Intel oneMKL docs"),
+)
+VARIABLES = CUDA + LIBRARIES + GROUPS + PROCESSOR

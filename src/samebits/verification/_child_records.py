@@ -1,0 +1,145 @@
+"""The verdict over a script and the processes that it started."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Comparison
+from samebits.comparison.verdict import only_reported
+from samebits.errors import SamebitsError
+from samebits.recording.children import SUFFIX, children_folder
+from samebits.recording.farewell import read_info
+from samebits.records.notes import Note, NoteCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from samebits.verification._tools import Tools
+    from samebits.verification.results import ScriptRun
+
+_POOL = "pool-"
+
+
+def children_of(record: str, tools: Tools) -> dict[str, Path]:
+    """The records of the children that trained, by name; those of their children too."""
+    found: dict[str, Path] = {}
+    for path in sorted(children_folder(record).glob(f"*{SUFFIX}")):
+        name = path.name.removesuffix(SUFFIX)
+        if _trains(path, tools):
+            found[name] = path
+        found |= {f"{name}/{inner}": place for inner, place in children_of(str(path), tools).items()}
+    return found
+
+
+def with_children(
+    comparison: Comparison, records: tuple[str, str], tools: Tools, excused: Collection[str] = ()
+) -> Comparison:
+    """The verdict over two runs and their children.
+
+    Where the state of the two starting processes is the same, that of each child is looked at, whether or
+    not values that these processes only report differ.
+
+    Args:
+        comparison: of the two processes that started them.
+        records: of these processes.
+        tools: compare them.
+        excused: names of state tensors that are left out.
+    """
+    first, second = (children_of(record, tools) for record in records)
+    if comparison.state != "identical" or not (first or second):
+        return comparison
+    names = sorted({*first, *second})
+    pools = [name for name in names if _POOL in name]
+    judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excused) for name in names}
+    if len(pools) > 1:
+        judged |= {name: _by_chance(name, judged[name]) for name in pools}
+    apart = {
+        name: found
+        for name, found in judged.items()
+        if found.verdict == "different" and found.state != "identical"
+    }
+    if apart:  # the first is explained; in others the same line may differ, or another one
+        name, found = next(iter(apart.items()))
+        notes = (*found.notes, *_also(apart, name))
+        return replace(found, reason=f"in the child process {name}: {found.reason}", child=name, notes=notes)
+    for found in judged.values():
+        if found.verdict == "not_judged":
+            return _doubted(comparison, str(found.reason))
+    return _joined(comparison, judged)
+
+
+def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
+    """Which other children differ in their state."""
+    others = [(name, found.first_step) for name, found in apart.items() if name != shown]
+    return [Note.of(NoteCode.CHILDREN_DIFFER_TOO, *others)] if others else []
+
+
+def _judged(
+    name: str, paths: tuple[Path | None, Path | None], tools: Tools, excused: Collection[str]
+) -> Comparison:
+    """The verdict over one child, by its records in the two runs."""
+    first, second = paths
+    if first is None or second is None:
+        which = "first" if first is None else "second"
+        reason = f"the child process {name} trained, and there is no record of it in the {which} run"
+        return Comparison("not_judged", reason, 0)
+    with tools.open_record(str(first)) as a, tools.open_record(str(second)) as b:
+        found = tools.judge(a, b, excused=excused)
+    if found.verdict == "not_judged":
+        return replace(found, reason=f"in the child process {name}: {found.reason}")
+    return found
+
+
+def _by_chance(name: str, found: Comparison) -> Comparison:
+    """The verdict over one of several processes of a pool that trained: which took which task is chance."""
+    if found.verdict != "different":
+        return found
+    reason = (
+        f"the child process {name} of a pool did other work in each run: which process of a pool "
+        "takes which task is chance, so the runs cannot be compared"
+    )
+    return Comparison("not_judged", reason, found.steps)
+
+
+def _doubted(comparison: Comparison, reason: str) -> Comparison:
+    """A verdict whose state a child leaves open."""
+    if comparison.verdict == "identical":
+        return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)
+    number = len(comparison.reported)
+    differs = f"{number} reported value{' differs' if number == 1 else 's differ'}"
+    return replace(comparison, state="not_judged", reason=f"{differs}; of the rest, {reason}")
+
+
+def _joined(comparison: Comparison, judged: dict[str, Comparison]) -> Comparison:
+    """A verdict with those of children whose state is the same in both runs."""
+    steps = comparison.steps + sum(found.steps for found in judged.values())
+    notes = (Note.of(NoteCode.CHILD_COMPARED, name, found.steps) for name, found in judged.items())
+    differing = {name: found for name, found in judged.items() if found.verdict == "different"}
+    reported = comparison.reported + tuple(each for found in differing.values() for each in found.reported)
+    whole = replace(comparison, steps=steps, notes=(*comparison.notes, *notes), reported=reported)
+    if not differing:
+        return whole
+    reason = only_reported(len(reported), trained=True)
+    if comparison.verdict == "different":
+        return replace(whole, reason=reason)
+    name, found = next(iter(differing.items()))
+    whole = replace(found, steps=steps, notes=(*whole.notes, *found.notes), reported=reported)
+    return replace(whole, reason=f"in the child process {name}: {reason}", child=name)
+
+
+def focused(run: ScriptRun, child: str) -> ScriptRun:
+    """A run, with the record of one of its children in the place of its own."""
+    record = run.record
+    for name in child.split("/"):
+        record = str(children_folder(record) / f"{name}{SUFFIX}")
+    return replace(run, record=record, info=read_info(children_folder(record).with_suffix(SUFFIX)))
+
+
+def _trains(path: Path, tools: Tools) -> bool:
+    try:
+        with tools.open_record(str(path)) as record:
+            return next(record.events(("step", "grad")), None) is not None
+    except SamebitsError:
+        return False

@@ -1,0 +1,306 @@
+"""Looking for a patch: runs with other text in the place of the user's files, which stay as they are."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits._text import files
+from samebits.comparison.results import Comparison
+from samebits.diagnosis.patches.edits import Patch, PatchedFile, changed_line
+from samebits.diagnosis.patches.propose import propose
+from samebits.errors import SamebitsError
+from samebits.recording.settings import RecordingSettings
+from samebits.verification import preconditions
+from samebits.verification._judge import judged
+from samebits.verification._localise import find_operation, with_origins
+from samebits.verification._trials import least_steps, pairs_needed, time_limit
+from samebits.verification._user_files import read_project
+from samebits.verification.results import Fix
+from samebits.verification.series import BudgetSpent, Pair, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from samebits.comparison.results import Finding, Origin
+    from samebits.diagnosis.patches.edits import Project
+    from samebits.verification._state import Runner
+    from samebits.verification.results import ScriptRun
+    from samebits.verification.series import Series
+
+    Pairs = tuple[tuple[str, str], ...]
+
+MOST_ROUNDS = 4
+LITTLE = 2  # rounds and patches where pins have shown the cause, and no patch was asked for
+_MOST_TRIED = 6
+_TRIAL = "fix-"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done to find a patch.
+
+    Args:
+        rounds: how often a patch is extended by what helps against the origin that shows with it.
+        patches: how many are tried in all.
+        max_steps: after how many steps the runs are ended; None lets them go to their ends.
+    """
+
+    rounds: int = MOST_ROUNDS
+    patches: int = _MOST_TRIED
+    max_steps: int | None = None
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a patch is looked for.
+
+    Args:
+        comparison: the difference, with its origins.
+        pins: names of the pins that made the runs identical.
+        excluded: names of state tensors that are left out.
+        shown: whether something else shows the cause too: pins with which a pair was identical, or draws that
+            differed. Then no more pairs are made than are needed.
+    """
+
+    comparison: Comparison
+    pins: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
+    shown: bool = False
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """What runs with a patch showed: `words` is empty where they were identical."""
+
+    pairs: int
+    words: str
+    comparison: Comparison | None = None
+
+
+def find_fix(runner: Runner, aim: Aim, effort: Effort = Effort()) -> Fix:
+    """Look for a patch with which the runs are identical.
+
+    Each patch is tried by pairs of runs. Where the first origin is another one with it, the patch is kept,
+    and the new origin is patched as well.
+
+    Args:
+        runner: makes the runs and compares them.
+        aim: the difference that is to go.
+        effort: how much is done for it.
+
+    Raises:
+        SamebitsError: the patched files cannot be written (`record-unwritable`), or a record cannot be read.
+    """
+    project = read_project(runner.series.source, aim.comparison.findings)
+    with runner.series.limited():
+        return _Search(runner, project, _Terms(runner.series, aim, effort)).search()
+
+
+class _Terms:
+    """What runs with a patch have to show.
+
+    Args:
+        series: the runs that were compared.
+        aim: the difference that is to go.
+        effort: how much is done for it.
+    """
+
+    def __init__(self, series: Series, aim: Aim, effort: Effort) -> None:
+        self.aim = aim
+        self.effort = effort
+        self.least_steps = least_steps(aim.comparison)
+        self.limit_s = time_limit(series.first_seconds) if series.runs else None
+        made = [run.purpose for run in series.runs]
+        self._same = sum(max(0, made.count(purpose) - 2) for purpose in ("compare", "again"))
+
+    def pairs(self, findings: Sequence[Finding]) -> int:
+        """How many pairs must be identical."""
+        causes = {finding.cause for finding in findings}
+        causes |= {source.cause for finding in findings for source in finding.origin.sources}
+        least, better = pairs_needed(causes, self._same)
+        return least if self.aim.shown else better
+
+
+class _Search:
+    """One search for a patch."""
+
+    def __init__(self, runner: Runner, project: Project, terms: _Terms) -> None:
+        self._runner, self._series, self._terms = runner, runner.series, terms
+        self._original = project
+        self._tried = 0
+        self._before = len({_trial_of(run) for run in runner.series.runs if run.purpose == "fix"})
+        self._refusals: list[str] = []
+        self._why: list[str] = []
+        self._untried: Fix | None = None
+
+    def search(self) -> Fix:
+        best: Fix | None = None
+        try:
+            for best in self._better(self._terms.aim.comparison.findings):  # noqa: B007 - the last one counts
+                pass
+        except BudgetSpent:
+            best = best or self._untried
+        if best is None:
+            return Fix(None, self._original.root, refusals=tuple(dict.fromkeys(self._refusals)))
+        return replace(best, refusals=() if best.confirmed else tuple(dict.fromkeys(self._refusals)))
+
+    def _better(self, findings: Sequence[Finding]) -> Iterator[Fix]:
+        """Patches, each with what the one before it left."""
+        project, needed = self._original, 1
+        for _ in range(self._terms.effort.rounds):
+            needed = max(needed, self._terms.pairs(findings))
+            step = self._round(project, findings, needed)
+            if step is None:
+                return
+            project, trial = step
+            yield self._fix(project, trial)
+            if not trial.words or trial.comparison is None:
+                return
+            findings = trial.comparison.findings
+
+    def _round(
+        self, project: Project, findings: Sequence[Finding], needed: int
+    ) -> tuple[Project, _Trial] | None:
+        """The first patch that helps: with it nothing differs, or the first origin is another one."""
+        proposal = propose(findings, project, pins=self._terms.aim.pins)
+        self._refusals += proposal.refusals
+        failed: tuple[Project, _Trial] | None = None
+        for patch in proposal.patches:
+            if self._tried >= self._terms.effort.patches:
+                break
+            patched = project.replaced(tuple(file.after for file in patch.files))
+            if self._untried is None:
+                self._untried = Fix(patch, self._original.root, still="there was no time to try it")
+            trial = self._try(patched, needed)
+            if not trial.words or _is_another(trial.comparison, findings):
+                self._why += patch.why
+                return patched, trial
+            failed = failed or (patched, replace(trial, comparison=None))
+        if failed is not None and not self._why:
+            self._why += proposal.patches[0].why
+        return failed if project is self._original else None
+
+    def _try(self, project: Project, needed: int) -> _Trial:
+        self._tried += 1
+        series = self._patched_series(project)
+        first, second = series.both(
+            self._plan(0, needed), self._plan(1, needed), unless=preconditions.has_failed
+        )
+        if second is None or preconditions.has_failed(first):
+            return _Trial(0, _how_failed(first))
+        for number in range(1, needed + 1):
+            if number > 1:
+                second = series.run(self._plan(number, needed, first.record))
+            comparison = self._judged(Pair(first, second))
+            if comparison.verdict == "different":
+                trial = _Trial(number - 1, "", comparison)
+                # Where the next origin is not patched as well, it need not be looked for.
+                located = self._terms.effort.rounds > 1
+                return self._located(project, trial) if located else replace(trial, words=_words(comparison))
+            if comparison.verdict != "identical":
+                return _Trial(number - 1, comparison.reason or "the runs with it could not be judged")
+        return _Trial(needed, "")
+
+    def _plan(self, number: int, needed: int, reference: str = "") -> Plan:
+        words = "trying a patch"
+        settings = RecordingSettings(
+            record="",
+            reference=reference,
+            excused=self._terms.aim.excluded,
+            max_steps=self._terms.effort.max_steps,
+        )
+        more = max(0, needed - max(number, 1))
+        return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s, more=more)
+
+    def _patched_series(self, project: Project) -> Series:
+        return self._series.overlaid(self._written(project), f"{_TRIAL}{self._before + self._tried}-")
+
+    def _judged(self, pair: Pair) -> Comparison:
+        runs, target = (pair.first, pair.second), self._series.request.target
+        reason = preconditions.failure(runs, target)
+        if reason or pair.first.info is None or pair.second.info is None:
+            return Comparison("not_judged", f"with it {reason}", 0)
+        comparison, _ = judged(pair, self._runner.tools, target, self._terms.aim.excluded)
+        if comparison.verdict == "identical" and comparison.steps < self._terms.least_steps:
+            reason = f"with it the script ends after {comparison.steps} steps, before the difference"
+            return replace(comparison, verdict="not_judged", reason=reason)
+        return comparison
+
+    def _located(self, project: Project, trial: _Trial) -> _Trial:
+        """The trial with the origins of what still differs."""
+        if trial.comparison is None:
+            return trial
+        runner = replace(self._runner, series=self._patched_series(project))
+        localisation = find_operation(runner, trial.comparison, 1, self._terms.aim.excluded)
+        comparison = with_origins(trial.comparison, localisation)
+        return replace(trial, comparison=comparison, words=_words(comparison))
+
+    def _written(self, project: Project) -> Pairs:
+        """The files of a project that are not as the user has them, written beside the records."""
+        folder = self._series.request.folder / "fix" / str(self._before + self._tried)
+        pairs = []
+        for number, file in enumerate(self._changed(project)):
+            path = folder / f"{number}-{os.path.basename(file.after.path)}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                files.write_whole(path, file.after.data)
+            except OSError as error:
+                message = f"cannot write {path}: {error.strerror}; give another --keep"
+                raise SamebitsError(message, slug="record-unwritable") from None
+            pairs.append((os.path.realpath(file.after.path), str(path.absolute())))
+        return tuple(pairs)
+
+    def _changed(self, project: Project) -> list[PatchedFile]:
+        pairs = zip(self._original.files, project.files, strict=True)
+        return [PatchedFile(before, after) for before, after in pairs if before.data != after.data]
+
+    def _fix(self, project: Project, trial: _Trial) -> Fix:
+        files = self._changed(project)
+        first = changed_line(files[0].before, files[0].after)
+        patch = Patch(tuple(files), tuple(dict.fromkeys(self._why)), first)
+        confirmed = not trial.words
+        steps = self._terms.effort.max_steps
+        return Fix(
+            patch, self._original.root, trial.pairs, confirmed, trial.words, tried=self._tried, steps=steps
+        )
+
+
+def _trial_of(run: ScriptRun) -> str:
+    """The number of the patch that a run was made with."""
+    return os.path.basename(run.record).removeprefix(_TRIAL).partition("-")[0]
+
+
+def _how_failed(run: ScriptRun) -> str:
+    """How a run with a patch failed."""
+    if run.timed_out:
+        return f"the script did not end with it in {run.seconds:.0f} s"
+    said = run.info.failure if run.info is not None else ""
+    return f"the script fails with it: {said or f'exit status {run.status}'}"
+
+
+def _is_another(comparison: Comparison | None, before: Sequence[Finding]) -> bool:
+    """Whether what differs with a patch is not what differed first before it."""
+    if comparison is None or not comparison.findings or not before:
+        return False
+    return _signature(before[0].origin) not in [_signature(finding.origin) for finding in comparison.findings]
+
+
+def _signature(origin: Origin) -> object:
+    """What stays of a finding when its line moves."""
+    site = origin.site
+    return (
+        origin.kind,
+        origin.op,
+        (site.file, site.function) if site is not None else None,
+        origin.module,
+    )
+
+
+def _words(comparison: Comparison) -> str:
+    """What still differs, and where."""
+    site = comparison.findings[0].origin.site if comparison.findings else None
+    where = f" at {site.file}:{site.line}" if site is not None else ""
+    step = f" in step {comparison.first_step}" if comparison.first_step is not None else ""
+    return f"still differs{where}{step}"

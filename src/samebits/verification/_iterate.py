@@ -1,0 +1,326 @@
+"""The stage that finds all origins: run 2 goes on with the values of run 1 put in place of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from samebits.causes import Cause, OriginKind, specification_of
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.recording.settings import RecordingSettings
+from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
+from samebits.records.notes import Note, NoteCode
+from samebits.verification._localise import failed, origins_of, unseeded_of
+from samebits.verification._measure import draw_after, is_located, measured_at
+from samebits.verification.series import BudgetSpent, Pair, Plan
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Finding, Origin, OriginSearch
+    from samebits.records.events import Event
+    from samebits.verification._localise import Localisation
+    from samebits.verification._state import Runner, State
+    from samebits.verification._tools import OpenRecord
+    from samebits.verification.results import ScriptRun
+
+MOST_ROUNDS = 4
+MOST_ATTEMPTS = 3
+_OF_VALUES = (NoteCode.NOT_PLACED, NoteCode.NO_ROOM)
+_WAYS = (
+    OriginKind.CONTROL_FLOW,
+    OriginKind.ORDER,
+    OriginKind.NONE,
+)  # such a difference can be a mere consequence of one that remains
+
+
+_VALUES = ("batch", "loss", "read", "save")
+# How the values at an origin came in -> what of its event is put in place. What came by another order of
+# things, or by another way through the program, has nothing that could be put there.
+_PARTS = {
+    OriginKind.KERNEL: "out",
+    OriginKind.ARGUMENT: "out",
+    OriginKind.UNINITIALIZED: "out",
+    OriginKind.OUTSIDE: "out",
+    OriginKind.RNG: "state",
+}
+
+
+@dataclass(frozen=True)
+class _AllOrigins:
+    """What the rounds showed.
+
+    Args:
+        findings: origins, those of the op-level pair first, with the difference of their values where it is
+            known.
+        notes: what could not be done.
+        agreed: whether the last pair, with the values of all findings put in place, was identical.
+    """
+
+    findings: tuple[Finding, ...]
+    notes: tuple[Note, ...]
+    agreed: bool
+
+
+def iterate(state: State, runner: Runner) -> State:
+    """Look for all origins, and measure by how much their values differ."""
+    searched, localisation = replace(state, searched=True), state.localisation
+    # Where several threads make steps, another run makes the operation at a step of another number.
+    if localisation is None or not is_located(state) or state.comparison.several_threads:
+        return searched
+    found = _all_origins(searched, runner, localisation)
+    # Where the runs agree in the end, what entered late is a finding by now, or followed from one.
+    notes = (n for n in state.comparison.notes if not (found.agreed and n.code is NoteCode.LATE_VALUE))
+    comparison = replace(state.comparison, findings=found.findings, notes=(*notes, *found.notes))
+    return replace(searched, comparison=comparison)
+
+
+def hides_a_generator(state: State, runner: Runner) -> bool:
+    """Whether an unseeded generator was drawn from of which no origin speaks: another may hide it."""
+    findings, localisation = state.comparison.findings, state.localisation
+    wanted = runner.request.interventions and localisation is not None and localisation.pair is not None
+    first_is_one = bool(findings) and bool(specification_of(findings[0].cause).seeded_by)
+    return wanted and first_is_one and not unseeded_of(state.drawn) <= {finding.cause for finding in findings}
+
+
+def _all_origins(state: State, runner: Runner, localisation: Localisation) -> _AllOrigins:
+    """Put run 1's values in place at the origins known so far, look for the next ones, and so on.
+
+    The first round also tells by how much the values at each origin differ. Where there is nothing to put in
+    place, such as another order of operations, the values of the first origin are only compared.
+    """
+    rounds = _Rounds(state, runner, localisation)
+    try:
+        rounds.run()
+    except BudgetSpent:
+        rounds.notes.append(Note.of(NoteCode.ORIGINS_OUT_OF_TIME))
+    return _AllOrigins(tuple(rounds.findings), tuple(rounds.notes), rounds.agreed)
+
+
+class _Rounds:
+    """The rounds of one search, each a pair of runs.
+
+    Args:
+        state: what is known where it begins.
+        runner: makes the runs and compares them.
+        localisation: the op-level pair that has the first origins.
+    """
+
+    def __init__(self, state: State, runner: Runner, localisation: Localisation) -> None:
+        self._state = state
+        self._series, self._tools = runner.series, runner.tools
+        self._localisation = localisation
+        self._rules: list[Rule] = []
+        self._own: list[range] = []  # numbers of the rules of each finding
+        self._keeper: ScriptRun | None = None
+        self._kept: tuple[Rule, ...] = ()
+        self._behind: tuple[Rule, ...] = ()
+        self.findings: list[Finding] = []
+        self.notes: list[Note] = []
+        self._pairs: list[Pair] = []
+        self.agreed = False
+
+    def run(self) -> None:
+        pair, origins = self._localisation.pair, self._localisation.origins
+        if origins is not None:  # with the differences that were measured already
+            origins = replace(origins, findings=self._state.comparison.findings)
+        for number in range(1, MOST_ROUNDS + 1):
+            if pair is None or origins is None:
+                return
+            n_rules = len(self._rules)
+            self._add(pair, self._fresh(pair, origins))
+            self._behind = tuple(rule for late in origins.behind for rule in self._rules_for(pair, late))
+            new = self._rules[n_rules:]
+            replaceable = any(rule.place for rule in new)
+            if not replaceable and (number > 1 or not new or self.findings[0].origin.difference is not None):
+                return
+            pair, origins = self._first_round() if number == 1 else self._round()
+            self.agreed = replaceable and origins is None and not (_unplaced(pair) or failed(pair))
+            if not replaceable:
+                return
+
+    def _fresh(self, pair: Pair, origins: OriginSearch) -> list[Finding]:
+        """The findings of a pair that are not known yet, nor a mere consequence."""
+        if not self.findings:
+            return list(origins.findings)
+        return [
+            found
+            for found in origins.findings
+            if not (_unplaced(pair) and found.origin.entry in _WAYS) and not self._is_known(pair, found)
+        ]
+
+    def _is_known(self, pair: Pair, found: Finding) -> bool:
+        places = {rule.where for rule in self._rules}
+        rules = self._rules_for(pair, found)
+        if rules and all(rule.where in places for rule in rules):
+            return True
+        return any(_is_of(found, known) for known in self.findings)
+
+    def _add(self, pair: Pair, fresh: list[Finding]) -> None:
+        """Take in findings, and the rules by which their values are put in place."""
+        line: tuple[Evidence, ...] = ()
+        if self.findings:
+            first = self.findings[0]
+            line = (Evidence.of(EvidenceCode.SEEN_ONCE_PLACED, first.origin.site, first.origin.op),)
+        for found in fresh:
+            rules = self._rules_for(pair, found)
+            self._own.append(range(len(self._rules), len(self._rules) + len(rules)))
+            self._rules += rules
+            self.findings.append(found.with_evidence(*line))
+
+    def _rules_for(self, pair: Pair, found: Finding) -> tuple[Rule, ...]:
+        open_record = self._tools.open_record
+        with open_record(pair.first.record) as a, open_record(pair.second.record) as b:
+            return _rules_for(a, b, found.origin)
+
+    def _first_round(self) -> tuple[Pair, OriginSearch | None]:
+        """A race may hide in one pair, and there are the values of the first origin to show."""
+        for _ in range(MOST_ATTEMPTS):
+            pair, origins = self._round()
+            if self.findings[0].origin.difference is not None or origins is not None or not self._own[0]:
+                return pair, origins
+        self.notes.append(Note.of(NoteCode.VALUES_NOT_FETCHED, MOST_ATTEMPTS))
+        return pair, origins
+
+    def _round(self) -> tuple[Pair, OriginSearch | None]:
+        """One pair with all rules so far."""
+        substitution = Substitution(tuple(self._rules), first_step=self._localisation.first_op_step)
+        first = self._kept_by(substitution)
+        pair = Pair(first, self._given(replace(substitution, source=first.record)))
+        self._pairs.append(pair)
+        self._take_notes(pair)
+        if pair.first.info is None or pair.second.info is None:
+            return pair, None
+        self.findings = [
+            found if found.origin.difference else measured_at(self._tools, pair, substitution, found, rules)
+            for found, rules in zip(self.findings, self._own, strict=True)
+        ]
+        until = self._series.deadline
+        return pair, origins_of(pair, self._tools, self._state.excluded, self._explained(), until)
+
+    def _kept_by(self, substitution: Substitution) -> ScriptRun:
+        """A run that kept the values: that of the op-level pair, or an earlier one, if it kept all of them.
+
+        A new one also keeps what may turn out to be an origin in the next round.
+        """
+        pair = self._localisation.pair
+        if pair is not None:
+            with self._tools.open_record(pair.first.record) as record:
+                if keeps_all(record, substitution):
+                    return pair.first
+        if self._keeper is not None and set(substitution.rules) <= set(self._kept):
+            return self._keeper
+        self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
+        settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
+        name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
+        self._keeper = self._series.run(Plan(name, words, settings, "capture"))
+        return self._keeper
+
+    def _given(self, substitution: Substitution) -> ScriptRun:
+        """A run that is given them; it goes to the end where they are only compared."""
+        stops = any(rule.place for rule in substitution.rules)
+        settings = replace(
+            self._settings(),
+            substitution=substitution,
+            reference=substitution.source if stops else "",
+        )
+        number = len(self._pairs) + 1
+        words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
+        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._state.role))
+
+    def _settings(self) -> RecordingSettings:
+        localisation = self._localisation
+        info = localisation.pair.first.info if localisation.pair is not None else None
+        return RecordingSettings(
+            record="",
+            level="op" if info is None else info.level,
+            first_op_step=localisation.first_op_step,
+            max_steps=self._last_step(),
+            excused=self._state.excluded,
+        )
+
+    def _last_step(self) -> int | None:
+        localisation = self._localisation
+        second = localisation.pair.second.info if localisation.pair is not None else None
+        if localisation.max_steps is None and second is not None and second.status == "stopped":
+            return second.steps
+        return localisation.max_steps
+
+    def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
+        """Causes and lines of the origins so far: their draws are not the reason of anything more."""
+        return tuple(
+            (found.cause, *spot(found.origin.site)) for found in self.findings if found.cause != Cause.UNKNOWN
+        )
+
+    def _take_notes(self, pair: Pair) -> None:
+        for run in (pair.first, pair.second):
+            notes = () if run.info is None else run.info.notes
+            self.notes += [n for n in notes if n.code in _OF_VALUES and n not in self.notes]
+
+
+def _is_of(new: Finding, known: Finding) -> bool:
+    """Whether a finding belongs to one that is known: the same line, or its backward."""
+    origin, other = new.origin, known.origin
+    if origin.site is not None and spot(origin.site) == spot(other.site):
+        return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
+    # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
+    behind = origin.forward_site is not None and spot(origin.forward_site) == spot(other.site)
+    return behind and origin.entry == other.entry == OriginKind.ARGUMENT
+
+
+def _unplaced(pair: Pair) -> bool:
+    """Whether a difference remains for want of a value that could be put in its place."""
+    info = pair.second.info
+    return info is None or any(note.code is NoteCode.NOT_PLACED for note in info.notes)
+
+
+def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]:
+    """By which rules the values of an origin are kept in one run and put in place in another.
+
+    Args:
+        a: record of the first run of the pair that showed it.
+        b: of the second.
+        origin: where the difference entered.
+
+    Returns:
+        none where the runs did different things: there are no two values. A rule that does not place only
+        shows by how much they differ.
+    """
+    seq = origin.events[0]
+    if seq is None or origin.events[1] is None or origin.entry == OriginKind.CONTROL_FLOW:
+        return ()
+    event = a.event(seq)
+    rule = _rule(event)
+    if origin.kind in _VALUES:
+        is_batch = origin.kind == "batch" and origin.entry == OriginKind.BATCH
+        return (replace(rule, part="value", place=is_batch),)
+    if origin.kind == "rng":
+        draw = draw_after(a, event)
+        shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
+        return (replace(rule, part="state"), *shown)
+    if origin.kind != "op":
+        return ()
+    if origin.entry == OriginKind.OUTSIDE and origin.entered:
+        return (replace(rule, part="in", positions=origin.entered),)
+    backward = _backward_rules(a, b, event) if origin.entry == OriginKind.ARGUMENT else ()
+    return (
+        replace(rule, part=_PARTS.get(origin.entry, "out"), place=origin.entry in _PARTS),
+        *backward,
+    )
+
+
+def _rule(event: Event) -> Rule:
+    return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site))
+
+
+def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
+    """Rules for the backward ops to which autograd hands on an argument that differs, such as a factor."""
+    ours, theirs = (_backward_arguments(record, event) for record in (a, b))
+    return tuple(rule for rule, texts in ours.items() if texts != theirs.get(rule, texts))
+
+
+def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
+    """The arguments of the backward ops of an event's line, in its step."""
+    found: dict[Rule, list[str]] = {}
+    for other in record.events(("op",), event.step, event.step):
+        if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
+            found.setdefault(_rule(other), []).append(other.arguments)
+    return found

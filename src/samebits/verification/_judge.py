@@ -1,0 +1,256 @@
+"""The first stages: the runs are made and compared until two of them differ."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.comparison.results import Comparison
+from samebits.comparison.verdict import compare
+from samebits.recording.settings import RecordingSettings
+from samebits.records.notes import Note, NoteCode
+from samebits.records.reader import RecordReader
+from samebits.verification import preconditions
+from samebits.verification._child_records import children_of, with_children
+from samebits.verification._earlier_files import blamed, note_of
+from samebits.verification._state import State
+from samebits.verification._tools import Counted, Tools
+from samebits.verification.results import ScriptRun, Verification
+from samebits.verification.series import Pair, Plan
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from samebits.comparison.results import Verdict
+    from samebits.recording.runner import Target
+    from samebits.records.events import RunInfo
+    from samebits.verification._earlier_files import EarlierFile
+    from samebits.verification._state import Runner
+
+_REMADE = ("-excused", "-whole")  # so end the names of runs that are made once more
+
+
+def run_first(runner: Runner) -> State:
+    """The first stage: run 1, and whether there is anything to compare with it.
+
+    Returns:
+        a state whose comparison has a reason where there is not.
+    """
+    first = runner.series.run(_plan(runner, 0))
+    reason = preconditions.nothing_to_compare(first, runner.request.target)
+    notes = first.info.notes if reason and first.info is not None else ()
+    return State(Comparison("not_judged", reason or None, _steps(first), notes=notes), first)
+
+
+def judge(state: State, runner: Runner) -> Iterator[State]:
+    """Make the other runs and compare each with the first, until the state of one differs.
+
+    Yields:
+        a state after each; in the end that of the first pair whose state differs, else of the first that
+        differs at all.
+    """
+    for role in range(1, runner.request.runs):
+        judged = _compared(state, runner, role)
+        found_one = state.pair is not None and state.comparison.verdict != "identical"
+        ends = "identical" not in (judged.comparison.verdict, judged.comparison.state)
+        state = judged if ends or not found_one else replace(state, n_values=judged.n_values)
+        yield state
+        if ends:
+            return
+
+
+def _compared(state: State, runner: Runner, role: int) -> State:
+    """The state with the verdict over run 1 and the one of that number."""
+    first, steps = state.first, runner.request.steps
+    pair = Pair(first, runner.series.run(_plan(runner, role, reference=first.record)))
+    judged = _with_verdict(state, runner, pair, role)
+    if judged.comparison.verdict == "identical" and _was_stopped(pair, steps):
+        # It saw a difference that is none to who knows the whole step: its rest is to be seen too.
+        pair = Pair(first, runner.series.run(_whole(_plan(runner, role))))
+        return _with_verdict(judged, runner, pair, role)
+    return judged
+
+
+def cut_short(state: State, runner: Runner) -> State:
+    """The state where the user ended the verification before all runs were compared."""
+    state = replace(state, interrupted=True)
+    if state.comparison.verdict != "identical":
+        return state.noted(Note.of(NoteCode.INTERRUPTED))
+    runs = f"{len(state.n_values) + 1} of {runner.request.runs} runs"
+    reason = f"interrupted after {runs}, which gave the same bits"
+    comparison = replace(state.comparison, verdict="not_judged", state="not_judged", reason=reason)
+    return replace(state, comparison=comparison)
+
+
+def judge_again(state: State, runner: Runner) -> State:
+    """Compare with one more run where the last one read what one before it had written.
+
+    Such a run did other work, so that a difference says nothing: the next run does the same work as it.
+    """
+    state = replace(state, explains=runner.request.localise)
+    files = runner.series.earlier_files()
+    if not files:
+        return state
+    latest = sum(run.purpose == "compare" for run in runner.series.runs)
+    if not (state.differs and state.role == latest - 1):
+        return state.noted(note_of(files, latest))
+    return _after_preparation(state, runner, latest, files)
+
+
+def _after_preparation(state: State, runner: Runner, latest: int, files: tuple[EarlierFile, ...]) -> State:
+    """The state with the verdict over the last two runs, the first of which found files as the other did."""
+    runner.series.mark_first_as_preparation()
+    second = state.compared.second
+    pair = Pair(second, runner.series.run(_plan(runner, latest, reference=second.record)))
+    judged = _with_verdict(state, runner, pair, state.role)
+    again = runner.series.earlier_files(latest - 1)
+    if judged.comparison.verdict == "identical":
+        return judged.noted(note_of(files, latest, str(state.comparison.reason)))
+    if judged.differs and again:
+        return _with_files_blamed(judged, again, latest + 1)
+    return judged.noted(note_of(files, latest))
+
+
+def _with_files_blamed(state: State, files: tuple[EarlierFile, ...], number: int) -> State:
+    comparison = blamed(state.comparison, files)
+    return replace(state, comparison=comparison, explains=False).noted(note_of(files, number))
+
+
+def exclude_unread(state: State, runner: Runner) -> State:
+    """Judge without state that differs only in memory that nothing wrote and nothing read.
+
+    The second run was stopped where that memory differed, so it is made again to go further.
+    """
+    origins = state.localisation.origins if state.localisation is not None else None
+    if origins is None:
+        return state
+    pair, excluded = state.compared, origins.unread
+    if not runner.request.full:
+        plan = _plan(runner, state.role, reference=pair.first.record, excluded=excluded)
+        pair = Pair(pair.first, runner.series.run(plan))
+    judged = _with_verdict(state, runner, pair, state.role, excluded)
+    notes = judged.comparison.notes
+    notes = (*notes, *(note for note in origins.notes if note not in notes))
+    return replace(judged, comparison=replace(judged.comparison, notes=notes), excluded=excluded)
+
+
+def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str, ...] = ()) -> Plan:
+    """One of the runs that are compared."""
+    request = runner.request
+    settings = RecordingSettings(
+        record="",
+        level=request.level,
+        reference="" if request.full else reference,
+        excused=excluded,
+    )
+    words = f"run {role + 1} of {max(role + 1, request.runs)}"
+    if excluded:
+        words = f"{words}, memory that nothing read left out"
+        return Plan(f"run-{role + 1}-excused", words, settings, "excuse", role)
+    return Plan(f"run-{role + 1}", words, settings, role=role, more=request.runs - role - 1)
+
+
+def _whole(plan: Plan) -> Plan:
+    """The plan of a run that was made already, and ended early."""
+    return replace(plan, name=f"{plan.name}-whole", purpose="excuse")
+
+
+def _with_verdict(
+    state: State, runner: Runner, pair: Pair, role: int, excluded: Collection[str] = ()
+) -> State:
+    """The state with the verdict over two runs, unless the script itself failed."""
+    comparison, n_values = _verdict(runner, pair, excluded)
+    return replace(
+        state, comparison=comparison, pair=pair, role=role, n_values={**state.n_values, **n_values}
+    )
+
+
+def _verdict(runner: Runner, pair: Pair, excluded: Collection[str]) -> tuple[Comparison, Mapping[str, int]]:
+    """The verdict over two runs, and how many tensors were compared, by the name of the second run."""
+    runs, target = (pair.first, pair.second), runner.request.target
+    reason = preconditions.failure(runs, target)
+    if pair.second.info is None:
+        return Comparison("not_judged", reason, _steps(pair.first)), {}
+    comparison, n_values = judged(pair, runner.tools, target, excluded)
+    name = Path(pair.second.record).stem
+    for ending in _REMADE:
+        name = name.removesuffix(ending)
+    if reason:
+        return _with_failure(comparison, reason), {name: n_values}
+    note = preconditions.exit_note(runs, target) if comparison.verdict != "not_judged" else None
+    comparison = replace(comparison, notes=(*comparison.notes, note)) if note else comparison
+    return comparison, {name: n_values}
+
+
+def judged(
+    pair: Pair, tools: Tools, target: Target, excluded: Collection[str] = ()
+) -> tuple[Comparison, int]:
+    """The verdict over two runs that left records, and how many tensors of the first were compared.
+
+    Runs that took no step and gave no value, or ended with different statuses, are not judged identical.
+    Whether they failed is not looked at.
+
+    Args:
+        pair: the runs.
+        tools: compare them.
+        target: the script.
+        excluded: names of state tensors that are left out.
+    """
+    with ExitStack() as stack:
+        a = Counted(stack.enter_context(tools.open_record(pair.first.record)))
+        b = stack.enter_context(tools.open_record(pair.second.record))
+        comparison = tools.judge(a, b, excused=excluded)
+    records = pair.first.record, pair.second.record
+    kinds = a.kinds | ({"step"} if any(children_of(record, tools) for record in records) else set())
+    runs = (pair.first, pair.second)
+    equal = "identical" in (comparison.verdict, comparison.state)
+    doubt = preconditions.doubt(runs, kinds, target) if equal else ""
+    if doubt and comparison.verdict != "identical":
+        comparison = replace(comparison, state="not_judged")
+    elif doubt:
+        comparison = replace(comparison, verdict="not_judged", state="not_judged", reason=doubt)
+    return with_children(comparison, records, tools, excluded), a.n_values
+
+
+def verify_records(first: str, second: str) -> Verification:
+    """Compare two records; where both have operations, name the first that differed.
+
+    Args:
+        first: path of one record.
+        second: path of the other.
+
+    Raises:
+        SamebitsError: one of them cannot be read.
+    """
+    with RecordReader(first) as a, RecordReader(second) as b:
+        runs = (_recorded(first, a.info), _recorded(second, b.info))
+        counted = Counted(a)
+        comparison = with_children(compare(counted, b), (first, second), Tools())
+        command = a.info.command
+    return Verification(comparison, command, runs, 0.0, counted.n_values)
+
+
+def _recorded(path: str, info: RunInfo) -> ScriptRun:
+    return ScriptRun("compare", path, info.exit_status or 0, 0.0, (), info)
+
+
+def _was_stopped(pair: Pair, steps: int | None) -> bool:
+    """Whether the second run was stopped where its state seemed to differ."""
+    a, b = pair.first.info, pair.second.info
+    return (
+        steps is None and a is not None and b is not None and (a.status, b.status) == ("finished", "stopped")
+    )
+
+
+def _steps(run: ScriptRun) -> int:
+    return 0 if run.info is None else run.info.steps
+
+
+def _with_failure(comparison: Comparison, reason: str) -> Comparison:
+    """A difference before the failure is a verdict, and often its cause; without one there is none."""
+    if comparison.verdict == "different":
+        state: Verdict = "different" if comparison.state == "different" else "not_judged"
+        return replace(comparison, notes=(*comparison.notes, Note.of(NoteCode.UNFIT, reason)), state=state)
+    return replace(comparison, verdict="not_judged", state="not_judged", reason=reason)

@@ -1,0 +1,143 @@
+"""The stage that says by how much the values at an origin differ, from what two runs kept of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from samebits.causes import OriginKind
+from samebits.comparison.difference import captured_difference
+from samebits.comparison.evidence import Evidence, EvidenceCode
+from samebits.comparison.ops import positions
+from samebits.comparison.results import descriptions
+from samebits.recording.substitution import KeptEvents
+
+if TYPE_CHECKING:
+    from samebits.comparison.results import Finding, Origin
+    from samebits.recording.substitution import Substitution
+    from samebits.records.events import Event
+    from samebits.verification._state import State
+    from samebits.verification._tools import OpenRecord, Tools
+    from samebits.verification.series import Pair
+
+_KEPT_KINDS = ("op", "batch")
+
+
+def measure(state: State, tools: Tools) -> State:
+    """Measure the differences of which the op-level pair kept the values: of its first operations.
+
+    Args:
+        state: with its origins.
+        tools: open records.
+    """
+    localisation = state.localisation
+    if localisation is None or localisation.pair is None or not is_located(state):
+        return state
+    pair = localisation.pair
+    measured = tuple(_with_kept_values(each, tools, pair) for each in state.comparison.findings)
+    return replace(state, comparison=replace(state.comparison, findings=measured))
+
+
+def is_located(state: State) -> bool:
+    """Whether the op-level pair showed origins."""
+    origins = state.localisation.origins if state.localisation is not None else None
+    return origins is not None and bool(origins.findings)
+
+
+def lacks_difference(state: State) -> bool:
+    """Whether the values of the first origin are still to be fetched."""
+    if not is_located(state):
+        return False
+    first = state.comparison.findings[0]
+    if first.origin.entry == OriginKind.CONTROL_FLOW:
+        return False
+    return first.origin.difference is None and None not in first.origin.events
+
+
+def _with_kept_values(finding: Finding, tools: Tools, pair: Pair) -> Finding:
+    """The finding with its difference, if both runs kept the tensors; else as it was.
+
+    For a seeding, which has no tensors, those of the first draw after it are taken.
+    """
+    if (
+        finding.origin.difference is not None
+        or finding.origin.entry == OriginKind.CONTROL_FLOW
+        or None in finding.origin.events
+    ):
+        return finding
+    with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
+        first, second = _event(a, finding.origin, 0), _event(b, finding.origin, 1)
+        if first is None or second is None or first.op != second.op:
+            return finding
+        return _with_difference(finding, a.captures(first.seq), b.captures(second.seq), first)
+
+
+def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
+    """The event of the finding in one run."""
+    seq = origin.events[run]
+    if seq is None:
+        return None
+    if origin.kind in _KEPT_KINDS:
+        return record.event(seq)
+    return draw_after(record, record.event(seq)) if origin.kind == "rng" else None
+
+
+def measured_at(
+    tools: Tools, pair: Pair, substitution: Substitution, finding: Finding, rules: range
+) -> Finding:
+    """A finding with the difference of the first values of its place that were not the same in both runs.
+
+    Args:
+        tools: open records.
+        pair: of the runs, the second of which was to be given the first's values.
+        substitution: by what rules.
+        finding: the origin.
+        rules: numbers of its own rules.
+    """
+    with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
+        kept, own = KeptEvents(a, substitution), KeptEvents(b, substitution)
+        for number in sorted(rules, key=lambda number: substitution.rules[number].part != "draw"):
+            theirs = own.first(number)
+            if theirs is None:
+                continue
+            is_draw = substitution.rules[number].part == "draw"
+            ours = kept.first(number) if is_draw else kept.get(number, theirs.event.thread, theirs.count)
+            if ours is None:
+                continue
+            measured = _with_difference(finding, kept.tensors(ours), own.tensors(theirs), ours.event)
+            if measured.origin.difference is not None:
+                return measured
+    return finding
+
+
+def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
+    """The first op that draws random numbers after a seeding, in its step."""
+    later = (event for event in record.events(("op",), seeding.step) if event.seq > seeding.seq)
+    return next((event for event in later if any(info.role == "rng" for info in event.tensors)), None)
+
+
+def _with_difference(
+    finding: Finding, ours: dict[int, bytes], theirs: dict[int, bytes], event: Event
+) -> Finding:
+    """The finding with the difference of the kept tensors, if there is one; else as it was.
+
+    Args:
+        finding: an origin.
+        ours: what the first run kept of the event, as safetensors files, by position.
+        theirs: the same of the second run.
+        event: of the first run: the origin's own or, of a seeding, the first draw after it.
+    """
+    own = finding.origin.kind == event.kind
+    wanted = set(
+        finding.origin.positions if own else positions(event, "out")
+    )  # and not the generator's state
+    chosen = ours.keys() & wanted or ours.keys()
+    pairs = {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}
+    difference = captured_difference({at: ours[at] for at in chosen}, theirs, pairs)
+    if difference is None or not difference.elements:
+        return finding
+    if own:
+        return replace(finding, origin=replace(finding.origin, difference=difference))
+    line = Evidence.of(EvidenceCode.FIRST_DRAW, event.op, event.site)
+    origin = replace(finding.origin, difference=difference, outputs=descriptions(event, "out"))
+    return replace(finding, origin=origin).with_evidence(line)

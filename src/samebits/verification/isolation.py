@@ -1,0 +1,313 @@
+"""Each run has its own: a fresh copy of the working folder, and the same standard input."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import stat
+import tempfile
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from samebits.errors import SamebitsError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+
+    from samebits.recording.settings import RecordingSettings
+    from samebits.verification.runs import Script
+
+_CHUNK = 1 << 16
+
+
+class StandardInput:
+    """Gives every run of a script the same standard input.
+
+    A file is wound back to where it was. What comes through a pipe is kept in a temporary file as the runs
+    read it. A terminal, or nothing, is handed on as it is: on a terminal the user is asked in each run.
+
+    Args:
+        source: file descriptor of this program's own input.
+    """
+
+    def __init__(self, source: int = 0) -> None:
+        self._source = source
+        self._mode = _mode_of(source)
+        self._start = os.lseek(source, 0, os.SEEK_CUR) if stat.S_ISREG(self._mode) else 0
+        self._kept = tempfile.TemporaryFile() if self._is_pipe else None  # noqa: SIM115 - for all runs
+        self._ended = False
+        self._was_read = False
+        self._error: OSError | None = None
+
+    @property
+    def _is_pipe(self) -> bool:
+        return stat.S_ISFIFO(self._mode) or stat.S_ISSOCK(self._mode)
+
+    def can_be_shared(self) -> bool:
+        """Whether two runs can have it at the same time: it is no pipe, nor a file that a run has read."""
+        return not (self._is_pipe or self._was_read)
+
+    @contextlib.contextmanager
+    def for_run(self) -> Iterator[int | None]:
+        """Gives the descriptor to hand to a child process; None for this program's own.
+
+        Raises:
+            OSError: afterwards, when what was read could not be kept: other runs cannot be given it.
+        """
+        if stat.S_ISREG(self._mode):
+            os.lseek(self._source, self._start, os.SEEK_SET)
+        if not self._is_pipe:
+            yield None
+            if stat.S_ISREG(self._mode):
+                self._was_read |= os.lseek(self._source, 0, os.SEEK_CUR) != self._start
+            return
+        reading, writing = os.pipe()
+        stop, stopper = os.pipe()
+        relay = threading.Thread(target=self._relay, args=(writing, stop), daemon=True)
+        relay.start()
+        try:
+            yield reading
+        finally:
+            os.close(reading)
+            os.close(stopper)  # wakes the thread where it waits
+            relay.join()
+            os.close(stop)
+        if self._error is not None:
+            raise self._error
+
+    def _relay(self, writing: int, stop: int) -> None:
+        try:
+            for data in self._data(stop):
+                if not _write(writing, data, stop):
+                    break
+        except BrokenPipeError:  # the child has ended
+            pass
+        except OSError as error:  # the disk is full
+            self._error = error
+        finally:
+            os.close(writing)  # the child sees the end
+
+    def _data(self, stop: int) -> Iterator[bytes]:
+        """What earlier runs were given, then what comes."""
+        kept = self._kept
+        if kept is None:
+            return
+        kept.seek(0)
+        while data := kept.read(_CHUNK):
+            yield data
+        while not self._ended:
+            if stop in select.select([self._source, stop], [], [])[0]:
+                return
+            data = os.read(self._source, _CHUNK)
+            self._ended = not data
+            kept.write(data)
+            yield data
+
+
+def _mode_of(source: int) -> int:
+    try:
+        return os.fstat(source).st_mode
+    except OSError:  # closed
+        return 0
+
+
+def _write(writing: int, data: bytes, stop: int) -> bool:
+    """Write all of it as the child reads; False when the child has ended."""
+    os.set_blocking(writing, False)
+    while data:
+        readable, _, _ = select.select([stop], [writing], [])
+        if readable:
+            return False
+        data = data[os.write(writing, data) :]
+    return True
+
+
+_LEFT_OUT = (".git", ".hg", ".samebits", "__pycache__", ".venv", "node_modules", ".mypy_cache", ".ruff_cache")
+_MOST_FILES = 200_000
+_SHOWN = 3
+MOST_COPIED_BYTES = 2 << 30
+
+
+class WorkingFolder:
+    """Makes copies of a folder at one place, one at a time.
+
+    All runs find their files under the same path, so that no path makes a difference. Left out are version
+    control, caches, virtual environments and the records of samebits. Symbolic links stay links.
+
+    Args:
+        source: the folder.
+        place: where the copy is.
+        share: paths in the folder that become links to the originals.
+        most_bytes: a larger one is refused.
+
+    Raises:
+        SamebitsError: `resume-share`: a shared path is not in the folder.
+    """
+
+    def __init__(self, source: Path, place: Path, share: Collection[str], most_bytes: int) -> None:
+        self.source = Path(os.path.realpath(source))
+        self.place = place.absolute()
+        self._share = {self._inside(path) for path in share}
+        self._most_bytes = most_bytes
+
+    def check(self) -> None:
+        """Refuse a folder that is too large to be copied again and again.
+
+        Raises:
+            SamebitsError: `resume-folder-large`.
+        """
+        sizes: dict[str, int] = {}
+        for files, path in enumerate(self._files(), 1):
+            top = os.path.relpath(path, self.source).split(os.sep)[0]
+            sizes[top] = sizes.get(top, 0) + os.lstat(path).st_size
+            if files > _MOST_FILES or sum(sizes.values()) > self._most_bytes:
+                largest = sorted(sizes, key=lambda name: -sizes[name])[:_SHOWN]
+                message = (
+                    f"{self.source} holds more than {self._most_bytes / 1e9:.1f} GB or {_MOST_FILES} files,"
+                    " and each run gets a copy of it; give what the script only reads by --share, such as"
+                    f" `--share {largest[0]}` (largest: {', '.join(largest)}), or run in a smaller folder"
+                )
+                raise SamebitsError(message, slug="resume-folder-large")
+
+    def renew(self) -> None:
+        """Put a fresh copy at the place."""
+        self.remove()
+        self._copy(self.source, self.place)
+
+    def remove(self) -> None:
+        """Take the copy away; links in it are removed, not what they lead to."""
+        if os.path.lexists(self.place):
+            _make_removable(self.place)
+            shutil.rmtree(self.place)
+
+    def listed(self) -> dict[str, tuple[int, int]]:
+        """Size and time of change (ns) of each file in the copy, by its path below it."""
+        found = {}
+        for folder, _, names in os.walk(self.place):
+            for name in names:
+                path = os.path.join(folder, name)
+                try:
+                    facts = os.lstat(path)
+                except OSError:  # a temporary file of a process that still ends
+                    continue
+                if stat.S_ISREG(facts.st_mode) and name[-4:] != ".pyc":
+                    found[os.path.relpath(path, self.place)] = (facts.st_size, facts.st_mtime_ns)
+        return found
+
+    def original(self, path: str) -> str:
+        """The path in the user's own folder of a file in the copy."""
+        inside = os.path.relpath(path, self.place)
+        return path if inside.startswith(os.pardir) else str(self.source / inside)
+
+    def copied(self, path: str) -> str:
+        """How a run in the copy finds a file: a relative path below the folder stays as it is."""
+        full = os.path.normpath(os.path.join(self.source, path))
+        if os.path.relpath(full, self.source).startswith(os.pardir):
+            full = os.path.realpath(full)
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir):
+            return full
+        return str(self.place / inside) if os.path.isabs(path) else path
+
+    def _link(self, folder: Path, text: str) -> str:
+        """Where a link in the copy leads: within the folder to the copy, elsewhere to where it led."""
+        full = os.path.normpath(os.path.join(folder, text))
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir):
+            return full
+        return str(self.place / inside) if os.path.isabs(text) else text
+
+    def _inside(self, path: str) -> str:
+        full = os.path.normpath(os.path.join(self.source, path))
+        inside = os.path.relpath(full, self.source)
+        if inside.startswith(os.pardir) or inside == os.curdir or not os.path.lexists(full):
+            message = f"--share {path}: expected a file or folder in {self.source}, found none"
+            raise SamebitsError(message, slug="resume-share")
+        return inside
+
+    def _is_left_out(self, path: str) -> bool:
+        own = path in (str(self.place), str(self.place.parent))  # records
+        return own or is_of_tools(path)
+
+    def _files(self) -> Iterator[str]:
+        for folder, folders, names in os.walk(self.source):
+            inside = os.path.relpath(folder, self.source)
+            folders[:] = [
+                name for name in folders
+                if not self._is_left_out(os.path.join(folder, name))
+                and os.path.normpath(os.path.join(inside, name)) not in self._share
+            ]  # fmt: skip
+            yield from (
+                os.path.join(folder, name)
+                for name in names
+                if os.path.normpath(os.path.join(inside, name)) not in self._share
+            )
+
+    def _copy(self, source: Path, target: Path) -> None:
+        target.mkdir(parents=True)
+        for entry in os.scandir(source):
+            path, made = Path(entry.path), target / entry.name
+            if os.path.relpath(entry.path, self.source) in self._share:
+                made.symlink_to(path)
+            elif entry.is_symlink():
+                made.symlink_to(self._link(source, os.readlink(entry.path)))
+            elif entry.is_dir():
+                if not self._is_left_out(entry.path):
+                    self._copy(path, made)
+            elif entry.is_file():
+                shutil.copy2(path, made)
+        shutil.copystat(source, target)
+
+
+def is_of_tools(folder: str) -> bool:
+    """Whether a folder is of version control, a virtual environment or a cache: no run works on it."""
+    return os.path.basename(folder) in _LEFT_OUT or os.path.isfile(os.path.join(folder, "pyvenv.cfg"))
+
+
+def in_copy(
+    copy: WorkingFolder, script: Script, settings: RecordingSettings
+) -> tuple[Script, RecordingSettings]:
+    """A script and its settings for a run in a fresh copy of the working folder, which is made.
+
+    Args:
+        copy: makes it.
+        script: what is run.
+        settings: how it is recorded.
+    """
+    copy.renew()
+    target = script.target
+    own = None if target.script is None else copy.copied(target.script)
+    script = replace(script, target=replace(target, script=own), folder=str(copy.place))
+    moved = os.path.realpath(copy.place)
+    overlay = tuple((_in_place(path, str(copy.source), moved), text) for path, text in settings.overlay)
+    record = os.path.abspath(settings.record)
+    reference = os.path.abspath(settings.reference) if settings.reference else ""
+    given = settings.substitution
+    if given is not None and given.source:
+        given = replace(given, source=os.path.abspath(given.source))
+    return script, replace(
+        settings, record=record, reference=reference, overlay=overlay, substitution=given,
+        moved=(moved, str(copy.source)),
+    )  # fmt: skip
+
+
+def _in_place(path: str, source: str, place: str) -> str:
+    return place + path[len(source) :] if path.startswith(source + os.sep) else path
+
+
+def _make_removable(place: Path) -> None:
+    """Let folders be emptied that are read-only, as those of data often are; links are left alone."""
+    for folder, folders, _ in os.walk(place):
+        for path in (os.path.join(folder, name) for name in folders):
+            mode = os.lstat(path).st_mode
+            if stat.S_ISDIR(mode) and mode & stat.S_IRWXU != stat.S_IRWXU:
+                os.chmod(path, stat.S_IMODE(mode) | stat.S_IRWXU)
+
+
+def newest_first(files: dict[str, tuple[int, int]]) -> Sequence[str]:
+    """The paths of what `listed` gave, the last changed first."""
+    return sorted(files, key=lambda path: (-files[path][1], path))
