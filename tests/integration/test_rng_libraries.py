@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 PROLOGUE = """
 import sys
-from samebits.determinism import rng
+from samebits.rng import states
 from samebits.switches.control import Control
 from samebits.rng.unseeded_generators import GeneratorControl
 from samebits.rng.active import PROCESS, Active
@@ -24,7 +24,7 @@ def activate(seed):
     active = Active(Control(seed=seed), seed)
     PROCESS.push(active)
     GeneratorControl(active).install()
-    rng.seed_sources(seed)
+    states.seed_sources(seed)
 
 if sys.argv[1:]:
     activate(int(sys.argv[1]))
@@ -156,7 +156,7 @@ def test_augmentation_inside_isolated_leaves_no_trace(tmp_path):
         + """
 def draw():
     return [int(compose(image=image)["image"].astype(int).sum()) for _ in range(5)]
-with rng.isolated():
+with states.isolated():
     inside = draw()
 print(inside == draw() != draw())
 """
@@ -174,7 +174,7 @@ def test_compiled_code_draws_the_same_when_reseeded(tmp_path):
         return torch.nn.functional.dropout(x)
     found = []
     for _ in range(2):
-        with rng.reseeded("dropout"):
+        with states.reseeded("dropout"):
             found.append(f(torch.ones(50)))
     print(torch.equal(*found), torch.equal(found[0], f(torch.ones(50))), torch.Generator().seed())
     """

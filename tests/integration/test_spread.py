@@ -114,11 +114,11 @@ def test_report_and_plot(folder):
     assert (result.returncode, result.stderr) == (0, "")
     assert result.stdout.startswith("loss of train.py\n")
     assert max(map(len, result.stdout.splitlines())) <= 80
-    (image,) = folder.glob(".samebits/commands/spread/*/loss.png")
+    (image,) = folder.glob(".samebits/spread/*/loss.png")
     assert image.with_suffix(".svg").exists()
     assert (folder / ".samebits" / ".gitignore").read_text() == "*\n"
-    assert not list(folder.glob(".samebits/commands/spread/*/running-*"))
-    assert not list(folder.glob(".samebits/commands/spread/*/*.sbr"))
+    assert not list(folder.glob(".samebits/spread/*/running-*"))
+    assert not list(folder.glob(".samebits/spread/*/*.sbr"))
 
 
 def test_failed_seeds_do_not_spoil_the_rest(folder):
@@ -199,7 +199,7 @@ def test_threads_are_the_same_for_all(folder):
     decoded = found(folder, "--no-plot", "--threads", "2", "--jobs", "1", "--seeds", "0,1", "train.py")
 
     assert decoded["configurations"][0]["threads"] == 2
-    (saved,) = folder.glob(".samebits/commands/spread/*/seed-0.json")
+    (saved,) = folder.glob(".samebits/spread/*/seed-0.json")
     assert json.loads(saved.read_text())["threads"] == 2
 
 
@@ -278,7 +278,7 @@ def test_interrupted(tmp_path, number):
 
     assert process.returncode == 128 + number, stderr
     assert len(complaints(stderr)) == 1
-    assert [path.name for path in tmp_path.glob(".samebits/commands/spread/*/seed-*.json")] == ["seed-0.json"]
+    assert [path.name for path in tmp_path.glob(".samebits/spread/*/seed-*.json")] == ["seed-0.json"]
     child = (tmp_path / "waits").read_text()
     assert subprocess.run(["ps", "-p", child], capture_output=True, check=False).returncode != 0
 
