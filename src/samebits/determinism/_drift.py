@@ -228,7 +228,8 @@ class DriftWatch:
         if watched is None or not isinstance(watched.switch.handle, Variable):
             return
         writer = self._writers.of(frame)
-        if not writer.own and self._on():
+        # What control calls may import more of torch, which writes variables of its own.
+        if (writer.torch or not writer.own) and self._on():
             watched.writer = writer
 
     def _note_write(self, watched: _Watched, writer: Writer) -> None:

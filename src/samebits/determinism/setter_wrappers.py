@@ -74,7 +74,7 @@ class Writers:
         torch = self._is_torch(frame)
         while frame is not None:
             if library is None and self._is_own(frame.f_code):
-                return Writer(None, own=True)
+                return Writer(None, own=True, torch=torch)
             rank = self._ranks.of(frame)
             if rank == USER:
                 break

@@ -77,12 +77,15 @@ class VectorMath:
 def _call_each() -> None:
     """One element is computed by the calling thread alone; float32 and float64 have kernels of their own."""
     torch: Any = importlib.import_module("torch")
+    from samebits._torch.portable import outside_modes
+
     entered = enter_shelter()
     try:
-        for dtype in (torch.float32, torch.float64):
-            one = torch.full((1,), 0.5, dtype=dtype, device="cpu", requires_grad=False)
-            for name in FUNCTIONS:
-                getattr(torch, name)(one)
+        with outside_modes():  # portable mode too, whose first op of a kind imports torch's compiler
+            for dtype in (torch.float32, torch.float64):
+                one = torch.full((1,), 0.5, dtype=dtype, device="cpu", requires_grad=False)
+                for name in FUNCTIONS:
+                    getattr(torch, name)(one)
     finally:
         for context in reversed(entered):
             context.__exit__(None, None, None)

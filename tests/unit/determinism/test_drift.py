@@ -18,6 +18,7 @@ from samebits._runtime.package import FOLDER
 from samebits.determinism._drift import DriftWatch
 from samebits.determinism.setter_wrappers import CONTROL
 from samebits.errors import SamebitsError, SamebitsWarning
+from samebits.switches import vector_math
 
 HERE = os.path.abspath(__file__)
 
@@ -155,6 +156,20 @@ def test_a_default_that_torch_writes_down_itself_is_no_drift(tmp_path, monkeypat
         (drift,) = control.check()
 
     assert (drift.what, drift.now, drift.by.file) == ("TORCHINDUCTOR_CACHE_DIR", "/elsewhere", path)
+
+
+def test_a_variable_that_torch_writes_while_control_sets_a_switch_is_no_drift(monkeypatch):
+    """What control calls may import torch's compiler."""
+    from torch._inductor.runtime.cache_dir_utils import cache_dir
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "x")
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    monkeypatch.setattr(vector_math, "_call_each", cache_dir)
+
+    with watching(seed=0) as control:
+        vector_math.VectorMath().write("on")
+        assert os.environ["TORCHINDUCTOR_CACHE_DIR"]
+        assert control.check() == ()
 
 
 def test_a_library_that_changes_a_held_switch_is_named_even_before(tmp_path):

@@ -53,6 +53,18 @@ def test_a_mode_of_the_script_does_not_see_it():
     assert mode.n_ops == 0
 
 
+def test_portable_mode_does_not_see_it():
+    """Its first op of a kind would import torch's compiler, which takes a second."""
+    script = (
+        "import sys, samebits, torch\n"
+        "from samebits.switches.vector_math import VectorMath\n"
+        "with samebits.portable():\n    VectorMath().write('on')\n"
+        "print('torch._dynamo' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "False\n"
+
+
 def test_it_cannot_be_undone():
     """`off` is what it is before, and refused afterwards."""
     handle = VectorMath()
