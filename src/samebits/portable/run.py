@@ -48,16 +48,26 @@ class PortableRun:
         self._patches.restore()
 
     def facts(self) -> dict[str, Any]:
-        """What a record keeps of it: the version of the numerics, and the kernels that gave them."""
-        from samebits.portable.backends import cpu_backend
+        """Return the facts for the record: the version of the numerics, and the kernels in use.
 
-        return {"numerics": NUMERICS_VERSION, "kernels": cpu_backend().name}
+        `kernels` is None where portable mode was never entered: nothing was computed, and to ask for the
+        kernels would import torch, which cannot be imported while the interpreter ends.
+        """
+        kernels = None if self._activation is None else _kernels_in_use()
+        return {"numerics": NUMERICS_VERSION, "kernels": kernels}
 
     def _enter(self, _torch: ModuleType) -> None:
         from samebits.portable.activation import Activation
 
-        self._activation = Activation()
-        self._activation.start()
+        activation = Activation()
+        activation.start()
+        self._activation = activation
+
+
+def _kernels_in_use() -> str:
+    from samebits.portable.backends import cpu_backend
+
+    return cpu_backend().name
 
 
 def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
