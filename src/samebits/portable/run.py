@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PortableRun:
-    """Enters portable mode when torch is imported.
+    """Portable mode of a whole process, entered when torch is imported.
 
     A forked process inherits it with the thread that forks. One that is started afresh through
     `multiprocessing` (spawn, forkserver) or loky enters it before it imports the script.
@@ -57,9 +57,9 @@ class PortableRun:
         return {"numerics": NUMERICS_VERSION, "kernels": kernels}
 
     def _enter(self, _torch: ModuleType) -> None:
-        from samebits.portable.activation import Activation
+        from samebits.portable.activation import PortableActivation
 
-        activation = Activation()
+        activation = PortableActivation()
         activation.start()
         self._activation = activation
 
@@ -71,7 +71,7 @@ def _kernels_in_use() -> str:
 
 
 def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
-    """`Thread.start` that imports torch first, in the thread that calls it.
+    """Return `Thread.start` that imports torch first, in the thread that calls it.
 
     Modes are of one thread: one that runs before torch is imported would not be in portable mode, nor would
     the main thread if another one imports torch.
