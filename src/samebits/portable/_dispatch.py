@@ -118,7 +118,7 @@ def _passed(op: Any) -> Plan:
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
         if kwargs or quick_scan(args) < 0:
-            bits_of(op, args, kwargs)  # refuses what has no portable values
+            bits_of(op, args, kwargs)  # refuses arguments without portable values
         return call(*args, **kwargs)
 
     return run

@@ -233,7 +233,7 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
     def into(*args: Any, **kwargs: Any) -> Any:
         outs = tuple(kwargs.pop(name) for name in names)
         if takes_dtype and kwargs.get("dtype") is None:
-            kwargs["dtype"] = outs[0].dtype  # what torch computes in then
+            kwargs["dtype"] = outs[0].dtype  # the dtype in which torch computes then
         result = handler(*args, **kwargs)
         for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
             if not torch.can_cast(value.dtype, out.dtype):
@@ -262,7 +262,7 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     def handle(*args: Any, **kwargs: Any) -> Any:
         asked = kwargs.get("dtype")
         target = asked or _promoted([*_floats((args, *kwargs.values()))])
-        if asked in LOW_PRECISION:  # torch converts what goes in to that dtype first
+        if asked in LOW_PRECISION:  # torch converts the inputs to that dtype first
             args = _mapped(args, lambda tensor: tensor.to(asked) if tensor.is_floating_point() else tensor)
             kwargs = {**kwargs, "dtype": torch.float32}
         up = {name: _mapped(value, raised) for name, value in kwargs.items()}

@@ -87,7 +87,7 @@ def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
         except ImportError:
             start(thread)
         else:
-            threading.Thread.start(thread)  # what portable mode has made of it meanwhile
+            threading.Thread.start(thread)  # as portable mode has patched it meanwhile
 
     return start_after_torch
 

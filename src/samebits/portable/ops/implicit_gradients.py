@@ -137,7 +137,7 @@ def _side(x: Tensor, alpha: Tensor, total: Tensor) -> _Beta:
 def _beta_integral(side: _Beta) -> Tensor:
     p, power = side.p, side.q - 1
     last = -unary("log1p", -side.y)
-    flat = p < 1  # there what the integrand tends to is taken out, and integrated without nodes
+    flat = p < 1  # there the limit of the integrand is taken out, and integrated without nodes
     level = torch.where(flat, unary("exp", power * last), 0.0)
     end = torch.where(flat, _DEPTH, _beta_end(side, power, last))
     total = torch.zeros_like(p)
