@@ -78,7 +78,7 @@ static int put_field(const kernel *self, Py_ssize_t field, const char *types, Py
     return check_length(self, field, value, width) && put_all(types, width, value, to);
 }
 
-/* What is as long as the field before says; `slots` with room for it, NULL and an exception. */
+/* Reads a field that is as long as the one before it says; `slots` with room for it, NULL and an exception. */
 static slot *put_last(const kernel *self, Py_ssize_t field, const char *types, PyObject *value, slot *slots, int64_t used) {
     const int64_t width = width_of(types) - 1, count = slots[used - 1].whole;
     if (count < 0 || count > INT32_MAX) {
@@ -154,7 +154,7 @@ static PyObject *call(PyObject *object, PyObject *const *args, size_t given, PyO
     Py_RETURN_NONE;
 }
 
-/* Whether the types are those of as many fields, the last one alone of any length, and all fit into few slots. */
+/* Tells whether there is a type for each field, only the last one of any length, and all fit into few slots. */
 static int are_types(PyObject *types, PyObject *fields) {
     Py_ssize_t spaces = 0;
     const char *text = PyBytes_AS_STRING(types);

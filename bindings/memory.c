@@ -2,7 +2,7 @@
 #include "reader.h"
 
 #define NO_WRITER (-1)
-/* What is known of the op whose links are asked for. */
+/* Flags of the op whose links are asked for. */
 enum { SOURCE = 1, RANDOM = 2, WRITES = 4 };
 
 typedef struct {

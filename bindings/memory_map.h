@@ -10,12 +10,12 @@ typedef struct {
 } sb_entry;
 
 typedef struct {
-    uint64_t *keys; /* 0 where free; address 0 itself is never kept */
+    uint64_t *keys; /* 0 where free; address 0 itself is never stored */
     sb_entry *entries;
     size_t mask, used;
 } sb_memory_map;
 
-/* The place of an address, NULL if it is not known. */
+/* Returns the entry of an address, NULL if it is not known. */
 sb_entry *sb_map_find(const sb_memory_map *map, uint64_t address);
 
 /* Sets the entry of an address; 0 when there is no memory for that. */

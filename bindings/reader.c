@@ -21,7 +21,7 @@ typedef struct {
     int64_t (*digest_threaded)(const uint64_t *, size_t, uint64_t *, int);
 } reader;
 
-/* What is written while tensors are looked at; `kinds` and `bases` may be NULL. */
+/* The lists that are written while tensors are read; `kinds` and `bases` may be NULL. */
 typedef struct {
     uint64_t *words, *kinds, *bases;
 } cursor;
@@ -58,7 +58,7 @@ static int is_lazy(const reader *self, PyObject *tensor, dl_dtype dtype) {
     return negated || dtype.code != DL_COMPLEX ? negated : ask(self->is_conj, tensor);
 }
 
-/* Whether an integer of 8 bits is one: torch exports its int1 to int7, uint1 to uint7 under the same name. */
+/* Tells whether an 8-bit integer is one: torch exports its int1 to int7 and uint1 to uint7 under that name. */
 static int is_whole_byte(const reader *self, PyObject *tensor, dl_dtype dtype) {
     PyObject *found = PyObject_GetAttr(tensor, self->dtype);
     const int result = found == (dtype.code == DL_INT ? self->int8 : self->uint8);
@@ -79,7 +79,7 @@ static int look(const reader *self, PyObject *object, dl_tensor *found, uint64_t
     return (*header & 0xFF) && !is_lazy(self, object, found->dtype);
 }
 
-/* Where its storage begins; 0 and perhaps an exception. */
+/* Returns the address of its storage; 0 and perhaps an exception. */
 static int base_of(const reader *self, PyObject *object, const dl_tensor *found, uint64_t header, uint64_t *base) {
     PyObject *offset = PyObject_CallOneArg(self->storage_offset, object);
     const long long elements = offset ? PyLong_AsLongLong(offset) : -1;
@@ -187,7 +187,7 @@ static int is_fast(PyObject *tensors) {
     return fast;
 }
 
-/* Where the storages of all begin. */
+/* Returns the addresses of all storages. */
 static PyObject *read_bases(const reader *self, PyObject *tensors) {
     const Py_ssize_t count = PySequence_Fast_GET_SIZE(tensors);
     PyObject *result = PyBytes_FromStringAndSize(NULL, 8 * count);

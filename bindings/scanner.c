@@ -1,6 +1,6 @@
 #include "reader.h"
 
-/* What portable mode asks of every argument of every op (portable/scan.py), for plain tensors. */
+/* The questions that portable mode asks about every argument of every op (portable/_scan.py), for plain tensors. */
 typedef struct {
     PyObject_HEAD
     PyObject *tensor, *parameter; /* the classes whose objects are read here */
@@ -60,7 +60,7 @@ static PyObject *scan(PyObject *self, PyObject *values) {
     return PyLong_FromLong(scan_all((const scanner *)self, values));
 }
 
-/* What `signature` gives is written here; longer ones are left to Python. */
+/* Signatures are written here; longer ones are left to Python. */
 typedef struct {
     char bytes[512];
     size_t used;
@@ -91,7 +91,7 @@ static int sign_whole(PyObject *value, key *to) {
     return !overflow && put(to, "i", 1) && put(to, &whole, sizeof whole);
 }
 
-/* Whether each could be written; all begin with a letter of their own. */
+/* Each tells whether it could be written, and begins with a letter of its own. */
 static int sign_all(const scanner *self, PyObject *values, key *to) {
     for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(values); i++) {
         PyObject *value = PySequence_Fast_GET_ITEM(values, i), *type = (PyObject *)Py_TYPE(value);

@@ -17,7 +17,7 @@
 #undef F
 #undef M
 
-/* Where the output is an input, a value is made of what lies at its own place: places can be worked on together. */
+/* Where the output is an input, each value depends on its own element only, so elements can be computed together. */
 #if defined(__clang__)
 #define SBP_PLACES_APART _Pragma("clang loop vectorize(assume_safety)")
 #else

@@ -7,7 +7,7 @@
 #define SBP_QUERY_BLOCK 128
 
 typedef struct {
-    /* One row of scores becomes its weights: of n places the first `seen` are scores, the others become +0. The mask is
+    /* One row of scores becomes its weights: the first `seen` of n are scores, the others become +0. The mask is
      * added first, unless NULL. `log` gets the logarithm of the sum of the exponentials, unless NULL. */
     void (*weights)(void *row, int64_t n, int64_t seen, const void *mask, int64_t step, void *log);
     /* A row of the gradients of weights becomes that of the scores. */

@@ -12,7 +12,7 @@
 SBP_DECLARE_TABLES(sbp_batch_norm_table, batch_norm)
 SBP_DECLARE_TABLES(sbp_reduce_table, reduce)
 
-/* What a batch norm does to each channel between its passes over all values; few enough for one thread. */
+/* The work of a batch norm on each channel between its passes over all values; little enough for one thread. */
 typedef struct {
     const void *weight;
     void *running_mean, *running_var, *mean, *rstd, *total, *scale; /* total: the sums of squared deviations */

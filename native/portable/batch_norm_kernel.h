@@ -18,7 +18,7 @@
         return found;                                                                                                 \
     }                                                                                                                 \
                                                                                                                       \
-    /* n values of a channel that lie in several pieces, from place `first` of the channel on. */                     \
+    /* n values of a channel that lie in several pieces, from value `first` of the channel on. */                     \
     static void SBR(batch_gather)(const sbp_batch *b, const T *of_channel, int64_t first, int64_t n, T *to) {         \
         const int64_t inner = b->inner, whole = b->channels * inner;                                                  \
         int64_t at = first % inner;                                                                                   \

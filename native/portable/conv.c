@@ -37,7 +37,7 @@ static taps find_taps(const shape *s, int dim, int64_t start, int64_t *memory) {
     return t;
 }
 
-/* What of the image is needed in a dimension: c->before and c->padded. */
+/* Sets the part of the image that is needed in a dimension: c->before and c->padded. */
 static void find_extent(sbp_conv *c, const shape *s, int dim, int64_t *memory) {
     const int64_t phases = s->is_transposed ? s->stride[dim] : 1;
     int64_t lowest = INT64_MAX, highest = INT64_MIN;
@@ -133,7 +133,8 @@ static void end_conv(sbp_conv *c) {
 
 #define CACHED 2000000 /* bytes of padded image that a thread may have for itself */
 
-/* How many samples a thread pads and computes together: enough to fill the vectors, 0 if that shares out badly. */
+/* Returns how many samples a thread pads and computes together: enough to fill the vectors, 0 if that shares out
+ * badly. */
 static int64_t samples_together(const sbp_conv *c, int64_t pixels, int64_t most, int64_t size) {
     const int64_t run = pixels ? up(2 * most, pixels) : 1, parts = up(c->samples, run) * c->groups;
     const int is_even = parts % sbp_threads() == 0 || parts >= 8 * sbp_threads();

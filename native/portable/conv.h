@@ -13,8 +13,8 @@
 typedef struct {
     int64_t count[3], start[3], step[3];
     int64_t terms;            /* of the contraction: (channel, tap) */
-    int64_t *places;          /* [terms]: where in the padded image, from the pixel's own place */
-    int64_t *weights;         /* [terms]: where in the group's weight, from the output channel's own place */
+    int64_t *places;          /* [terms]: position in the padded image, from the pixel's own */
+    int64_t *weights;         /* [terms]: position in the group's weight, from the output channel's own */
     int64_t blocks, *borders; /* [blocks + 1]: terms that make one chain */
     char *packed;             /* [groups][block][panel of output channels][term][channel] */
 } sbp_conv_class;
@@ -26,7 +26,7 @@ typedef struct {
     int64_t depth, rows;          /* channels in a group: of the image, of the output */
     int64_t size[3], out_size[3]; /* of the image, of the output */
     int64_t stride[3], before[3]; /* of the image: per step of j; zeros before it (less than none: that much is cut) */
-    int64_t padded[3], phase;     /* of the padded image: sizes, and places in a row that a stride takes together */
+    int64_t padded[3], phase;     /* of the padded image: sizes, and pixels in a row that a stride takes together */
     char *pixels;                 /* the padded image */
     int64_t channel_step;         /* from a channel of the padded image to the next */
     int64_t weight_row, weight_group;
@@ -50,8 +50,8 @@ typedef struct {
     int64_t channel_vectors, vectors, panels; /* in a group */
     int64_t is_depthwise;
     int64_t is_gathered; /* few channels: the columns are (channel, tap), put together block by block */
-    int64_t plane;       /* places in a padded image */
-    char *pixels;        /* [sample][group][vector of channels][place][lane]; gathered: [sample][channel][place] */
+    int64_t plane;       /* pixels in a padded image */
+    char *pixels;        /* [sample][group][vector of channels][pixel][lane]; gathered: [sample][channel][pixel] */
     char *packed;        /* [group][block][panel][term][row]; depthwise: [row][vector of channels][term][lane] */
     int64_t *places;     /* [terms] */
     int64_t failed;

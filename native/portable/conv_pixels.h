@@ -1,6 +1,6 @@
 /* A convolution and its transpose: rows of output channels times vectors of pixels. */
 
-/* One row of the image, between its zeros: the places that a stride takes together are put next to each other. */
+/* One row of the image, between its zeros: the pixels that a stride takes together are put next to each other. */
 static void CONV(pad_row)(const sbp_conv *c, const T *source, T *target) {
     const int64_t step = c->stride[2], before = c->before[2], room = c->padded[2] - before;
     const int64_t first = before < 0 ? -before : 0, end = c->size[2] < room ? c->size[2] : room;
@@ -72,7 +72,7 @@ typedef struct {
     int64_t group, first, samples, sample_step;
 } CONV(region);
 
-/* What a thread has: the places of its pixels, their factors term by term, their totals. */
+/* The data of a thread: the positions of its pixels, their factors term by term, their totals. */
 typedef struct {
     int64_t runs[PIXELS];  /* starts of pixels that are next to each other, at most a vector of them */
     int64_t place[PIXELS]; /* of such a start in the padded image */

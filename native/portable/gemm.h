@@ -17,7 +17,7 @@
 
 /* Writes the panels of lines from .. to-1, for k_from .. k_to-1, of one matrix of the batch. `from` is a multiple of
  * `width` away from the first line of the caller's share, not of the matrix; only the last panel may have fewer lines
- * than `width`: its other places do not matter, but should be zeros. `out` has room for 64 elements more than the panels,
+ * than `width`: its other lines do not matter, but should be zeros. `out` has room for 64 elements more than the panels,
  * which may be overwritten. It may be called by several threads at once, and several times for the same panel.
  * k_to - k_from is at most SBP_K_PANEL; k_from is a multiple of it. */
 typedef void (*sbp_pack)(const void *context, int64_t batch, int64_t k_from, int64_t k_to, int64_t from, int64_t to,
@@ -32,7 +32,7 @@ typedef struct {
     int64_t line, k, batch; /* strides in elements */
 } sbp_operand;
 
-/* What is done with each product, as "Contractions" says: product * alpha + self * beta. Not at all: alpha 1, self
+/* The scaling of each product, as "Contractions" says: product * alpha + self * beta. For none: alpha 1, self
  * NULL. `self` has strides in elements, 0 where it is broadcast: a bias of the columns has row 0, column 1. */
 typedef struct {
     double alpha, beta;

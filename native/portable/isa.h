@@ -1,4 +1,4 @@
-/* Which instruction set is in use, and how a family of kernels finds its variant for it.
+/* The instruction set in use, and how a family of kernels finds its variant for it.
  *
  * A family keeps its kernels in FAMILY_kernel.h, which every variant_*.c includes, as one constant table named
  * SBP(FAMILY); in FAMILY.c, SBP_DECLARE_TABLES(type, FAMILY) makes `const type *FAMILY_now(void)`.

@@ -1,4 +1,4 @@
-/* What the scalar mathematics is made of. CUDA C++ may define SBP_FUNCTION itself before it includes any of it.
+/* The parts of the scalar mathematics. CUDA C++ may define SBP_FUNCTION itself before it includes any of it.
  *
  * No function here branches on its argument where it can choose instead: loops over them become vector code. */
 #ifndef SAMEBITS_PORTABLE_MATH_BASE_H

@@ -19,7 +19,7 @@
 SBP_DIVIDE(float, fmaf)
 SBP_DIVIDE(double, fma)
 
-/* What a step does is known before the loop: each combination is a loop of its own. */
+/* The options of a step are known before the loop: each combination of them is a loop of its own. */
 #define SBP_ADAM(name, type, root_of)                                                                                 \
     static inline __attribute__((always_inline)) void SBP(name##_loop)(const sbp_step *s, const sbp_step_tensor *t,   \
                                                                        int64_t from, int64_t to, int decays,          \

@@ -54,7 +54,7 @@
     X(in, a) X(three_whole, a_strides) X(in, b) X(three_whole, b_strides)                                             \
     X(out, out) X(three_whole, out_strides) X(in, added) X(three_whole, added_strides) X(real, alpha) X(real, beta)
 
-/* `reduced`: a bit for each reduced axis. `out` and `mean` are contiguous over the kept axes. Nothing is empty. The
+/* `reduced`: a bit for each reduced axis. `out` and `mean` are contiguous over the other axes. Nothing is empty. The
  * strides of b are any where there is no b. */
 #define SBP_FIELDS_reduce(X)                                                                                          \
     X(whole, kind) X(whole, is_f64) X(in, a) X(in, b) X(in, mean) X(out, out) X(whole, reduced)                       \

@@ -34,7 +34,7 @@ typedef void (*sbp_team_call)(void (*function)(void *), void *argument, unsigned
 typedef int (*sbp_thread_number)(void);
 SBP_API void samebits_portable_share_threads(sbp_team_call call, sbp_thread_number number);
 
-/* How many threads the kernels may use from now on. */
+/* Sets how many threads the kernels may use from now on. */
 SBP_API void samebits_portable_set_threads(int threads);
 
 #endif

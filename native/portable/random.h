@@ -24,7 +24,7 @@ enum {
 /* Two words next to each other as one number, the first one low. */
 typedef uint64_t __attribute__((may_alias)) sbp_word64;
 
-/* Whether an element takes 64 bits. */
+/* Tells whether an element takes 64 bits. */
 static inline int sbp_random_wide(int64_t kind) {
     return kind == SBP_UNIFORM_F64 || kind == SBP_RANGE || kind == SBP_NORMAL_F64 || kind == SBP_EXPONENTIAL_F64;
 }

@@ -24,7 +24,7 @@ typedef struct {
     char *out, *partials;
     axis keep[MOST_AXES], over[MOST_AXES];
     const sbp_reduce_of *kernels;
-    axis columns; /* the kept axis whose outputs are computed side by side, taken out of `keep` */
+    axis columns; /* the axis whose outputs are computed side by side, taken out of `keep` */
     int64_t outer, blocks, width;
     int in_lines; /* they are rows of lines of 16 values */
 } job;
@@ -79,7 +79,7 @@ static int64_t chunk_length(const job *j, int64_t chunk) {
 
 static int64_t stride_of(const axis *x, int of_b) { return of_b ? x->b : x->a; }
 
-/* Where an output's values start (in elements): in a, b and out. */
+/* The offsets (in elements) of an output's values in a and b, and of the output in out. */
 static axis locate(const axis *axes, int count, int64_t index) {
     axis at = {0, 0, 0, 0};
     for (int d = count - 1; d >= 0; d--) {
@@ -131,7 +131,7 @@ static void sum_chunk(const job *j, axis at, int64_t chunk, char *to) {
     j->kernels->rows(&c);
 }
 
-/* Whether the reduced values of an output lie next to each other. */
+/* Tells whether the reduced values of an output lie next to each other. */
 static int is_direct(const job *j) {
     return !j->reduced || (j->reduced == 1 && j->over[0].a == 1 && (!j->b || j->over[0].b == 1));
 }
@@ -250,7 +250,7 @@ static void put_block(const job *j, int64_t group, const char *values) {
         memcpy(to + j->size * i * j->columns.out, values + j->size * i, (size_t)j->size);
 }
 
-/* Where each row (each line) of a chunk is, beside the first one. */
+/* Sets the offset of each row (each line) of a chunk from the first one. */
 static void find_offsets(const job *j, int64_t chunk, int64_t *a, int64_t *b) {
     const int64_t first = chunk * SBP_CHUNK, step = j->in_lines ? SBP_LANES : 1, n = chunk_length(j, chunk);
     const axis start = locate(j->over, j->reduced, first);
@@ -261,7 +261,7 @@ static void find_offsets(const job *j, int64_t chunk, int64_t *a, int64_t *b) {
     }
 }
 
-/* Whether the values of a chunk lie in one piece, in rows that are made of lines. */
+/* Tells whether the values of a chunk lie in one piece, in rows that are made of lines. */
 static int is_whole(const job *j, int64_t chunk) {
     const int64_t run = j->over[j->reduced - 1].size;
     return j->in_lines && chunk * SBP_CHUNK % run + chunk_length(j, chunk) <= run;
@@ -329,13 +329,13 @@ static int64_t reduce_columns(job *j) {
     return 0;
 }
 
-/* Whether the reduced values are scattered lines of 16, all of them whole. */
+/* Tells whether the reduced values are scattered lines of 16, all of them whole. */
 static int has_lines(const job *j) {
     const axis *inner = &j->over[j->reduced > 0 ? j->reduced - 1 : 0];
     return j->reduced > 1 && inner->a == 1 && (!j->b || inner->b == 1) && inner->size % SBP_LANES == 0;
 }
 
-/* The kept axis to work on side by side, -1 to go along the reduced ones. */
+/* Returns the axis of the outputs to work on side by side, -1 to go along the reduced ones. */
 static int find_columns(const job *j) {
     const axis *inner = j->reduced ? &j->over[j->reduced - 1] : NULL;
     if (!inner || (inner->a == 1 && (!j->b || inner->b == 1)))

@@ -12,15 +12,15 @@
 
 #define SBP_BOTH 128    /* those that give two sums in one reading */
 
-/* What a lane takes in: a; a a; a b; (a - m)^2; b (a - m); |a|; and, multiplied instead of added, a. */
+/* The step of a lane: a; a a; a b; (a - m)^2; b (a - m); |a|; and, multiplied instead of added, a. */
 enum { SBP_SUM, SBP_SQUARES, SBP_PRODUCTS, SBP_DEVIATIONS, SBP_CROSS, SBP_MAGNITUDES, SBP_PRODUCT, SBP_KINDS };
 
 #define SBP_USES_B(kind) ((kind) == SBP_PRODUCTS || (kind) == SBP_CROSS)
 #define SBP_USES_M(kind) ((kind) == SBP_DEVIATIONS || (kind) == SBP_CROSS)
 
 /* `rows`: `count` rows of `n` values next to each other, the next one `step` values further on; or, where there are
- * `offsets`, of n / 16 (at most 16) lines of 16 values at these places. `columns`: `n` <= SBP_CHUNK rows of
- * `count` <= SBP_COLUMNS columns, rows at `offsets`, or `step` apart. b's places are the `b_offsets`. */
+ * `offsets`, of n / 16 (at most 16) lines of 16 values at these offsets. `columns`: `n` <= SBP_CHUNK rows of
+ * `count` <= SBP_COLUMNS columns, rows at `offsets`, or `step` apart. b's are the `b_offsets`. */
 typedef struct {
     int kind;
     const void *a, *b, *m;
@@ -29,7 +29,7 @@ typedef struct {
     void *out;
 } sbp_chunks;
 
-/* What the kernel of this name does, for other kernels: `extents` are the sizes of the axes, the strides of a, and those of
+/* The kernel of this name, for other kernels: `extents` are the sizes of the axes, the strides of a, and those of
  * b; the ones in `p` are not read. */
 int64_t sbp_reduce(const sbp_reduce_parameters *p, const int64_t *extents);
 

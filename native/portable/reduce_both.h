@@ -42,7 +42,7 @@ SBR_INLINE SBR(both) SBR(chunk_of_both)(const int weighted, const int in_lines, 
     return (SBR(both)){SBR(fold)(SBP_SUM, sum), SBR(fold)(SBP_SUM, cross)};
 }
 
-/* Of n values in one piece. */
+/* The sums of n values in one piece. */
 SBR_INLINE SBR(both) SBR(total_of_both)(const int weighted, SBR(pair) c, int64_t n) {
     SBR_T sums[SBR_NODE], crosses[SBR_NODE];
     SBR(tree) tree, cross_tree;
@@ -127,7 +127,7 @@ SBR_INLINE void SBR(columns_of_both)(const int by_row, const SBR(columns) *c, in
     memcpy(crosses, cross[0], (size_t)c->count * sizeof(SBR_T));
 }
 
-/* What follows from such sums in gradients of norms: fma(m - x, slope, gradient weight - shift) scale for n values. */
+/* The use of such sums in gradients of norms: fma(m - x, slope, gradient weight - shift) scale for n values. */
 typedef struct {
     SBR_T m, slope, weight, shift, scale;
 } SBR(terms);

@@ -219,7 +219,7 @@ SBR_INLINE void SBR(tree_add)(const int kind, SBR(tree) *t, SBR_T node) {
         t->nodes[t->depth - 2] = SBR(join)(kind, t->nodes[t->depth - 2], t->nodes[t->depth - 1]);
 }
 
-/* What they come to, `nothing` if there are none. */
+/* Returns their total, `nothing` if there are none. */
 SBR_INLINE SBR_T SBR(tree_end)(const int kind, SBR(tree) *t, SBR_T nothing) {
     for (; t->depth > 1; t->depth--)
         t->nodes[t->depth - 2] = SBR(join)(kind, t->nodes[t->depth - 2], t->nodes[t->depth - 1]);

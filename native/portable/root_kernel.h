@@ -1,6 +1,6 @@
 #include "root.h"
 
-/* `out` may be `in`: each value is made of what lies at its own place. */
+/* `out` may be `in`: each value depends on its own element only. */
 #if defined(__clang__)
 #define ROOT_PLACES_APART _Pragma("clang loop vectorize(assume_safety)")
 #else

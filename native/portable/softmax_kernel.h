@@ -7,7 +7,7 @@
 
 #define SBS_ROWS 16 /* short rows go through each step together: one's chain of operations hides that of another */
 
-/* How many rows of n values, of those that are left. */
+/* Returns how many rows of n values to take, of those that are left. */
 static inline int64_t SBP(sbs_rows)(int64_t n, int64_t left) {
     const int64_t fitting = 2048 / n, rows = fitting < 1 ? 1 : fitting < SBS_ROWS ? fitting : SBS_ROWS;
     return rows < left ? rows : left;

@@ -7,7 +7,7 @@
 /* Does parts from .. to - 1 of the work that `context` describes. */
 typedef void (*sbp_share)(void *context, int64_t from, int64_t to);
 
-/* How many threads may be used. */
+/* Returns how many threads may be used. */
 int sbp_threads(void);
 
 /* Does parts 0 .. parts - 1 on some threads, in runs of at least `least` parts: below twice that, on the calling

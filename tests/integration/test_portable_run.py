@@ -48,6 +48,26 @@ def test_the_record_says_which_numerics(tmp_path):
     assert shown["control"]["portable_run"]["numerics"] == 1
 
 
+def test_a_script_without_torch_ends_in_order_and_its_record_is_closed(tmp_path):
+    write(tmp_path, "plain.py", "print(1)\n")
+    done = samebits("run", "--portable", "--record", "a.sbr", "plain.py", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "1\n")
+    assert "Exception ignored" not in done.stderr
+    shown = json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)
+    assert shown["status"] == "finished"
+    assert shown["control"]["portable_run"] == {"numerics": 1, "kernels": None}
+
+
+def test_kernels_that_this_machine_lacks_end_the_run_with_one_error_and_a_closed_record(tmp_path):
+    write(tmp_path, "train.py", TRAINING)
+    asked = {"SAMEBITS_PORTABLE_BACKEND": "no-such-kernels"}
+    done = samebits("run", "--portable", "--record", "a.sbr", "train.py", cwd=tmp_path, **asked)
+    assert done.returncode == 1
+    assert "asks for portable kernels that this machine cannot run" in done.stderr
+    assert "Exception ignored" not in done.stderr
+    assert json.loads(samebits("show", "--json", "a.sbr", cwd=tmp_path).stdout)["status"] == "failed"
+
+
 def test_recording_every_op_leaves_the_bits(tmp_path):
     write(tmp_path, "train.py", TRAINING)
     plain = samebits("run", "--portable", "train.py", cwd=tmp_path)

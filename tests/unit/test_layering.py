@@ -74,7 +74,7 @@ REGISTERING = {"Payload", "python_code"}
 BRING_ROOT = {"samebits._runtime.child_bootstrap", "samebits._runtime.imports"}
 EXTENSIONS = {"_reader", "_portable"}  # written in C
 # A function of this package that stands for an op has the parameters of its schema; its docstring begins so.
-HANDLERS, HANDLER_DOCSTRING = "samebits.portable.ops.", "`aten::"
+HANDLERS, HANDLER_DOCSTRING = "samebits.portable.ops.", "Compute `aten::"
 # Parallel modules of one name: the steps of a command, the parts of one op of portable mode.
 FAMILIES = ({"cli", "commands", "report"}, {"portable"})
 MAX_SAME_NAMES = 2
@@ -355,7 +355,7 @@ def misplaced_private_names(sources: Sources) -> list[str]:
 
 
 def stands_for_op(module: Module, function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """Whether the parameters of a function are those of an op of torch, however many."""
+    """Tell whether the parameters of a function are those of an op of torch, however many."""
     described = (ast.get_docstring(function) or "").startswith(HANDLER_DOCSTRING)
     return described and module.name.startswith(HANDLERS)
 
@@ -545,7 +545,7 @@ BROKEN = [
     (oversized, {"digest__a": LONG_FUNCTION}),
     (oversized, {"digest__a": "def f(a, b, c, d, *, e, f, g): ..."}),
     (oversized, {"portable__ops__a": MANY_ARGUMENTS.format("Adds.")}),
-    (oversized, {"portable__kernels__a": MANY_ARGUMENTS.format("`aten::add`.")}),
+    (oversized, {"portable__kernels__a": MANY_ARGUMENTS.format("Compute `aten::add`.")}),
     (oversized, {"digest__a": "x = 1\n" * 451}),
     (global_statements, {"digest__a": "def f():\n    global x\n    x = 1"}),
 ]
@@ -576,7 +576,7 @@ ALLOWED = [
     },
     {"digest__a": "'''As `import samebits` does.'''\nfrom samebits import _reader, errors", "errors": ""},
     {"digest__a": "def f(a, b, c, *, d, e, f): ..."},
-    {"portable__ops__a": MANY_ARGUMENTS.format("`aten::add`.")},
+    {"portable__ops__a": MANY_ARGUMENTS.format("Compute `aten::add`.")},
     {"portable__ops__a": "import torch"},
 ]
 

@@ -1,7 +1,7 @@
 """Portable mode: the same bits on any thread count, instruction set and torch release (docs/portable.md).
 
 The package can be called: `with samebits.portable():` is `with samebits.portable.portable():`.
-Importing it does not import torch; its names do, when they are first used.
+Importing it does not import torch; the first use of its names does.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["NUMERICS_VERSION", "Coverage", "covered_ops", "is_covered", "portable"]
 
 NUMERICS_VERSION = 1
-"""Of docs/portable-numerics.md. It is in every record of a portable run, because changing it changes bits."""
+"""The version of docs/portable-numerics.md, in every record of a portable run: another one is other bits."""
 
 _HOMES = {
     "Coverage": "coverage",

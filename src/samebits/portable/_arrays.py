@@ -1,4 +1,4 @@
-"""Between tensors and the arrays that the reference works on."""
+"""Conversions between tensors and the arrays that the reference works on."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """The contents of a tensor, which may require gradients: handlers run below autograd. Shares memory."""
+    """Return the contents of a tensor as an array that shares its memory."""
     array: Array = tensor.detach().numpy()
     return array
 
 
 def as_tensor(value: Any) -> torch.Tensor:
-    """An array, or a number of NumPy's that stands for one without dimensions."""
+    """Return an array, or a number of NumPy's that stands for one without dimensions, as a tensor."""
     return torch.from_numpy(np.asarray(value))

@@ -1,4 +1,4 @@
-"""What is done with each op: made once for each op, so that a call costs one lookup."""
+"""The plan of each op: made at its first call, so that every call after it costs one lookup."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ import torch
 from samebits._runtime.frames import calling_frame
 from samebits._torch.core import dispatch_mode_class
 from samebits._torch.portable import can_decompose, function_of, is_faking, tracer
-from samebits.portable._exact import SPARSE, Condition, base_name, standing_of
+from samebits.portable import ops
+from samebits.portable._exact import SPARSE, Condition, base_name, exactness_of
 from samebits.portable._handling import (
-    KEPT,
+    REMEMBERED,
     bits_of,
     check,
     computed,
@@ -23,7 +24,7 @@ from samebits.portable._handling import (
     single_op,
     traced,
 )
-from samebits.portable._refusals import refuse_op, refuse_sparse
+from samebits.portable._refusals import refuse_op, refuse_sparse, refuse_tensor
 from samebits.portable._registry import (
     Handler,
     declared_by,
@@ -34,15 +35,13 @@ from samebits.portable._registry import (
     without_out,
     writing,
 )
-from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, quick_scan, signature
-from samebits.portable.ops import families
-from samebits.portable.ops import families as all_families
+from samebits.portable._scan import FLOATS, VIRTUAL, SparseError, first_off_cpu, quick_scan, signature
 
 if TYPE_CHECKING:
     from types import FrameType
 
 Plan = Callable[[tuple[Any, ...], dict[str, Any], Any], Any]
-"""Of the arguments, those by name, and the mode to enter around what composite ops consist of."""
+"""A function of the arguments, those by name, and the mode to enter around the parts of composite ops."""
 
 Families = tuple[Any, ...]
 _PASSING_NAMESPACES = frozenset({"profiler"})
@@ -50,7 +49,7 @@ _PASSING_NAMESPACES = frozenset({"profiler"})
 
 @functools.cache
 def handlers(families: Families) -> dict[Any, Handler]:
-    """What stands for each op in float32 and float64; made at the first use, when torch is there.
+    """Return the handler of each op for float32 and float64. Made at the first use, when torch is there.
 
     Args:
         families: modules of handlers.
@@ -60,7 +59,7 @@ def handlers(families: Families) -> dict[Any, Handler]:
 
 @functools.cache
 def low_handlers(families: Families) -> dict[Any, Handler]:
-    """What stands for each op when float16 or bfloat16 is among its dtypes.
+    """Return the handler of each op for calls with float16 or bfloat16 among the dtypes.
 
     Args:
         families: modules of handlers.
@@ -72,7 +71,7 @@ def low_handlers(families: Families) -> dict[Any, Handler]:
 
 
 def plan_of(op: Any, families: Families) -> Plan:
-    """What is done when this op is called.
+    """Return the function that runs when this op is called.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
@@ -83,21 +82,21 @@ def plan_of(op: Any, families: Families) -> Plan:
         return _passed_on(op)
     if namespace != "aten":
         return _decomposed(op) if can_decompose(op) else _refused(op)
-    standing = standing_of(op)
+    exactness = exactness_of(op)
     handler = handlers(families).get(op)
     single = None if handler is not None else single_op(op)
     if single is not None:
         return _for_each(op, plan_of(single, families))
-    if handler is None and standing.kind is not None and standing.condition is None:
+    if handler is None and exactness.kind is not None and exactness.condition is None:
         return _passed(op)
     if handler is not None:
-        rest = handled(op, handler, low_handlers(families)[op], integers=standing.integers)
+        rest = handled(op, handler, low_handlers(families)[op], integers=exactness.integers)
     else:
         rest = _decomposed(op) if can_decompose(op) else _written_or_refused(op, families)
-        if standing.integers:
+        if exactness.integers:
             rest = _integers_passed(op, rest)
-    if standing.kind is not None and standing.condition is not None:
-        rest = _passed_if(op, standing.condition, rest)
+    if exactness.kind is not None and exactness.condition is not None:
+        rest = _passed_if(op, exactness.condition, rest)
     return rest
 
 
@@ -119,7 +118,7 @@ def _passed(op: Any) -> Plan:
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:  # noqa: ARG001 - of every plan
         if kwargs or quick_scan(args) < 0:
-            bits_of(op, args, kwargs)  # refuses what has no portable values
+            bits_of(op, args, kwargs)  # refuses arguments without portable values
         return call(*args, **kwargs)
 
     return run
@@ -152,7 +151,7 @@ def _decomposed(op: Any) -> Plan:
 
 
 def _torch_is_imported() -> bool:
-    """Whether the body of a module of torch runs: what it computes there are tables of its own.
+    """Tell whether the body of a module of torch is running: it computes tables for torch's own use.
 
     torch 2.8 tries every operator of tensors when `torch._dynamo`, which an optimizer imports, is imported
     (torch/_dynamo/variables/torch_function.py).
@@ -167,7 +166,7 @@ def _torch_is_imported() -> bool:
 
 
 def _written_or_refused(op: Any, families: Families) -> Plan:
-    """An op with `out` is what the same without it gives."""
+    """Return the plan of an op with `out`: it writes there what the same op without `out` returns."""
     base = without_out(op)
     if base is None:
         return _refused(op)
@@ -190,13 +189,13 @@ def _refused(op: Any) -> Plan:
 
 @functools.cache
 def sparse_handlers() -> dict[Any, Handler]:
-    """What stands for each op when one of its tensors is sparse."""
-    return resolve(declared_sparse(all_families()))
+    """Return the handler of each op for calls with a sparse tensor."""
+    return resolve(declared_sparse(ops.families()))
 
 
 @functools.cache
 def sparse_plan(op: Any) -> Callable[..., Any]:
-    """What is done when this op is called with a COO, CSR or CSC tensor.
+    """Return the function that runs when this op is called with a COO, CSR or CSC tensor.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
@@ -205,7 +204,7 @@ def sparse_plan(op: Any) -> Callable[..., Any]:
     if is_torchs and base_name(op) in SPARSE:
         return lambda args, kwargs, mode: op(*args, **kwargs)  # noqa: ARG005 - of every plan
     handler = sparse_handlers().get(op) if is_torchs else None
-    known: set[tuple[Any, ...]] = set()
+    known: dict[tuple[Any, ...], Handler] = {}
 
     def run(args: tuple[Any, ...], kwargs: dict[str, Any], mode: Any) -> Any:
         tracing = tracer()
@@ -213,21 +212,34 @@ def sparse_plan(op: Any) -> Callable[..., Any]:
             return traced(tracing, op, (args, kwargs), mode)
         if is_torchs and not has_floats((*args, *kwargs.values())):
             return op(*args, **kwargs)
-        if handler is None:
-            raise refuse_sparse(op)
         like = (*signature(args), *kwargs, *signature(kwargs.values()))
-        if like not in known:
-            check(op, args, kwargs)
-            if len(known) >= KEPT:
+        compute = known.get(like)
+        if compute is None:
+            compute = _chosen_sparse(op, handler, args, kwargs)
+            if len(known) >= REMEMBERED:
                 known.clear()
-            known.add(like)
-        return computed(op, handler, args, kwargs)
+            known[like] = compute
+        return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
 
     return run
 
 
+def _chosen_sparse(
+    op: Any, handler: Handler | None, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Handler:
+    elsewhere = first_off_cpu((*args, *kwargs.values()))
+    if elsewhere is not None and elsewhere.is_meta:
+        return op  # type: ignore[no-any-return]
+    if elsewhere is not None:
+        raise refuse_tensor(op, f"a tensor on {elsewhere.device}")
+    if handler is None:
+        raise refuse_sparse(op)
+    check(op, args, kwargs)
+    return handler
+
+
 def has_floats(values: Any) -> bool:
-    """Whether a float or complex tensor, dtype or a Python float is among the arguments, lists included."""
+    """Tell whether floats or complex numbers are among the arguments or their lists, as tensors or dtypes."""
     for value in values:
         if isinstance(value, torch.Tensor):
             if value.dtype.is_floating_point or value.dtype.is_complex:
@@ -247,7 +259,7 @@ _PLAIN = (torch.Tensor,)
 
 
 class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
-    """Gives every op its portable values while it is entered; refuses those that have none."""
+    """The dispatch mode that gives ops their portable values while it is entered, and refuses the others."""
 
     supports_higher_order_operators = True  # to be refused by name
 
@@ -264,11 +276,11 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Called by torch for each op."""
+        """Run an op; torch calls this for each one."""
         if types and types != _PLAIN and _have_own_dispatch(types):
             if _have_no_contents(types):
                 return func(*args, **(kwargs or {}))
-            return NotImplemented  # such a class says which ops it consists of
+            return NotImplemented  # then the class itself calls the ops that it consists of
         plan = self._plans.get(id(func)) or self._plan(func)
         try:
             return plan(args, kwargs or {}, self)
@@ -276,16 +288,16 @@ class PortableMode(dispatch_mode_class()):  # type: ignore[misc]
             return sparse_plan(func)(args, kwargs or {}, self)
 
     def _plan(self, func: Any) -> Plan:
-        plan = self._plans[id(func)] = plan_of(func, families())
+        plan = self._plans[id(func)] = plan_of(func, ops.families())
         self._planned.append(func)
         return plan
 
 
 def _have_no_contents(types: Any) -> bool:
-    """Whether they are fake tensors, or wrap such, as others do while torch exports."""
+    """Tell whether they are fake tensors, or wrap them, as some subclasses do while torch exports."""
     return any(kind.__name__ == "FakeTensor" for kind in types) or is_faking()
 
 
 def _have_own_dispatch(types: Any) -> bool:
-    """False for `torch.Tensor`, which torch names when autograd saves what an op has just given."""
+    """Return False for `torch.Tensor`, which torch names when autograd saves what an op has just returned."""
     return any(kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ for kind in types)

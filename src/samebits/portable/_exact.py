@@ -125,12 +125,12 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class Standing:
-    """What torch's own op is good for.
+class Exactness:
+    """The reliability of torch's own op: when its bits are the same everywhere.
 
     Args:
-        kind: `move`, `exact`; None if its floats are not the same everywhere.
-        condition: whether that holds for these arguments; None if it always does.
+        kind: `move` or `exact`; None if its floats are not the same everywhere.
+        condition: tells whether that holds for some arguments; None if it always does.
         integers: whether it is exact when everything is an integer or a bool.
     """
 
@@ -140,14 +140,14 @@ class Standing:
 
 
 def base_name(op: Any) -> str:
-    """The name that the op, its in-place op and its ops with `out` have in common: `mul` for `aten::mul_`."""
+    """Return the name that an op, its in-place op and its ops with `out` share: `mul` for `aten::mul_`."""
     name = schema_name(op).partition("::")[2]
     in_place = name.endswith("_") and not name.endswith("__")
     return name[:-1] if in_place else name
 
 
-def standing_of(op: Any) -> Standing:
-    """What is known of an op of torch.
+def exactness_of(op: Any) -> Exactness:
+    """Return what is known about an op of torch.
 
     Args:
         op: an `OpOverload` of the namespace `aten`.
@@ -155,9 +155,9 @@ def standing_of(op: Any) -> Standing:
     name = base_name(op)
     overload = f"{name}.{overload_name(op).removesuffix('_out')}"
     if overload in _OTHER_OVERLOADS:
-        return Standing(None, None, overload in _INTEGER_OVERLOADS)
+        return Exactness(None, None, overload in _INTEGER_OVERLOADS)
     kind = "move" if name in _MOVES_UNLESS_ROUNDED else _KINDS.get(name)
-    return Standing(kind, _CONDITIONS.get(name), name in INTEGERS)
+    return Exactness(kind, _CONDITIONS.get(name), name in INTEGERS)
 
 
 def _plain_alpha(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:  # noqa: ARG001

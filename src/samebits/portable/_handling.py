@@ -1,7 +1,8 @@
-"""The `_foreach_` ops: the op of one tensor, for each tensor of the lists in turn.
+"""Calls of handlers: the checks of arguments, and the `_foreach_` ops, which repeat the op of one tensor.
 
-So torch does it on the CPU (ATen/native/ForeachOpsKernels.cpp, the `_slow` functions), and so a loop over
-tensors, a `_foreach_` op and an optimizer's `foreach=True` give the same bits.
+A `_foreach_` op runs that op for each tensor of the lists in turn, as torch does on the CPU
+(ATen/native/ForeachOpsKernels.cpp, the `_slow` functions). So a loop over tensors, a `_foreach_` op and an
+optimizer's `foreach=True` give the same bits.
 """
 
 from __future__ import annotations
@@ -35,11 +36,6 @@ if TYPE_CHECKING:
 
     from samebits.portable._registry import Handler
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from samebits.portable._registry import Handler
-
     Repeat = Callable[[Handler, tuple[Any, ...], dict[str, Any]], Any]
 
 _PREFIX = "_foreach_"
@@ -66,9 +62,9 @@ _LISTS = ("List[Tensor]", "List[number]")
 
 
 def single_op(op: Any) -> Any | None:
-    """The op of one tensor that a `_foreach_` op repeats, None if there is none.
+    """Return the op of one tensor that a `_foreach_` op repeats, None if there is none.
 
-    For an op in place that only exists as one that gives a new tensor (`maximum`), it is that.
+    Where an in-place op repeats one that has no in-place form (`maximum`), it is the form that exists.
 
     Args:
         op: any op.
@@ -91,7 +87,7 @@ def single_op(op: Any) -> Any | None:
 
 
 def for_each(op: Any) -> Repeat:
-    """What a `_foreach_` op does: a function of what stands for the op of one tensor, and of its arguments.
+    """Return a function that repeats the op of one tensor as a `_foreach_` op does.
 
     Args:
         op: the op.
@@ -122,7 +118,7 @@ def _is_list(value: Any) -> bool:
 
 
 def _with_value_list(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-    """The factor of addcmul and addcdiv last, a tensor of factors as a list of numbers."""
+    """Return the arguments with the factor of addcmul or addcdiv last; a tensor of factors becomes a list."""
     value = kwargs.pop("value", kwargs.pop("scalars", args[3] if len(args) > 3 else 1))
     return (*args[:3], value.tolist() if isinstance(value, torch.Tensor) else value)
 
@@ -137,10 +133,10 @@ def _call(function: Handler, name: str, given: list[Any], kwargs: dict[str, Any]
     return function(*given, **kwargs)
 
 
-KEPT = 512  # signatures that are remembered of one op
+REMEMBERED = 512  # signatures of calls, for each op
 _TENSOR = torch.Tensor
 _PLAIN_INDICES = frozenset({torch.int64, torch.bool})
-# What torch checks for these on the CPU only, or at calls with contents only.
+# Torch checks these on the CPU only, or only where tensors have contents.
 _LAX = frozenset(
     {
         *("_embedding_bag", "_log_softmax", "_softmax", "binary_cross_entropy", "nll_loss2d_forward"),
@@ -152,12 +148,12 @@ _LIKE_TORCH = (RuntimeError, IndexError, ValueError, MemoryError)
 
 @functools.cache
 def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Callable[..., Any]:
-    """The plan (plans.py) of an op.
+    """Return the plan (_dispatch.py) of an op that has a handler.
 
     Args:
         op: the `OpOverload`.
-        handler: stands for it in float32 and float64.
-        low: stands for it where float16 or bfloat16 is among the dtypes.
+        handler: computes it in float32 and float64.
+        low: computes it where float16 or bfloat16 is among the dtypes.
         integers: whether torch's own op is exact where there is no float.
     """
     known: dict[Hashable, Handler] = {}
@@ -177,7 +173,7 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
         compute = known.get(like)
         if compute is None:
             compute = choose(args, kwargs)
-            if len(known) >= KEPT:
+            if len(known) >= REMEMBERED:
                 known.clear()
             known[like] = compute
         return op(*args, **kwargs) if compute is op else computed(op, compute, args, kwargs)
@@ -186,13 +182,13 @@ def handled(op: Any, handler: Handler, low: Handler, *, integers: bool) -> Calla
 
 
 def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]], mode: Any) -> Any:
-    """What an op gives while torch traces: the graph gets the op itself, and what it consists of is computed.
+    """Run an op while torch traces: the graph gets the op itself, and its parts are computed.
 
     Args:
         tracing: torch's mode.
         op: the `OpOverload`.
         given: its arguments, and those by name.
-        mode: of portable mode, asked again by what `tracing` calls.
+        mode: of portable mode, entered again for the ops that `tracing` calls.
     """
     args, kwargs = given
     if gives_no_contents(tracing):
@@ -202,10 +198,10 @@ def traced(tracing: Any, op: Any, given: tuple[tuple[Any, ...], dict[str, Any]],
 
 
 def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """What a handler gives; an error of its own is told as torch tells it.
+    """Call a handler; where it fails, raise the error that torch raises.
 
     Args:
-        op: the `OpOverload` that it stands for.
+        op: the `OpOverload` that it computes.
         handler: computes.
         args: of the op, checked.
         kwargs: those by name.
@@ -214,13 +210,13 @@ def computed(op: Any, handler: Handler, args: tuple[Any, ...], kwargs: dict[str,
         return handler(*args, **kwargs)
     except SamebitsError:
         raise
-    except Exception as error:  # noqa: BLE001 - one of its mistakes is no error of the script
+    except Exception as error:  # noqa: BLE001 - a mistake of the handler is no error of the script
         pass_on(error)
         raise_as_torch(op, args, kwargs, error)
 
 
 def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """What `scan` says of all arguments.
+    """Return what `scan` says about all arguments.
 
     Raises:
         SamebitsError: for one that portable mode has no values for.
@@ -232,7 +228,7 @@ def bits_of(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
 
 
 def has_float_number(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a Python float is among the arguments, lists not included."""
+    """Tell whether a Python float is among the arguments. Lists are not searched."""
     return float in map(type, args) or float in map(type, kwargs.values())
 
 
@@ -253,7 +249,7 @@ def check(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
 
 
 def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> NoReturn:
-    """Raise what torch raises for these arguments, whose handler failed; a refusal if torch takes them.
+    """Raise what torch raises for these arguments, whose handler failed. If torch takes them, refuse them.
 
     Args:
         op: the `OpOverload`.
@@ -271,7 +267,7 @@ def raise_as_torch(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], error
 
 
 def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether the meta device takes it; what it does not take, the CPU may: it lacks some ops."""
+    """Tell whether the op takes the arguments on the meta device. It lacks some ops that the CPU has."""
     try:
         with outside_modes():
             op(*_mapped(args, _without_contents), **_mapped(kwargs, _without_contents))
@@ -282,7 +278,7 @@ def _passes_without_contents(op: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def _in_doubt(tensors: list[torch.Tensor]) -> bool:
-    """Whether torch looks at dtypes that it does not look at on the meta device."""
+    """Tell whether torch may check dtypes here that it does not check on the meta device."""
     if not tensors[0].dtype.is_floating_point:
         return True
     dtypes = {tensor.dtype for tensor in tensors}
@@ -291,10 +287,10 @@ def _in_doubt(tensors: list[torch.Tensor]) -> bool:
 
 
 def _try(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let torch compute, on copies, what is not used: for its errors."""
+    """Let torch compute on copies, only to see its errors."""
     # Other threads may draw meanwhile: the generator is put back only if the op draws.
-    kept = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
-    with kept, outside_modes():
+    same_draws = torch.random.fork_rng(devices=[]) if is_random(op) else contextlib.nullcontext()
+    with same_draws, outside_modes():
         op(*_mapped(args, torch.clone), **_mapped(kwargs, torch.clone))
 
 

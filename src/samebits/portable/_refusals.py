@@ -1,4 +1,4 @@
-"""What portable mode says of an op that it has no portable values for."""
+"""The errors of portable mode for what has no portable values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DOC_PAGE = "docs/portable.md"
 
 
 def refuse_op(op: Any) -> SamebitsError:
-    """The error for an op that has no portable kernel and is not proven exact.
+    """Return the error for an op that has no portable kernel and is not proven exact.
 
     Args:
         op: an `OpOverload`, or a higher-order op.
@@ -26,47 +26,60 @@ def refuse_op(op: Any) -> SamebitsError:
     else:
         reason = "has no portable kernel and is not proven exact"
     return SamebitsError(
-        f"{op}{place()} {reason}: use another op there, or run without portable mode ({DOC_PAGE})",
+        f"{op}{script_line()} {reason}: use another op there, or run without portable mode ({DOC_PAGE})",
         slug="portable-op",
     )
 
 
-def refuse_tensor(op: Any, found: str) -> SamebitsError:
-    """The error for an argument that portable mode has no values for.
+def refuse_tensor(op: Any, what: str) -> SamebitsError:
+    """Return the error for an argument that portable mode has no values for.
 
     Args:
-        op: what got it.
-        found: what it is.
+        op: the op that got it.
+        what: what it is, such as `a quantized tensor`.
     """
     return SamebitsError(
-        f"{op}{place()} got {found}: portable mode has strided tensors of float, integer and bool dtypes in "
-        f"CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
+        f"{op}{script_line()} got {what}: portable mode takes strided tensors of float, integer and bool "
+        f"dtypes in CPU memory; convert it, or run without portable mode ({DOC_PAGE})",
+        slug="portable-tensor",
+    )
+
+
+def refuse_device(device: Any) -> SamebitsError:
+    """Return the error for a tensor in memory that there are no kernels for.
+
+    Args:
+        device: of the tensor.
+    """
+    return SamebitsError(
+        f"a tensor on {device} was found{script_line()} where portable mode computes in CPU memory: move it "
+        f"there with `.cpu()`, or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
     )
 
 
 def refuse_sparse(op: Any) -> SamebitsError:
-    """The error for an op that has no portable kernel for sparse tensors.
+    """Return the error for an op that has no portable kernel for sparse tensors.
 
     Args:
-        op: what got one.
+        op: the op that got one.
     """
     return SamebitsError(
-        f"{op}{place()} of a sparse tensor has no portable kernel: make it dense there (`to_dense`), "
+        f"{op}{script_line()} of a sparse tensor has no portable kernel: make it dense there (`to_dense`), "
         f"or run without portable mode ({DOC_PAGE})",
         slug="portable-tensor",
     )
 
 
 def refuse_arguments(op: Any, error: Exception) -> SamebitsError:
-    """The error for arguments that torch takes and the portable kernel does not.
+    """Return the error for arguments that torch takes and the portable kernel does not.
 
     Args:
-        op: what got them.
-        error: what the kernel said.
+        op: the op that got them.
+        error: the error of the kernel.
     """
     return SamebitsError(
-        f"{op}{place()} got arguments that its portable kernel does not take "
+        f"{op}{script_line()} got arguments that its portable kernel does not take "
         f"({type(error).__name__}: {error}): call it in another way, or run without portable mode "
         f"({DOC_PAGE})",
         slug="portable-op",
@@ -74,19 +87,19 @@ def refuse_arguments(op: Any, error: Exception) -> SamebitsError:
 
 
 def refuse_compiled(name: str) -> SamebitsError:
-    """The error for code that a compiler of torch would run.
+    """Return the error for code that a compiler of torch would run.
 
     Args:
-        name: what was called.
+        name: of the function that was called.
     """
     return SamebitsError(
-        f"{name}{place()} makes code of its own, whose bits are not the same everywhere: call the function "
-        f"without compiling it, or run without portable mode ({DOC_PAGE})",
+        f"{name}{script_line()} makes code of its own, whose bits are not the same everywhere: call the "
+        f"function without compiling it, or run without portable mode ({DOC_PAGE})",
         slug="portable-compiled",
     )
 
 
-def place() -> str:
-    """` at file:line` of the script, for a message; empty when none of its code is on the stack."""
+def script_line() -> str:
+    """Return ` at file:line` of the script, for a message; empty when none of its code is on the stack."""
     site = nearest_site(FrameRanks())
     return f" at {site.file}:{site.line}" if site else ""

@@ -1,8 +1,8 @@
-"""The function that stands for each op of torch.
+"""The handlers of torch's ops: how they are declared, and what is derived from them.
 
 A handler is declared where it is defined: `@handles("aten::mm")`, or `"aten::mm.dtype"` for an overload that
-is not the default. It has the parameters of the op's schema. Made from it here: the op in place (`mm_`), the
-one with `out`, and the handler for float16 and bfloat16.
+is not the default. It has the parameters of the op's schema. Three more handlers are derived from it: of the
+in-place op (`mm_`), of the op with `out`, and for float16 and bfloat16.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _OWN_ROUNDING = "samebits_own_rounding"
 
 
 def handles(*ops: str) -> Callable[[Function], Function]:
-    """Declare that a function stands for these ops: `aten::mm`, `aten::sum.dim_IntList`."""
+    """Declare that a function handles these ops: `aten::mm`, `aten::sum.dim_IntList`."""
     names = tuple(map(_in_aten, ops))
     return lambda handler: _marked(handler, _OPS, names)
 
 
 def handles_sparse(*ops: str) -> Callable[[Function], Function]:
-    """Declare that a function stands for these ops where one of their tensors is sparse."""
+    """Declare that a function handles these ops where one of their tensors is sparse."""
     names = tuple(map(_in_aten, ops))
     return lambda handler: _marked(handler, _SPARSE_OPS, names)
 
 
 def declares_handlers(make: Function) -> Function:
-    """Declare the handlers that a function makes: it gives them by the names of their ops."""
+    """Declare the handlers that a function makes and returns by the names of their ops."""
     return _marked(make, _MAKES_HANDLERS, True)
 
 
@@ -64,7 +64,7 @@ def _in_aten(op: str) -> str:
 
 
 def declared(module: ModuleType) -> dict[str, Handler]:
-    """The handlers that a module declares, by the names of their ops without `aten::`.
+    """Return the handlers that a module declares, by the names of their ops without `aten::`.
 
     Raises:
         ValueError: if two of them have the same op.
@@ -78,7 +78,7 @@ def declared(module: ModuleType) -> dict[str, Handler]:
 
 
 def declared_sparse(modules: Iterable[ModuleType]) -> dict[str, Handler]:
-    """The handlers for calls with a sparse tensor, by the names of their ops without `aten::`.
+    """Return the handlers for calls with a sparse tensor, by the names of their ops without `aten::`.
 
     Raises:
         ValueError: if two of them have the same op.
@@ -91,7 +91,7 @@ def declared_sparse(modules: Iterable[ModuleType]) -> dict[str, Handler]:
 
 
 def declared_by(modules: Iterable[ModuleType]) -> Table:
-    """The `declared` handlers of all these modules.
+    """Return the `declared` handlers of all these modules.
 
     Raises:
         ValueError: if two of them have the same op.
@@ -103,7 +103,7 @@ def declared_by(modules: Iterable[ModuleType]) -> Table:
 
 
 def _functions(module: ModuleType) -> Iterator[Handler]:
-    """The functions that a module defines, in the order of their definition."""
+    """Return the functions that a module defines, in the order of their definition."""
     for value in vars(module).values():
         if callable(value) and getattr(value, "__module__", None) == module.__name__:
             yield value
@@ -117,24 +117,24 @@ def _add(table: dict[str, Handler], more: Table) -> None:
 
 
 def resolve(table: Table) -> dict[Any, Handler]:
-    """The handlers by `OpOverload`; ops that this torch does not have are left out.
+    """Return the handlers by `OpOverload`. Ops that this torch does not have are left out.
 
     Args:
         table: names of ops to handlers.
     """
-    found: dict[Any, Handler] = {}
+    handlers: dict[Any, Handler] = {}
     for name, handler in table.items():
         op = _find(name)
         if op is not None:
-            found[op] = handler
+            handlers[op] = handler
     for name, handler in table.items():
         for op, derived in _variants(name, handler):
-            found.setdefault(op, derived)
-    return found
+            handlers.setdefault(op, derived)
+    return handlers
 
 
 def without_out(op: Any) -> Any | None:
-    """The op that gives what one with `out` writes: `softmax.int` for `softmax.int_out`; None without one.
+    """Return the op without `out`: `softmax.int` for `softmax.int_out`; None if there is none.
 
     Args:
         op: an `OpOverload`.
@@ -150,7 +150,7 @@ def without_out(op: Any) -> Any | None:
 
 
 def is_in_place(name: str) -> bool:
-    """Whether an op of a table writes over its first argument: `pow_.Scalar`."""
+    """Tell whether an op of a table writes over its first argument, as `pow_.Scalar` does."""
     return name.partition(".")[0].endswith("_")
 
 
@@ -169,7 +169,7 @@ def _variants(name: str, handler: Handler) -> Iterable[tuple[Any, Handler]]:
 
 
 def _with_out(name: str) -> Iterable[Any]:
-    """The ops that take the same inputs, and what the result is written to: `sum.IntList_out`."""
+    """Yield the ops with the same inputs that write their result to `out`: `sum.IntList_out`."""
     base = _find(name)
     if base is None or _out_names(base):
         return
@@ -181,7 +181,7 @@ def _with_out(name: str) -> Iterable[Any]:
 
 
 def _in_place(name: str) -> Any | None:
-    """The op in place with the same types of arguments: that of `pow.Tensor_Scalar` is `pow_.Scalar`."""
+    """Return the in-place op with the same types of arguments: `pow_.Scalar` for `pow.Tensor_Scalar`."""
     base, _, overload = name.partition(".")
     op, packet = _find(name), getattr(torch.ops.aten, f"{base}_", None)
     if op is None or packet is None:
@@ -219,7 +219,7 @@ def _make_in_place(handler: Handler) -> Handler:
 
 
 def writing(handler: Handler, op: Any, base: Any) -> Handler:
-    """The handler of an op with `out`, made from that of the op without.
+    """Return the handler of an op with `out`, made from that of the op without.
 
     Args:
         handler: of the op without.
@@ -233,7 +233,7 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
     def into(*args: Any, **kwargs: Any) -> Any:
         outs = tuple(kwargs.pop(name) for name in names)
         if takes_dtype and kwargs.get("dtype") is None:
-            kwargs["dtype"] = outs[0].dtype  # what torch computes in then
+            kwargs["dtype"] = outs[0].dtype  # the dtype in which torch computes then
         result = handler(*args, **kwargs)
         for out, value in zip(outs, result if isinstance(result, tuple) else (result,), strict=True):
             if not torch.can_cast(value.dtype, out.dtype):
@@ -245,13 +245,13 @@ def writing(handler: Handler, op: Any, base: Any) -> Handler:
 
 
 def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
-    """The handler for float16 and bfloat16 arguments, or for a result that is asked for in one of them.
+    """Return the handler for arguments or results in float16 and bfloat16.
 
     Results have the dtype that torch's promotion gives, or that of the argument `dtype`.
 
     Args:
         handler: computes in float32 and float64.
-        in_place: it writes over its first argument, and gives that.
+        in_place: it writes over its first argument and returns that.
     """
     if getattr(handler, _OWN_ROUNDING, False):
         return handler
@@ -262,11 +262,11 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
     def handle(*args: Any, **kwargs: Any) -> Any:
         asked = kwargs.get("dtype")
         target = asked or _promoted([*_floats((args, *kwargs.values()))])
-        if asked in LOW_PRECISION:  # torch converts what goes in to that dtype first
+        if asked in LOW_PRECISION:  # torch converts the inputs to that dtype first
             args = _mapped(args, lambda tensor: tensor.to(asked) if tensor.is_floating_point() else tensor)
             kwargs = {**kwargs, "dtype": torch.float32}
-        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
-        out = handler(*_mapped(args, _raised), **up)
+        up = {name: _mapped(value, raised) for name, value in kwargs.items()}
+        out = handler(*_mapped(args, raised), **up)
         if target not in LOW_PRECISION:
             return out
         return _mapped(out, lambda tensor: tensor.to(target) if tensor.dtype == torch.float32 else tensor)
@@ -275,26 +275,27 @@ def rounding_once(handler: Handler, *, in_place: bool = False) -> Handler:
 
 
 def as_dtype(x: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
-    """`x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
+    """Return `x.to(dtype)`, which takes a microsecond even where there is nothing to do."""
     return x if x.dtype == dtype else x.to(dtype)
 
 
 def _rounding_in_place(handler: Handler) -> Handler:
     @functools.wraps(handler)
     def handle(self: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        up = {name: _mapped(value, _raised) for name, value in kwargs.items()}
-        out = handler(_raised(self), *_mapped(args, _raised), **up)
+        up = {name: _mapped(value, raised) for name, value in kwargs.items()}
+        out = handler(raised(self), *_mapped(args, raised), **up)
         return self if out is self else self.copy_(out)
 
     return handle
 
 
-def _raised(tensor: torch.Tensor) -> torch.Tensor:
+def raised(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a float16 or bfloat16 tensor in float32, any other as it is."""
     return tensor.to(torch.float32) if tensor.dtype in LOW_PRECISION else tensor
 
 
 def _promoted(tensors: list[torch.Tensor]) -> torch.dtype | None:
-    """What torch's promotion gives: tensors without dimensions do not count beside others."""
+    """Return the dtype of torch's promotion: tensors without dimensions do not count beside others."""
     counting = [tensor for tensor in tensors if tensor.dim()] or tensors
     dtypes = [tensor.dtype for tensor in counting]
     return functools.reduce(torch.promote_types, dtypes) if dtypes else None

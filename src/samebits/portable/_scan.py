@@ -1,4 +1,4 @@
-"""What the arguments of an op are: tensors in CPU memory, or something without portable values."""
+"""The arguments of an op: tensors in CPU memory, or something without portable values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FLOATS = 1
 LOW = 2
 VIRTUAL = 4
-"""Bits that `scan` gives: floats among the tensors, float16 or bfloat16 there, tensors without contents."""
+"""Bits that `scan` returns: floats among the tensors, float16 or bfloat16 there, tensors without contents."""
 
 _INTEGERS = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64")
 _BITS: dict[torch.dtype, int] = {
@@ -38,8 +38,8 @@ def _quick() -> tuple[Callable[[Sequence[Any]], int], Callable[[Sequence[Any]], 
 
 
 quick_scan, quick_signature = _quick()
-"""What `scan` gives, sooner: a negative number where only that can tell. What stands for the `signature` of
-a list or tuple, sooner: None where only that can tell. Never an exception."""
+"""In C, and sooner: what `scan` returns, or a negative number where only `scan` can tell; what has the use of
+`signature` for a list or tuple, or None where only `signature` can tell. Neither raises an exception."""
 
 
 class UnfitError(Exception):
@@ -47,11 +47,11 @@ class UnfitError(Exception):
 
 
 class SparseError(Exception):
-    """A sparse tensor is among the arguments, or is to be made: `sparse_plans` says what is done."""
+    """A sparse tensor is among the arguments, or is to be made: `_dispatch.sparse_plan` runs the op."""
 
 
 def scan(values: Iterable[Any]) -> int:
-    """What tensors are among these arguments, lists included: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
+    """Return which tensors are among these arguments and lists: `FLOATS`, `LOW`, `VIRTUAL`, or-ed.
 
     Raises:
         UnfitError: for a complex, quantized or nested tensor, one on a device, and a complex number.
@@ -77,31 +77,46 @@ def scan(values: Iterable[Any]) -> int:
     return bits
 
 
-def signature(values: Iterable[Any]) -> tuple[Any, ...]:
-    """What `scan` and torch's checks can depend on: all that is no float, and of tensors not the contents.
+def first_off_cpu(values: Iterable[Any]) -> torch.Tensor | None:
+    """Return the first tensor among these arguments and lists that is not in CPU memory.
 
     Args:
         values: the arguments of an op.
     """
-    found: list[Any] = []
+    for value in values:
+        tensor = value if isinstance(value, _TENSOR) and not value.is_cpu else None
+        if isinstance(value, list | tuple):
+            tensor = first_off_cpu(value)
+        if tensor is not None:
+            return tensor
+    return None
+
+
+def signature(values: Iterable[Any]) -> tuple[Any, ...]:
+    """Return all that `scan` and torch's checks can depend on: everything but floats and contents of tensors.
+
+    Args:
+        values: the arguments of an op.
+    """
+    parts: list[Any] = []
     for value in values:
         kind = type(value)
         if kind is _TENSOR or kind is _PARAMETER:
             if value.is_cpu and value.layout is _STRIDED and not value.is_nested:
-                found += (value.shape, value.dtype)
+                parts += (value.shape, value.dtype)
             else:
-                found.append(_unusual_signature(value))
+                parts.append(_unusual_signature(value))
         elif kind is list or kind is tuple:
-            found.append(signature(value))
+            parts.append(signature(value))
         elif isinstance(value, _TENSOR):
-            found.append(_unusual_signature(value))
+            parts.append(_unusual_signature(value))
         else:
-            found.append(kind if kind is float or kind is _GENERATOR else value)
-    return tuple(found)
+            parts.append(kind if kind is float or kind is _GENERATOR else value)
+    return tuple(parts)
 
 
 def call_signature(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Hashable:
-    """The `signature` of all arguments of a call.
+    """Return the `signature` of all arguments of a call.
 
     Args:
         args: of an op.
@@ -118,7 +133,7 @@ def _unusual_signature(tensor: torch.Tensor) -> tuple[Any, ...]:
 
 
 def scan_named(arguments: Mapping[str, Any]) -> int:
-    """The same of keyword arguments, among which are dtypes, layouts and devices of what is to be made."""
+    """Return what `scan` does for keyword arguments, which include dtype, layout and device of results."""
     bits = scan(arguments.values())
     dtype = arguments.get("dtype")
     if dtype is not None:
@@ -138,7 +153,7 @@ def scan_named(arguments: Mapping[str, Any]) -> int:
 
 
 def _unusual(tensor: torch.Tensor) -> int:
-    """Tensors on the meta device have no values to be the same; others that are unusual do."""
+    """Return `VIRTUAL` for tensors without contents, such as those on the meta device, else 0."""
     if tensor.layout in _SPARSE and tensor.is_cpu and tensor.dtype in _BITS:
         raise SparseError
     if tensor.layout is not _STRIDED or tensor.is_nested or tensor.dtype not in _BITS:

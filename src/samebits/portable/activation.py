@@ -1,4 +1,4 @@
-"""Portable mode begins, stays and ends: in this thread and those it starts, with what would get past it."""
+"""Portable mode begins and ends, in this thread and those it starts; patches of what would get past it."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ def portable() -> Iterator[None]:
     """Compute with portable numerics inside the block: the same bits on every machine (docs/portable.md).
 
     It holds for this thread, for threads that are started inside the block, and for processes that are forked
-    there. For a whole script, with the processes that it spawns: `samebits run --portable script.py`.
+    there. For a whole script and the processes that it spawns, use `samebits run --portable script.py`.
 
     Raises:
-        SamebitsError: inside the block, for an op without portable values (`portable-op`), a tensor that
-            portable mode has no values for (`portable-tensor`), compiled code (`portable-compiled`); on
-            entering, where subnormal numbers are flushed to zero (`portable-subnormals`).
+        SamebitsError: inside the block, for an op without portable values (`portable-op`), for a tensor
+            without them (`portable-tensor`) and for compiled code (`portable-compiled`); on entering, where
+            subnormal numbers are flushed to zero (`portable-subnormals`).
     """
-    activation = Activation()
+    activation = PortableActivation()
     activation.start()
     try:
         yield
@@ -47,7 +47,7 @@ def portable() -> Iterator[None]:
         activation.stop()
 
 
-class Activation:
+class PortableActivation:
     """One activation of portable mode, in the thread that starts it and in threads started from then on.
 
     torch keeps dispatch modes per thread. Forked processes have the mode of the thread that forked; others
@@ -63,7 +63,7 @@ class Activation:
 
     @property
     def running(self) -> bool:
-        """Whether it was started and not stopped."""
+        """Tell whether it was started and not stopped."""
         return self._mode is not None
 
     def start(self) -> None:
@@ -83,7 +83,7 @@ class Activation:
         for owner, attribute, name in (
             (torch, "compile", "torch.compile"),
             (torch.nn.Module, "compile", "nn.Module.compile"),
-            (torch.jit, "trace", "torch.jit.trace"),  # it takes what a kernel calls for ops of the model
+            (torch.jit, "trace", "torch.jit.trace"),  # it would take a kernel's calls for ops of the model
             (torch.jit, "trace_module", "torch.jit.trace_module"),
         ):
             self._patches.set(owner, attribute, _refused_compile(getattr(owner, attribute), name))
@@ -121,25 +121,25 @@ class Activation:
         try:
             self.stop()
         except SamebitsError:
-            if kind is None:  # an error of the script says more than what follows from it
+            if kind is None:  # otherwise the script's own error says more
                 raise
 
 
 def _warn_without_kernels() -> None:
     if load() is None and os.environ.get(BACKEND_VARIABLE) != "reference":
         warnings.warn(
-            "this installation has no C kernels: portable mode gives the same bits without them, "
-            "much slower; install samebits where there is a C compiler",
+            "this installation has no C kernels: portable mode gives the same bits without them, but much "
+            "slower; install samebits where there is a C compiler",
             SamebitsWarning,
             stacklevel=4,
         )
 
 
 def _hide_from_loaded_compiler() -> None:
-    """Where torch's compiler is loaded, keep it out of samebits.
+    """Keep torch's compiler, where it is loaded, out of samebits.
 
-    It may run in portable mode: what a library compiles (torch.cond, flex_attention), or what was compiled
-    before. Inside a dispatch mode it would trace the mode too, and fail there with an error of its own.
+    It may run in portable mode, where a library compiles (torch.cond, flex_attention) or something was
+    compiled before. Inside a dispatch mode it would trace the mode too, and fail with an error of its own.
     """
     rules = sys.modules.get(COMPILER_RULES)
     if rules is not None:
@@ -153,7 +153,7 @@ def _hide_from(rules: ModuleType) -> None:
 
 @functools.cache
 def past_the_mode() -> tuple[str, ...]:
-    """Functions of torch that compute in integers of 8 bits or float16 and call no other op for it.
+    """Return the functions of torch that compute in 8-bit integers or float16 and call no other op for it.
 
     They are composite to torch, so no dispatch mode sees them, and FBGEMM gives other bits on other
     instruction sets.
@@ -162,7 +162,7 @@ def past_the_mode() -> tuple[str, ...]:
 
 
 def refused_function(name: str) -> SamebitsError:
-    """The refusal of a function of `past_the_mode`."""
+    """Return the refusal of a function of `past_the_mode`."""
     packet = getattr(torch.ops.aten, name)
     return refuse_op(getattr(packet, packet.overloads()[0]))
 
@@ -175,7 +175,7 @@ def _refused_call(name: str) -> Callable[..., Any]:
 
 
 def check_subnormals() -> None:
-    """Look whether the processor of this thread keeps subnormal numbers.
+    """Check that the processor of this thread keeps subnormal numbers.
 
     Raises:
         SamebitsError: if it flushes them to zero.
@@ -209,7 +209,7 @@ def _watched_flush(setter: Callable[[bool], bool]) -> Callable[[bool], bool]:
 
 
 def _first_of_others(frame: FrameType) -> FrameType:
-    """The first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
+    """Return the first frame outwards that is not of samebits, whose recorder wraps `torch.compile` too."""
     package = FOLDER + os.sep
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back
@@ -217,10 +217,10 @@ def _first_of_others(frame: FrameType) -> FrameType:
 
 
 def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """`torch.compile` that says no to the script.
+    """Return `torch.compile`, or what resembles it, for the script to be refused.
 
-    What a library compiles, at its import maybe, runs uncompiled: torch's compiler leaves frames alone while
-    a dispatch mode is on (torch/_dynamo/convert_frame.py: "non-infra torch dispatch mode present").
+    Functions that a library compiles, perhaps at its import, run uncompiled: torch's compiler leaves frames
+    alone in a dispatch mode (torch/_dynamo/convert_frame.py: "non-infra torch dispatch mode present").
     """
     ranks = FrameRanks()
 
@@ -237,9 +237,9 @@ def _refused_compile(compiler: Callable[..., Any], name: str) -> Callable[..., A
 
 @contextlib.contextmanager
 def layers_op_by_op() -> Iterator[None]:
-    """Turn torch's short cuts for whole layers off for all threads, and back to what they were.
+    """Turn torch's short cuts for whole layers off for all threads, and afterwards back to what they were.
 
-    What they stand for arrives op by op then:
+    The layers then arrive op by op:
 
     - The oneDNN LSTM (`mkldnn_rnn_layer`) is one op for a layer and all its steps, with an order of its own.
     - The fast paths of `nn.MultiheadAttention`, `nn.TransformerEncoderLayer` and `nn.TransformerEncoder` for
@@ -256,7 +256,7 @@ def layers_op_by_op() -> Iterator[None]:
 
 
 def _use_onednn(*, wanted: bool) -> bool:
-    """Say whether oneDNN may be used, nothing else about it; what was said before."""
+    """Set whether oneDNN may be used, and nothing else about it. Return what was set before."""
     # The attribute `enabled` cannot be set once anybody has called disable_global_flags, as torch's tests do.
     set_flags: Any = torch.backends.mkldnn.set_flags
     try:

@@ -1,4 +1,4 @@
-"""What portable mode covers: of torch's ops, and of one model."""
+"""The coverage of portable mode: of torch's ops, and of one model."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class CoveredOp:
             tensor is sparse.
         kind: `kernel`: a portable kernel; `exact`: torch's own, proven; `move`: torch's own, which computes
             nothing; `integer`: torch's own for integers and bools only.
-        section: what it belongs to (docs/portable-numerics.md); empty for torch's own.
+        section: its section of docs/portable-numerics.md; empty for torch's own.
     """
 
     name: str
@@ -61,10 +61,10 @@ class MissingOp:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What portable mode can do of one model.
+    """The part of one model that portable mode covers.
 
     Args:
-        missing: the ops that it cannot, in the order of their first call.
+        missing: the ops that it does not cover, in the order of their first call.
         backward: whether gradients were computed too.
     """
 
@@ -76,33 +76,33 @@ class Coverage:
 
 
 def covered_ops() -> tuple[CoveredOp, ...]:
-    """All ops that portable mode gives values, by name."""
-    found: dict[str, CoveredOp] = {}
+    """Return all ops that have portable values, by name."""
+    covered: dict[str, CoveredOp] = {}
     for listed, kind in (
         (_exact.INTEGERS, INTEGER),
         (_exact.MOVES | _exact.SPARSE, MOVE),
         (_exact.EXACT, EXACT),
     ):
-        found |= {name: CoveredOp(name, kind) for name in listed}
-    found |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
+        covered |= {name: CoveredOp(name, kind) for name in listed}
+    covered |= {name: CoveredOp(name, KERNEL, section) for name, section in _kernels()}
     for family in families():
         of_sparse = [f"{name} (sparse)" for name in declared_sparse([family])]
-        found |= {name: CoveredOp(name, KERNEL, _section(family)) for name in of_sparse}
-    return tuple(found[name] for name in sorted(found))
+        covered |= {name: CoveredOp(name, KERNEL, _section(family)) for name in of_sparse}
+    return tuple(covered[name] for name in sorted(covered))
 
 
 def is_covered(model: Any, batch: Any) -> Coverage:
     """Run a model once and collect the ops that have no portable values; torch computes these here.
 
-    The model runs forward and, where something of what it gives needs a gradient, backward. Its parameters,
-    buffers and their gradients are put back, and so are the states of torch's generators.
+    The model runs forward and, if some of its outputs need a gradient, backward. Its parameters, buffers and
+    their gradients are put back, and so are the states of torch's generators.
 
     Args:
         model: a module, or any function.
-        batch: what to call it with: a tensor, a tuple of arguments, or a dict of them by name.
+        batch: its input: a tensor, a tuple of arguments, or a dict of them by name.
 
     Returns:
-        true if nothing is missing. An op that got a tensor which portable mode has no values for, such as a
+        The coverage, true if nothing is missing. An op that got a tensor without portable values, such as a
         complex one, is missing too.
     """
     mode = CollectingMode()
@@ -112,7 +112,7 @@ def is_covered(model: Any, batch: Any) -> Coverage:
 
 
 class CollectingMode(PortableMode):
-    """Portable mode that lets torch compute what it would refuse, and notes it."""
+    """Portable mode that lets torch compute the ops that it would refuse, and notes them."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,13 +121,13 @@ class CollectingMode(PortableMode):
 
     @property
     def missing(self) -> tuple[MissingOp, ...]:
-        """What was refused so far."""
+        """Return the ops refused so far."""
         return tuple(self._missing.values())
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """Called by torch for each op."""
+        """Run an op; torch calls this for each one."""
         try:
             return super().__torch_dispatch__(func, types, args, kwargs)
         except SamebitsError as refusal:
@@ -151,7 +151,7 @@ class CollectingMode(PortableMode):
 
 @contextlib.contextmanager
 def _noted_calls(mode: CollectingMode) -> Iterator[None]:
-    """Note the functions of torch that no dispatch mode sees and that portable mode refuses by name."""
+    """Note calls of the functions that no dispatch mode sees and that portable mode refuses by name."""
     patches = Patches()
     for name in past_the_mode():
         patches.set(torch, name, _noted(mode, name, getattr(torch, name)))
@@ -179,7 +179,7 @@ def _kernels() -> Iterable[tuple[str, str]]:
 
 
 def _section(family: Any) -> str:
-    """The heading that a module gives, or its name."""
+    """Return the heading that a module gives, or its name."""
     named = getattr(family, "SECTION", None)
     return named or str(family.__name__.rpartition(".")[2].replace("_", " ").capitalize())
 
@@ -209,20 +209,20 @@ def _tensors(value: Any) -> Iterable[torch.Tensor]:
 
 
 class _put_back:  # noqa: N801 - a context, used like a function
-    """Keeps the contents and gradients of a module's parameters and buffers."""
+    """A context that puts the contents and gradients of a module's parameters and buffers back."""
 
     def __init__(self, model: Any) -> None:
         module = isinstance(model, torch.nn.Module)
-        self._kept = [*model.parameters(), *model.buffers()] if module else []
+        self._tensors = [*model.parameters(), *model.buffers()] if module else []
 
     def __enter__(self) -> None:
-        self._contents = [tensor.detach().clone() for tensor in self._kept]
-        self._gradients = [tensor.grad for tensor in self._kept]
-        for tensor in self._kept:
+        self._contents = [tensor.detach().clone() for tensor in self._tensors]
+        self._gradients = [tensor.grad for tensor in self._tensors]
+        for tensor in self._tensors:
             tensor.grad = None
 
     def __exit__(self, *error: object) -> None:
-        for tensor, contents, gradient in zip(self._kept, self._contents, self._gradients, strict=True):
+        for tensor, contents, gradient in zip(self._tensors, self._contents, self._gradients, strict=True):
             with torch.no_grad():
                 tensor.copy_(contents)
             tensor.grad = gradient

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class PortableRun:
-    """Enters portable mode when torch is imported.
+    """Portable mode of a whole process, entered when torch is imported.
 
     A forked process inherits it with the thread that forks. One that is started afresh through
     `multiprocessing` (spawn, forkserver) or loky enters it before it imports the script.
@@ -48,20 +48,30 @@ class PortableRun:
         self._patches.restore()
 
     def facts(self) -> dict[str, Any]:
-        """What a record keeps of it: the version of the numerics, and the kernels that gave them."""
-        from samebits.portable.backends import cpu_backend
+        """Return the facts for the record: the version of the numerics, and the kernels in use.
 
-        return {"numerics": NUMERICS_VERSION, "kernels": cpu_backend().name}
+        `kernels` is None where portable mode was never entered: nothing was computed, and to ask for the
+        kernels would import torch, which cannot be imported while the interpreter ends.
+        """
+        kernels = None if self._activation is None else _kernels_in_use()
+        return {"numerics": NUMERICS_VERSION, "kernels": kernels}
 
     def _enter(self, _torch: ModuleType) -> None:
-        from samebits.portable.activation import Activation
+        from samebits.portable.activation import PortableActivation
 
-        self._activation = Activation()
-        self._activation.start()
+        activation = PortableActivation()
+        activation.start()
+        self._activation = activation
+
+
+def _kernels_in_use() -> str:
+    from samebits.portable.backends import cpu_backend
+
+    return cpu_backend().name
 
 
 def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
-    """`Thread.start` that imports torch first, in the thread that calls it.
+    """Return `Thread.start` that imports torch first, in the thread that calls it.
 
     Modes are of one thread: one that runs before torch is imported would not be in portable mode, nor would
     the main thread if another one imports torch.
@@ -77,7 +87,7 @@ def _after_torch(start: Callable[..., Any]) -> Callable[..., Any]:
         except ImportError:
             start(thread)
         else:
-            threading.Thread.start(thread)  # what portable mode has made of it meanwhile
+            threading.Thread.start(thread)  # as portable mode has patched it meanwhile
 
     return start_after_torch
 

@@ -9,7 +9,7 @@ import torch
 from samebits._torch.core import dispatch_mode_class, is_virtual
 from samebits._torch.portable import can_decompose, is_faking, overload_name, schema_name
 from samebits.portable._dispatch import PortableMode, has_floats
-from samebits.portable._exact import CHOICES, SPARSE, base_name, standing_of
+from samebits.portable._exact import CHOICES, SPARSE, base_name, exactness_of
 
 if TYPE_CHECKING:
     import pytest
@@ -107,11 +107,11 @@ def _is_known(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         return True
     if any(is_virtual(tensor) for tensor in tensors):
         return True
-    standing = standing_of(func)
-    if standing.kind is not None and (standing.condition is None or standing.condition(args, kwargs)):
+    exactness = exactness_of(func)
+    if exactness.kind is not None and (exactness.condition is None or exactness.condition(args, kwargs)):
         return True
     sparse = any(tensor.layout != torch.strided for tensor in tensors)
-    return (standing.integers or sparse) and not has_floats((*args, *kwargs.values()))
+    return (exactness.integers or sparse) and not has_floats((*args, *kwargs.values()))
 
 
 def _computes_nothing(func: Any, args: tuple[Any, ...]) -> bool:

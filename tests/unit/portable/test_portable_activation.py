@@ -16,7 +16,7 @@ import samebits
 from samebits.errors import SamebitsError, SamebitsWarning
 from samebits.portable import activation
 from samebits.portable._dispatch import PortableMode
-from samebits.portable.activation import Activation, check_subnormals
+from samebits.portable.activation import PortableActivation, check_subnormals
 
 
 def is_portable() -> bool:
@@ -30,7 +30,7 @@ def is_portable() -> bool:
 
 def test_start_and_stop():
     """Once each, whatever is called twice; the fixture `no_leaks` sees to what stays."""
-    portable = Activation()
+    portable = PortableActivation()
     assert not portable.running
     portable.start()
     portable.start()
@@ -43,8 +43,8 @@ def test_start_and_stop():
 
 def test_they_nest():
     """The inner one ends, the outer one stays."""
-    with Activation():
-        with Activation():
+    with PortableActivation():
+        with PortableActivation():
             assert is_portable()
         assert is_portable()
         with PortableMode():
@@ -55,7 +55,7 @@ def test_they_nest():
 
 def test_an_error_inside_leaves_nothing():
     """It comes through as it is."""
-    with pytest.raises(KeyError), Activation():
+    with pytest.raises(KeyError), PortableActivation():
         raise KeyError
     assert not is_portable()
 
@@ -68,7 +68,7 @@ def test_threads_started_inside():
         def run(self) -> None:
             found.append(is_portable())
 
-    with Activation():
+    with PortableActivation():
         for thread in (threading.Thread(target=lambda: found.append(is_portable())), Own()):
             thread.start()
             thread.join()
@@ -92,7 +92,7 @@ def test_worker_processes_of_a_loader():
             return is_portable()
 
     loader = torch.utils.data.DataLoader(Portable(), num_workers=1, multiprocessing_context="fork")
-    with Activation():
+    with PortableActivation():
         assert all(batch.all() for batch in loader)
 
 
@@ -108,7 +108,7 @@ def test_worker_processes_of_a_loader():
 )
 def test_compiling_is_refused(compiling):
     """Where the script asks for it."""
-    with Activation(), pytest.raises(SamebitsError) as caught:
+    with PortableActivation(), pytest.raises(SamebitsError) as caught:
         compiling()
 
     assert caught.value.slug == "portable-compiled"
@@ -118,10 +118,10 @@ def test_compiling_is_refused(compiling):
 COMPILED_BEFORE = """
 import torch
 from samebits.errors import SamebitsError
-from samebits.portable.activation import Activation
+from samebits.portable.activation import PortableActivation
 compiled = torch.compile(lambda x: torch.special.ndtri(x) + 1, backend="eager")
 compiled(torch.ones(2))
-with Activation():
+with PortableActivation():
     try:
         compiled(torch.ones(2))
     except SamebitsError as error:
@@ -139,9 +139,9 @@ def test_code_that_was_compiled_before_runs_uncompiled():
 COMPILED_BY_TORCH = """
 import torch
 from samebits.errors import SamebitsError
-from samebits.portable.activation import Activation
+from samebits.portable.activation import PortableActivation
 BEFORE
-with Activation():
+with PortableActivation():
     try:
         torch.cond(torch.tensor(True), lambda x: x.sin(), lambda x: x.cos(), (torch.ones(2),))
     except SamebitsError as error:
@@ -164,13 +164,13 @@ def test_what_no_mode_sees_is_refused():
     assert "fbgemm_linear_int8_weight_fp32_activation" in activation.past_the_mode()
     before = {name: getattr(torch, name) for name in activation.past_the_mode()}
     weight = torch.ones(4, 8)
-    with Activation(), pytest.raises(SamebitsError) as caught:
+    with PortableActivation(), pytest.raises(SamebitsError) as caught:
         torch.fbgemm_pack_gemm_matrix_fp16(weight)
 
     assert caught.value.slug == "portable-op"
     assert "aten.fbgemm_pack_gemm_matrix_fp16" in str(caught.value)
     assert __file__ in str(caught.value)
-    with Activation():
+    with PortableActivation():
         for name in before:
             with pytest.raises(SamebitsError, match=name):
                 getattr(torch, name)()
@@ -179,7 +179,7 @@ def test_what_no_mode_sees_is_refused():
 
 def test_flushing_subnormals_is_refused():
     """Both ways to come by it."""
-    with Activation():
+    with PortableActivation():
         torch.set_flush_denormal(False)
         with pytest.raises(SamebitsError) as caught:
             torch.set_flush_denormal(True)
@@ -189,7 +189,7 @@ def test_flushing_subnormals_is_refused():
         pytest.skip("this processor cannot flush them")
     try:
         with pytest.raises(SamebitsError) as caught:
-            Activation().start()
+            PortableActivation().start()
         assert caught.value.slug == "portable-subnormals"
     finally:
         torch.set_flush_denormal(False)
@@ -198,7 +198,7 @@ def test_flushing_subnormals_is_refused():
 
 def test_subnormals_flushed_meanwhile(monkeypatch):
     """A library that was loaded inside may have done it: the end says so, and everything is put back."""
-    portable = Activation()
+    portable = PortableActivation()
     portable.start()
 
     def flushed() -> None:

@@ -230,8 +230,10 @@ def test_a_kernel_without_fields_is_refused():
 
 def test_each_device_has_its_backend():
     assert backends.backend_of(torch.ones(1)) is backends.cpu_backend()
-    with pytest.raises(NotImplementedError, match="meta"):
+    with pytest.raises(SamebitsError, match="a tensor on meta was found") as refused:
         backends.backend_of(torch.ones(1, device="meta"))
+    assert refused.value.slug == "portable-tensor"
+    assert "move it there with `.cpu()`" in str(refused.value)
 
 
 REFERENCE = """

@@ -78,7 +78,7 @@ def test_only_ops_of_aten_have_handlers():
 def test_a_new_family_is_one_module(monkeypatch):
     """Nothing else has to name it."""
     answer = handles("aten::ldl_factor", "aten::linalg_ldl_factor_ex")(lambda self, **_: (self, self, self))
-    monkeypatch.setattr("samebits.portable._dispatch.families", lambda: (*families(), make_family(answer)))
+    monkeypatch.setattr("samebits.portable.ops.families", lambda: (*families(), make_family(answer)))
     with PortableMode():
         assert torch.linalg.ldl_factor_ex(torch.eye(2))[0].tolist() == [[1, 0], [0, 1]]
 

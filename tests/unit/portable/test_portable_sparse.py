@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import torch
 from torch import nn, optim
 
 from samebits.errors import SamebitsError
+from samebits.portable import _dispatch
 from samebits.portable._dispatch import PortableMode
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse")
@@ -279,6 +282,28 @@ def test_what_is_not_covered_is_refused(case):
         REFUSED[case](tensor, other)
 
     assert caught.value.slug in {"portable-tensor", "portable-op"}
+
+
+def test_a_tensor_without_contents_beside_a_sparse_one_gives_none():
+    empty = torch.empty(ROWS, COLUMNS, device="meta")
+    plain = empty + stored()
+    with PortableMode():
+        total = empty + stored()
+
+    assert (total.device, total.shape) == (plain.device, plain.shape)
+
+
+def test_a_tensor_on_another_device_beside_a_sparse_one_is_refused(monkeypatch):
+    _dispatch.sparse_plan.cache_clear()
+    other = SimpleNamespace(is_meta=False, device="cuda:0")
+    monkeypatch.setattr(_dispatch, "first_off_cpu", lambda _: other)
+    with (
+        PortableMode(),
+        pytest.raises(SamebitsError, match=r"sub\.Tensor at .* got a tensor on cuda:0") as caught,
+    ):
+        stored() - stored()
+
+    assert caught.value.slug == "portable-tensor"
 
 
 WRONG = {

@@ -1,4 +1,4 @@
-"""What computes the kernels of portable mode; chosen here, by device and by what could be loaded.
+"""The backends that compute the kernels, chosen by device and by what could be loaded.
 
 All backends give the same bits. A backend for another device is one more class with the interface of
 interface.py, and one more line in `backend_of`.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING
 
+from samebits.portable._refusals import refuse_device
 from samebits.portable.backends.library import load
 
 if TYPE_CHECKING:
@@ -18,19 +19,22 @@ if TYPE_CHECKING:
 
 
 def backend_of(tensor: Tensor) -> Backend:
-    """The backend for the memory that a tensor lies in.
+    """Return the backend for the memory that a tensor lies in.
+
+    Dispatch refuses tensors of other devices before a kernel is called, naming the op; the error here stands
+    behind that.
 
     Raises:
-        NotImplementedError: if there is none for its device.
+        SamebitsError: if there is none for its device.
     """
     if tensor.is_cpu:
         return cpu_backend()
-    raise NotImplementedError(f"no portable kernels for {tensor.device}")
+    raise refuse_device(tensor.device)
 
 
 @functools.cache
 def cpu_backend() -> Backend:
-    """The C kernels, or the reference where they cannot be loaded.
+    """Return the C kernels, or the reference where they cannot be loaded.
 
     Raises:
         SamebitsError: as `library.load`.

@@ -16,45 +16,45 @@ if TYPE_CHECKING:
     from samebits.portable.kernels.window import Windows
 
     Optional = Tensor | None
-    Three = tuple[Tensor, Tensor, Tensor]
+    ThreeTensors = tuple[Tensor, Tensor, Tensor]
 
 
 class Backend(Protocol):
-    """Computes kernels on one kind of memory.
+    """The kernels for one kind of memory.
 
-    Except where something else is said, values are float32 or float64, one dtype in a call; outputs are
-    fresh, contiguous and written whole; and none of them is empty.
+    Unless a method says otherwise, values are float32 or float64, of one dtype in a call; outputs are fresh,
+    contiguous and written whole; and none of them is empty.
     """
 
     @property
     def name(self) -> str:
-        """What a record says of it: the instruction set of the C kernels, or `reference`."""
+        """Return its name for a record: the instruction set of the C kernels, or `reference`."""
 
     def square_root(self, x: Tensor, out: Tensor) -> None:
-        """Square roots, rounded once; `out` has the strides of x and fills its memory, or is x."""
+        """Compute square roots, rounded once; `out` has the strides of x and fills its memory, or is x."""
 
     def unary(self, name: str, x: Tensor, out: Tensor) -> None:
-        """One of `elementwise.UNARY`; `out` has the strides of x and fills its memory, or is x."""
+        """Compute one of `elementwise.UNARY`; `out` has the strides of x and fills its memory, or is x."""
 
     def binary(self, name: str, x: Tensor, y: Tensor, out: Tensor) -> None:
-        """One of `elementwise.BINARY`; all three have the same strides."""
+        """Compute one of `elementwise.BINARY`; all three have the same strides."""
 
     def pointwise(self, name: str, inputs: tuple[Tensor, ...], params: Sequence[float], out: Tensor) -> None:
-        """One of `activations.NAMES`.
+        """Compute one of `activations.NAMES`.
 
         Inputs have the strides of `out`, or one element; `out` may be one of them.
         """
 
     def running(self, x: Tensor, sizes: tuple[int, int, int], out: Tensor, *, product: bool) -> None:
-        """Sums or products along the middle one of three sizes, each up to its element."""
+        """Add up or multiply along the middle one of three sizes, from the first element to each one."""
 
     def softmax_rows(self, name: str, x: Tensor, gradient: Optional, out: Tensor, width: int) -> None:
-        """One of `softmax.NAMES` for each row; x is the result where there is a gradient."""
+        """Compute one of `softmax.NAMES` for each row; x is the result where there is a gradient."""
 
     def gemm(
         self, a: Tensor, b: Tensor, added: Optional, scale: tuple[float, float], sizes: Sizes, out: Tensor
     ) -> None:
-        """`a @ b * alpha + added * beta` with (alpha, beta) = scale.
+        """Compute `a @ b * alpha + added * beta` with (alpha, beta) = scale.
 
         Sizes are (batches, m, n, k), with 0 batches for matrices. a and b have any strides, `added` a shape
         that expands to that of `out`. Anything may be empty.
@@ -63,55 +63,55 @@ class Backend(Protocol):
     def reduce(
         self, name: str, x: Tensor, reduced: tuple[int, ...], out: Tensor, b: Optional, mean: Optional
     ) -> None:
-        """One of `reductions.NAMES` over axes.
+        """Compute one of `reductions.NAMES` over axes.
 
         x is of any strides, b (for products) of its shape, `mean` (for deviations) contiguous like `out`.
         """
 
     def accumulate(self, out: Tensor, index: Tensor, src: Tensor, kind: str, *, skip: bool) -> bool:
-        """`accumulate.accumulate_`; False, and `out` as it was, if an index is no row. `src` may be empty."""
+        """Compute `accumulate.accumulate_`, or leave `out` alone and return False if an index is no row."""
 
     def attend(self, heads: Heads, out: Tensor, logs: Tensor) -> None:
-        """`attention.attend`; the last stride of `out` is 1."""
+        """Compute `attention.attend`; the last stride of `out` is 1."""
 
-    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: Three) -> None:
-        """`attention.attend_backward`, into zeros."""
+    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: ThreeTensors) -> None:
+        """Compute `attention.attend_backward`, into zeros."""
 
     def convolve(
         self, image: Tensor, weight: Tensor, bias: Optional, geometry: Geometry, out: Tensor
     ) -> None:
-        """A convolution."""
+        """Compute a convolution."""
 
     def convolve_transposed(
         self, image: Tensor, weight: Tensor, bias: Optional, geometry: Geometry, out: Tensor
     ) -> None:
-        """The transpose of a convolution."""
+        """Compute the transpose of a convolution."""
 
     def convolution_weight(
         self, gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry, out: Tensor
     ) -> None:
-        """The gradient of a convolution's weight."""
+        """Compute the gradient of a convolution's weight."""
 
-    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
-        """`norms.layer_norm` of contiguous rows, into the result, means and reciprocal deviations."""
+    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
+        """Compute `norms.layer_norm` of contiguous rows, into the result, means and reciprocal deviations."""
 
     def layer_norm_gradient(
         self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: Tensor
     ) -> None:
-        """The gradient of x; all are contiguous."""
+        """Compute the gradient of x; all are contiguous."""
 
     def layer_norm_weights(
         self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, out: tuple[Tensor, Tensor]
     ) -> None:
-        """The gradients of weight and bias; all are contiguous."""
+        """Compute the gradients of weight and bias; all are contiguous."""
 
-    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
-        """`norms.group_norm` of (samples, channels, positions); the number of groups is that of the means."""
+    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
+        """Compute `norms.group_norm` of (samples, channels, positions), for a group for each mean."""
 
     def group_norm_gradient(
-        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: Three
+        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: ThreeTensors
     ) -> None:
-        """The gradients of x, weight and bias."""
+        """Compute the gradients of x, weight and bias."""
 
     def batch_norm(
         self,
@@ -120,12 +120,12 @@ class Backend(Protocol):
         bias: Tensor,
         running: tuple[Optional, Optional],
         numbers: tuple[float, float],
-        out: Three,
+        out: ThreeTensors,
     ) -> bool:
-        """`norms.batch_norm` in one call; False, and nothing is done, where it must be done in steps."""
+        """Compute `norms.batch_norm` in one call, or do nothing and return False where it takes several."""
 
     def scale_channels(self, x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor, out: Tensor) -> None:
-        """fma(x - mean, scale, shift) with values of each channel of (outer, channels, inner)."""
+        """Compute fma(x - mean, scale, shift) with values of each channel of (outer, channels, inner)."""
 
     def batch_norm_gradient(
         self,
@@ -137,19 +137,19 @@ class Backend(Protocol):
         *,
         training: bool,
     ) -> None:
-        """The gradients of x (where wanted), weight and bias. x may be empty."""
+        """Compute the gradients of x (where wanted), weight and bias. x may be empty."""
 
     def adam(self, rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, float]]) -> None:
-        """A step of Adam in place, on tensors of any strides; the gradients are only read."""
+        """Take a step of Adam in place, on tensors of any strides; the gradients are only read."""
 
     def sgd(self, rule: SgdRule, groups: Sequence[Group]) -> None:
-        """A step of SGD in place, on tensors of any strides; the gradients are only read."""
+        """Take a step of SGD in place, on tensors of any strides; the gradients are only read."""
 
     def fill_random(self, kind: int, out: Tensor, key: int, settings: Settings) -> None:
-        """Random values of a `random.Kind`; `out` is contiguous, of the kind's dtype, and may be empty."""
+        """Draw values of a `random.Kind`; `out` is contiguous, of the kind's dtype, and may be empty."""
 
     def window_mean(self, wide: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
-        """The mean of each window."""
+        """Compute the mean of each window."""
 
     def window_spread(self, gradient: Tensor, dims: tuple[Windows, ...], divisor: int, out: Tensor) -> None:
-        """The gradient of the means' input, added to zeros."""
+        """Add the gradient of the means' input to zeros."""

@@ -1,4 +1,4 @@
-"""The C library of the kernels: found, loaded, and checked against what Python knows of its parameters."""
+"""The C library of the kernels: found, loaded, and checked against the parameters that Python declares."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Kernels:
         library: native/portable, of this version.
 
     Raises:
-        SamebitsError: if a kernel has other parameters than Python knows of.
+        SamebitsError: if a kernel does not have the parameters that Python declares.
     """
 
     def __init__(self, library: ctypes.CDLL) -> None:
@@ -70,12 +70,12 @@ class Kernels:
         self.window = self._bind(p.Window)
 
     def select(self, isa: str) -> bool:
-        """Use `avx512`, `avx2`, `neon`, `scalar`, or the best (empty) from now on; False if it cannot."""
+        """Use `avx512`, `avx2`, `neon`, `scalar` or the best (empty); return False if this machine cannot."""
         return bool(self._library.samebits_portable_select(isa.encode()))
 
     @property
     def isa(self) -> str:
-        """The instruction set in use."""
+        """Return the instruction set in use."""
         return bytes(self._library.samebits_portable_isa()).decode()
 
     def share_threads(self, entry: int, number: int) -> None:
@@ -118,7 +118,7 @@ class Kernels:
 
 
 def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
-    """The name of a kernel, and the types of its parameters by name, as parameters.h has them.
+    """Return a kernel's name, and the types of its parameters by name, as parameters.h has them.
 
     Args:
         parameters: one of the classes in parameters.py.
@@ -131,7 +131,7 @@ def declared_fields(parameters: Any) -> tuple[str, dict[str, str]]:
 
 
 def declared_parameters() -> dict[str, str]:
-    """The fields of each kernel in parameters.py, as the library says them."""
+    """Return the fields of each kernel in parameters.py, in the form in which the library lists them."""
     from samebits.portable.backends import parameters
 
     classes = [
@@ -142,7 +142,7 @@ def declared_parameters() -> dict[str, str]:
 
 
 def exported_parameters(library: ctypes.CDLL) -> dict[str, str]:
-    """The fields of each kernel as the library says them: `is_f64:q x:p out:p count:q`."""
+    """Return the fields of each kernel as the library lists them: `is_f64:q x:p out:p count:q`."""
     lines = bytes(library.samebits_portable_parameters()).decode().splitlines()
     return dict(line.split(" ", 1) for line in lines)
 
@@ -161,7 +161,7 @@ def check_parameters(declared: dict[str, str], exported: dict[str, str]) -> None
         if declared.get(name) != exported.get(name):
             raise SamebitsError(
                 f"the library of portable kernels is not of this samebits: its kernel {name} takes "
-                f"({exported.get(name, 'nothing')}), and ({declared.get(name, 'nothing')}) was expected: "
+                f"({exported.get(name, 'nothing')}), but ({declared.get(name, 'nothing')}) was expected; "
                 "install samebits again",
                 slug="portable-backend",
             )
@@ -187,7 +187,7 @@ class PlainKernel:
 
         Raises:
             TypeError: for a parameter that is missing, unknown or no number.
-            ValueError: for several numbers of another count than the kernel reads.
+            ValueError: if a parameter does not have as many numbers as the kernel reads.
             MemoryError: if the kernel got no memory.
         """
         slots: list[bytes] = []
@@ -201,7 +201,7 @@ class PlainKernel:
             raise MemoryError(self._name)
 
     def _packed(self, value: Any, types: str, previous: Any) -> bytes:
-        """The slots of a parameter; one of any length is as long as the previous parameter says."""
+        """Return the slots of a parameter; one of any length is as long as the previous parameter says."""
         if len(types) == 1:
             value = (value,)
         elif types.startswith("*"):
@@ -215,7 +215,7 @@ class PlainKernel:
 
 
 def bind(library: ctypes.CDLL, parameters: Any) -> Kernel | PlainKernel:
-    """What calls a kernel: the C module, whose conversions are faster, or ctypes.
+    """Return the caller of a kernel: the C module, whose conversions are faster, or ctypes.
 
     Args:
         library: has the kernel.
@@ -240,7 +240,7 @@ def _address(function: Any) -> int:
 
 
 def find_library() -> Path | None:
-    """The file that setup.py built, None if this installation has none."""
+    """Return the file that setup.py built, None if this installation has none."""
     package = Path(__file__).resolve().parents[2]
     for suffix in importlib.machinery.EXTENSION_SUFFIXES:
         path = package / f"_portable{suffix}"
@@ -250,10 +250,10 @@ def find_library() -> Path | None:
 
 
 def open_library(path: Path) -> Kernels | None:
-    """Load the library; None when this machine cannot use it or it belongs to another version.
+    """Load the library. Return None when this machine cannot use it or it belongs to another version.
 
     Raises:
-        SamebitsError: if a kernel has other parameters than Python knows of.
+        SamebitsError: if a kernel does not have the parameters that Python declares.
     """
     try:
         library = ctypes.CDLL(str(path))
@@ -265,11 +265,11 @@ def open_library(path: Path) -> Kernels | None:
 
 @functools.cache
 def load() -> Kernels | None:
-    """The kernels this process uses, None for the reference.
+    """Return the kernels that this process uses, None for the reference.
 
     Raises:
         SamebitsError: if the variable `SAMEBITS_PORTABLE_BACKEND` asks for kernels that are not there, or a
-            kernel has other parameters than Python knows of.
+            kernel does not have the parameters that Python declares.
     """
     wanted = os.environ.get(BACKEND_VARIABLE, "")
     if wanted == "reference" or sys.byteorder == "big":

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits.portable.backends.interface import Optional, Three
+    from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.convolution import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
@@ -27,7 +27,7 @@ _float64 = torch.float64
 
 
 def _codes(names: Sequence[str]) -> dict[str, int]:
-    """The number of each function: its place in the order of the C header."""
+    """Return the number of each function: its position in the C header."""
     return {name: code for code, name in enumerate(names)}
 
 
@@ -44,7 +44,7 @@ _MAXIMIZE, _DECAY_GRADIENT, _AMSGRAD, _MOMENTUM, _FIRST_STEP, _NESTEROV = (1 << 
 
 
 class NativeBackend(NativeNorms):
-    """Calls the C kernels.
+    """The backend that calls the C kernels.
 
     Args:
         kernels: of this process.
@@ -52,7 +52,7 @@ class NativeBackend(NativeNorms):
 
     @property
     def name(self) -> str:
-        """The instruction set in use."""
+        """Return the instruction set in use."""
         return self._kernels.isa
 
     def square_root(self, x: Tensor, out: Tensor) -> None:
@@ -203,12 +203,12 @@ class NativeBackend(NativeNorms):
         """See `Backend`."""
         self._attention(heads, out, logs, None)
 
-    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: Three) -> None:
+    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: ThreeTensors) -> None:
         """See `Backend`."""
         is_in_rows = gradient.stride(-1) == 1 or gradient.shape[-1] == 1
         self._attention(heads, gradient if is_in_rows else gradient.contiguous(), None, of_heads)
 
-    def _attention(self, heads: Heads, out: Tensor, logs: Optional, of_heads: Three | None) -> None:
+    def _attention(self, heads: Heads, out: Tensor, logs: Optional, of_heads: ThreeTensors | None) -> None:
         query, key, value, mask, is_causal = heads
         batch, count, queries, size = query.shape
         of_query, of_key, of_value = of_heads or (None, None, None)
@@ -403,7 +403,7 @@ class NativeBackend(NativeNorms):
 
 
 def _expanded(added: Tensor, n: int, out: Tensor) -> tuple[int, ...]:
-    """The strides of rows, columns and the batch as if it had the shape of `out`, with n columns."""
+    """Return the strides of rows, columns and the batch, expanded to the shape of `out` with n columns."""
     if added.dim() == 1 and added.shape[0] == n:
         return (0, added.stride(0), 0)
     *batch, row, column = added.expand(out.shape).stride()
@@ -416,7 +416,7 @@ def _bits(reduced: tuple[int, ...]) -> int:
 
 
 def _shared(shape: Sequence[int], strides: Sequence[int]) -> list[int]:
-    """Strides that say whether values are shared, so that of a dimension of size 1 must not count."""
+    """Return the strides with 0 where values are shared; a dimension of size 1 counts as shared."""
     return [0 if size == 1 else step for size, step in zip(shape, strides, strict=True)]
 
 
@@ -425,7 +425,7 @@ def _signed(word: int) -> int:
 
 
 def _three(*sizes: Sequence[int]) -> tuple[Sequence[int], ...]:
-    """Size, output, kernel, stride, padding, dilation of three dimensions: missing ones are 1, or 0."""
+    """Return size, output, kernel, stride, padding, dilation of three dimensions: missing ones are 1 or 0."""
     image, out, kernel, stride, padding, _ = sizes
     ones = (1, 1, 1)
     if image == out and max(kernel) == 1 and not any(padding) and max(stride) == 1:

@@ -9,19 +9,19 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from samebits.portable.backends.interface import Optional, Three
+    from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.backends.library import Kernels
 
 _float64 = torch.float64
 
 
 def address(x: Optional) -> int:
-    """Where the elements of a tensor begin; 0 if there is none."""
+    """Return the address of a tensor's first element; 0 if there is no tensor."""
     return 0 if x is None else x.data_ptr()
 
 
 class NativeNorms:
-    """Calls the C kernels of normalisation.
+    """The part of the native backend that calls the kernels of normalisation.
 
     Args:
         kernels: of this process.
@@ -30,7 +30,7 @@ class NativeNorms:
     def __init__(self, kernels: Kernels) -> None:
         self._kernels = kernels
 
-    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
+    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""
         self._layer_norm(x, None, (weight, bias), out, eps)
 
@@ -41,7 +41,7 @@ class NativeNorms:
         self._layer_norm(x, gradient, (weight, None), (out, mean, rstd), 0.0)
 
     def _layer_norm(
-        self, x: Tensor, gradient: Optional, affine: tuple[Optional, Optional], out: Three, eps: float
+        self, x: Tensor, gradient: Optional, affine: tuple[Optional, Optional], out: ThreeTensors, eps: float
     ) -> None:
         weight, bias = affine
         result, mean, rstd = out
@@ -78,7 +78,7 @@ class NativeNorms:
             n=of_weight.numel(),
         )
 
-    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
+    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""
         result, mean, rstd = out
         samples, channels, inner = x.shape
@@ -99,7 +99,7 @@ class NativeNorms:
         )
 
     def group_norm_gradient(
-        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: Three
+        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: ThreeTensors
     ) -> None:
         """See `Backend`."""
         result, of_weight, of_bias = out
@@ -128,10 +128,10 @@ class NativeNorms:
         bias: Tensor,
         running: tuple[Optional, Optional],
         numbers: tuple[float, float],
-        out: Three,
+        out: ThreeTensors,
     ) -> bool:
         """See `Backend`."""
-        if not all(kept is None or (kept.is_contiguous() and kept.dtype == x.dtype) for kept in running):
+        if not all(each is None or (each.is_contiguous() and each.dtype == x.dtype) for each in running):
             return False
         eps, momentum = numbers
         result, mean, rstd = out

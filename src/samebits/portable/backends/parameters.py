@@ -1,10 +1,10 @@
 """The parameters of each C kernel: the fields of native/portable/parameters.h, in their order.
 
-A kernel is called with all of them by name (library.py), so its class here is a declaration: of the names and
-types that mypy checks a call for, and that are compared with the C header's when the library is loaded.
+A kernel is called with all of them by name (library.py). Its class here only declares their names and types:
+mypy checks calls by it, and it is compared with the C header when the library is loaded.
 """
 
-# Types are evaluated here, which is cheaper than reading them from strings when the library is loaded.
+# No `from __future__ import annotations`: types are evaluated here, which is cheaper than from strings later.
 
 from collections.abc import Sequence
 from typing import Annotated, NamedTuple
@@ -43,7 +43,7 @@ class Accumulate(NamedTuple):
 
 
 class Activation(NamedTuple):
-    """A function of up to three inputs; `is_single`: whether an input is one value for all outputs."""
+    """A function of up to three inputs; `is_single` tells which inputs are one value for all outputs."""
 
     function: int
     is_f64: bool
@@ -84,7 +84,7 @@ class Attention(NamedTuple):
 
 
 class BatchNorm(NamedTuple):
-    """Normalises every channel with its own statistics; `rest` is 1 - momentum."""
+    """Normalisation of every channel with its own statistics; `rest` is 1 - momentum."""
 
     is_f64: bool
     x: Address
@@ -217,7 +217,7 @@ class Gemm(NamedTuple):
 
 
 class GroupNorm(NamedTuple):
-    """Normalises every group of `each` channels of every sample."""
+    """Normalisation of every group of `each` channels of every sample."""
 
     is_f64: bool
     x: Address
@@ -252,7 +252,7 @@ class GroupNormGradient(NamedTuple):
 
 
 class LayerNorm(NamedTuple):
-    """Normalises every row; backward, `out` is the gradient of x."""
+    """Normalisation of every row; backward, `out` is the gradient of x."""
 
     is_f64: bool
     is_backward: bool

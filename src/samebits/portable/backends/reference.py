@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    from samebits.portable.backends.interface import Optional, Three
+    from samebits.portable.backends.interface import Optional, ThreeTensors
     from samebits.portable.kernels.attention import Heads
     from samebits.portable.kernels.convolution import Geometry, Sizes
     from samebits.portable.kernels.optimizer import AdamRule, Group, SgdRule
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceBackend:
-    """Computes with the reference. Every method is as `Backend` says."""
+    """The backend that computes with the reference. Every method is as `Backend` says."""
 
     name = "reference"
 
@@ -116,7 +116,7 @@ class ReferenceBackend:
         out.copy_(as_tensor(values[0]))
         logs.copy_(as_tensor(values[1]))
 
-    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: Three) -> None:
+    def attend_backward(self, heads: Heads, gradient: Tensor, of_heads: ThreeTensors) -> None:
         """See `Backend`."""
         values = attention.attend_backward(*_heads(heads), as_array(gradient), is_causal=heads.is_causal)
         _fill(of_heads, values)
@@ -143,7 +143,7 @@ class ReferenceBackend:
         values = convolution.weight_gradient(as_array(gradient), as_array(image), kernel, geometry)
         out.copy_(as_tensor(values))
 
-    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
+    def layer_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""
         _fill(out, norms.layer_norm(_rows(x, out[1]), _numpy(weight), _numpy(bias), eps))
 
@@ -163,13 +163,13 @@ class ReferenceBackend:
         rows = _rows(gradient, mean), _rows(x, mean)
         _fill(out, norms.layer_norm_weight_gradients(*rows, _flat(mean), _flat(rstd)))
 
-    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: Three) -> None:
+    def group_norm(self, x: Tensor, weight: Optional, bias: Optional, eps: float, out: ThreeTensors) -> None:
         """See `Backend`."""
         groups = out[1].shape[1]
         _fill(out, norms.group_norm(as_array(x), _numpy(weight), _numpy(bias), groups, eps))
 
     def group_norm_gradient(
-        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: Three
+        self, gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Optional, out: ThreeTensors
     ) -> None:
         """See `Backend`."""
         values = norms.group_norm_gradient(
@@ -184,9 +184,9 @@ class ReferenceBackend:
         bias: Tensor,  # noqa: ARG002
         running: tuple[Optional, Optional],  # noqa: ARG002
         numbers: tuple[float, float],  # noqa: ARG002
-        out: Three,  # noqa: ARG002
+        out: ThreeTensors,  # noqa: ARG002
     ) -> bool:
-        """See `Backend`: always in steps."""
+        """Return False: the reference always takes several calls."""
         return False
 
     def scale_channels(self, x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor, out: Tensor) -> None:
@@ -278,7 +278,7 @@ def _in_numpy(group: Group, step: Callable[..., None], *scale: float) -> None:
 
 
 def _rows(x: Tensor, each: Tensor) -> Array:
-    """As a matrix with a row for each value of `each`."""
+    """Return a matrix with a row for each value of `each`."""
     rows = each.numel()
     return as_array(x.reshape(rows, x.numel() // rows))
 

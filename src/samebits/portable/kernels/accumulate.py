@@ -13,7 +13,7 @@ KINDS = ("add", "multiply", "largest", "smallest", "set")
 
 
 def accumulate_(out: Tensor, index: Tensor, src: Tensor, kind: str = "add", *, skip: bool = False) -> Tensor:
-    """For m ascending: `out[n, index[n, m, c], c]` takes `src[n, m, c]`.
+    """Let `out[n, index[n, m, c], c]` take `src[n, m, c]`, for ascending m.
 
     Args:
         out: (batch, rows, columns), float32 or float64, contiguous; changed in place.

@@ -30,7 +30,7 @@ NAMES = tuple(
 
 
 def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tensor:
-    """One of `NAMES` for each element of the inputs, broadcast together.
+    """Compute one of `NAMES` for each element of the inputs, broadcast together.
 
     Args:
         name: of the function.
@@ -50,7 +50,7 @@ def pointwise(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tenso
 
 
 def pointwise_(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tensor:
-    """The same, written over the first input, which the others broadcast to.
+    """Compute the same over the first input, which the others broadcast to.
 
     Args:
         name: of the function.
@@ -65,7 +65,7 @@ def pointwise_(name: str, *inputs: Tensor, params: Sequence[float] = ()) -> Tens
 
 
 def _can_be_read_along(out: Tensor, other: Tensor) -> bool:
-    """Whether the kernel can read it while it writes `out`: it lies there exactly, or somewhere else."""
+    """Tell whether the kernel can read it while it writes `out`: it lies exactly there, or elsewhere."""
     if other.dtype != out.dtype:
         return False
     same_shape = other.shape == out.shape and other.is_contiguous()
@@ -84,7 +84,7 @@ def _write(name: str, out: Tensor, inputs: tuple[Tensor, ...], params: Sequence[
 
 
 def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
-    """An output, and the inputs with its strides or of one element."""
+    """Return an output, and the inputs with its strides or of one element."""
     shape = common_shape(*(tensor.shape for tensor in inputs))
     model = next((tensor for tensor in inputs if tensor.shape == shape), None)
     out = torch.empty(shape, dtype=inputs[0].dtype) if model is None else torch.empty_like(model)
@@ -92,12 +92,12 @@ def _aligned(inputs: tuple[Tensor, ...]) -> tuple[Tensor, tuple[Tensor, ...]]:
 
 
 def common_shape(*shapes: torch.Size) -> torch.Size:
-    """The shape of all of these together; torch's own function takes longer than a small op."""
+    """Return the broadcast shape of all of these; torch's own function takes longer than a small op."""
     different = {shape for shape in shapes if shape}
     if len(different) < 2:
         return next(iter(different), shapes[0])
-    found: torch.Size = torch.broadcast_shapes(*different)  # type: ignore[no-untyped-call]
-    return found
+    shape: torch.Size = torch.broadcast_shapes(*different)  # type: ignore[no-untyped-call]
+    return shape
 
 
 def _like(tensor: Tensor, out: Tensor) -> Tensor:

@@ -29,7 +29,7 @@ class Heads(NamedTuple):
 
 
 def attend(heads: Heads) -> tuple[Tensor, Tensor]:
-    """The weighted values, (batch, heads, positions, size), and logarithms of sums of exponentials.
+    """Return the weighted values, (batch, heads, positions, size), and logarithms of sums of exponentials.
 
     The values lie in memory as the queries do, as in torch 2.13: some scripts view them without a copy.
     """
@@ -43,7 +43,7 @@ def attend(heads: Heads) -> tuple[Tensor, Tensor]:
 
 
 def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of query, key and value; those of keys and values for each head of queries."""
+    """Return the gradients of query, key and value; those of keys and values for each head of queries."""
     batch, count = heads.query.shape[:2]
     of_query, of_key, of_value = (
         torch.zeros((batch, count, *x.shape[2:]), dtype=x.dtype)
@@ -55,7 +55,7 @@ def attend_backward(heads: Heads, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]
 
 
 def _like(query: Tensor, size: int) -> Tensor:
-    """Memory for values of that size, its dimensions in the order of the queries'."""
+    """Return memory for values of that size, its dimensions in the order of the queries'."""
     order = sorted(range(3), key=lambda dim: query.stride()[dim], reverse=True)
     out = query.new_empty([*(query.shape[dim] for dim in order), size])
     return out.permute(*(order.index(dim) for dim in range(3)), 3)

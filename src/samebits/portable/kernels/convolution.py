@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    Places = tuple[EllipsisType | slice, ...]
+    Index = tuple[EllipsisType | slice, ...]
 
 Sizes = tuple[int, ...]
 
 
 class Geometry(NamedTuple):
-    """Of a convolution that is not transposed; one number for each dimension.
+    """The parameters of a convolution that is not transposed; one number for each dimension.
 
     Args:
         stride, padding, dilation: as in torch.
@@ -35,7 +35,7 @@ class Geometry(NamedTuple):
 
 
 def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry) -> Tensor:
-    """A convolution.
+    """Compute a convolution.
 
     Args:
         image: (samples, channels, sizes...), float32 or float64, one to three sizes.
@@ -62,7 +62,7 @@ def forward(image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geomet
 def transposed(
     image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
 ) -> Tensor:
-    """The transpose of a convolution: the gradient of its input, with `image` as the gradient of its output.
+    """Compute the transpose of a convolution: the gradient of its input from `image`, that of its output.
 
     Args:
         image: (samples, output channels, sizes...).
@@ -82,7 +82,7 @@ def transposed(
 
 
 def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Geometry) -> Tensor:
-    """The gradient of a convolution's weight.
+    """Compute the gradient of a convolution's weight.
 
     Args:
         gradient: of the output, (samples, output channels, sizes...).
@@ -101,7 +101,7 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
     if not gradient.numel() or not image.numel():
         return out.zero_()
     if _is_pointwise(kernel, geometry.padding):
-        met: Places = (..., *(slice(n) for n in gradient.shape[2:]))
+        met: Index = (..., *(slice(n) for n in gradient.shape[2:]))
         image = _sampled(image, geometry.stride)[met]
         geometry = geometry._replace(stride=(1,) * len(kernel))
     backend_of(out).convolution_weight(gradient, image, kernel, geometry, out)
@@ -109,7 +109,7 @@ def weight_gradient(gradient: Tensor, image: Tensor, kernel: Sizes, geometry: Ge
 
 
 def bias_gradient(gradient: Tensor) -> Tensor:
-    """The sum over samples and positions for each channel ("Reductions").
+    """Return the sum over samples and positions for each channel ("Reductions").
 
     Args:
         gradient: (samples, channels, sizes...).
@@ -139,15 +139,14 @@ def _convolve(
 def _spread_and_convolve(
     image: Tensor, weight: Tensor, bias: Tensor | None, geometry: Geometry, sizes: Sizes
 ) -> Tensor:
-    """The transpose as it is defined: a convolution over the image with zeros in it."""
+    """Compute the transpose as it is defined: a convolution over the image with zeros in it."""
     stride, padding, dilation, groups = geometry
     kernel = weight.shape[2:]
     reach = tuple(d * (k - 1) for d, k in zip(dilation, kernel, strict=True))
     wide = image.new_zeros(
         (*image.shape[:2], *((n - 1) * s + 1 for n, s in zip(image.shape[2:], stride, strict=True)))
     )
-    places: Places = (..., *(slice(None, None, s) for s in stride))
-    wide[places] = image
+    wide[_every(stride)] = image
     ends = [(r - p, n + p - w) for r, p, n, w in zip(reach, padding, sizes, wide.shape[2:], strict=True)]
     wide = torch.constant_pad_nd(wide, [end for pair in reversed(ends) for end in pair])
     rows = weight.shape[0] // groups
@@ -162,9 +161,12 @@ def _is_pointwise(kernel: Sequence[int], padding: Sizes) -> bool:
 
 
 def _sampled(image: Tensor, stride: Sizes) -> Tensor:
-    """The pixels that a kernel of size one meets."""
-    places: Places = (..., *(slice(None, None, s) for s in stride))
-    return image if max(stride) == 1 else image[places]
+    """Return the pixels that a kernel of size one meets."""
+    return image if max(stride) == 1 else image[_every(stride)]
+
+
+def _every(stride: Sizes) -> Index:
+    return (..., *(slice(None, None, s) for s in stride))
 
 
 def _is_finite(weight: Tensor) -> bool:

@@ -24,7 +24,7 @@ BINARY = (
 
 
 def unary(name: str, x: Tensor) -> Tensor:
-    """A function of every element.
+    """Compute a function of every element.
 
     Args:
         name: one of `UNARY`.
@@ -38,7 +38,7 @@ def unary(name: str, x: Tensor) -> Tensor:
 
 
 def unary_(name: str, x: Tensor) -> Tensor:
-    """The same, written over x.
+    """Compute the same over x.
 
     Args:
         name: one of `UNARY`.
@@ -54,7 +54,7 @@ def _write(name: str, x: Tensor, out: Tensor) -> Tensor:
 
 
 def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
-    """A function of every pair of elements.
+    """Compute a function of every pair of elements.
 
     Args:
         name: one of `BINARY`.
@@ -75,7 +75,7 @@ def binary(name: str, x: Tensor, y: Tensor) -> Tensor:
 
 
 def sqrt(x: Tensor) -> Tensor:
-    """The square root of every element, rounded once.
+    """Compute the square root of every element, rounded once.
 
     `torch.sqrt` on the CPU is not: with MKL it is the vector library's, 0.6% of float32 results are one unit
     off, and 19% under `MKL_CBWR=COMPATIBLE` (torch 2.13).
@@ -91,7 +91,7 @@ def sqrt(x: Tensor) -> Tensor:
 
 
 def sqrt_(x: Tensor) -> Tensor:
-    """The same, written over x.
+    """Compute the same over x.
 
     Args:
         x: float32 or float64.
@@ -100,13 +100,13 @@ def sqrt_(x: Tensor) -> Tensor:
 
 
 def _write_root(x: Tensor, out: Tensor) -> Tensor:
-    """Into memory with the strides of x, which fill it."""
+    """Write the roots into memory with the strides of x, which fill it."""
     if x.numel():
         backend_of(x).square_root(x, out)
     return out
 
 
 def _dense(x: Tensor) -> Tensor:
-    """X itself if its elements fill their memory, otherwise a copy with the strides torch gives a result."""
+    """Return x itself if its elements fill their memory, else a copy with the strides of torch's results."""
     out = torch.empty_like(x)
     return x if out.stride() == x.stride() else out.copy_(x)

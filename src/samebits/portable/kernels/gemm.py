@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def gemm(a: Tensor, b: Tensor, self: Tensor | None = None, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
-    """`a @ b * alpha + self * beta` for matrices, or for batches of them.
+    """Compute `a @ b * alpha + self * beta` for matrices, or for batches of them.
 
     Args:
         a: (m, k) or (batch, m, k), float32 or float64, any strides, in CPU memory.

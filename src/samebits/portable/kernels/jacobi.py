@@ -25,7 +25,7 @@ _BLOCK = 8192  # how many numbers of each row of a pair are rotated at once: wha
 
 
 class Problem(NamedTuple):
-    """Rows to rotate.
+    """The rows to rotate, and when to stop.
 
     Args:
         rows: (batch, n, width), float64, contiguous; the matrix, then the rotations so far, side by side.
@@ -41,7 +41,7 @@ class Problem(NamedTuple):
 
 
 def rotate(problem: Problem) -> Tensor:
-    """Rotate the rows in place, until no pair of a matrix has to.
+    """Rotate the rows in place, until no pair of a matrix needs it.
 
     For a symmetric matrix A the rows become [V^T A, V^T], with V^T A V diagonal. For any other its rows
     become orthogonal to each other.
@@ -68,7 +68,7 @@ def rotate(problem: Problem) -> Tensor:
 
 
 def _sweep(problem: Problem) -> Tensor:
-    """Which matrices have had a pair to rotate."""
+    """Rotate all pairs once; return which matrices had a pair to rotate."""
     batch, n, length = problem.rows.shape
     turned = np.zeros(batch, dtype=np.bool_)
     rows = as_array(problem.rows)
@@ -86,7 +86,7 @@ def _sweep(problem: Problem) -> Tensor:
 
 
 def _angles(problem: Problem, first: slice, second: slice) -> tuple[Array, Array, Array]:
-    """Cosine and sine for each pair, and which pairs rotate."""
+    """Return cosine and sine for each pair, and which pairs rotate."""
     width, limits = problem.width, problem.limits
     left = problem.rows[..., :width]
     right = left if limits is None else problem.rows[..., width:]
@@ -107,7 +107,7 @@ def _angles(problem: Problem, first: slice, second: slice) -> tuple[Array, Array
 
 
 def _turn(first: Array, second: Array, angle: tuple[Array, Array], scratch: Array) -> None:
-    """(first, second) = (s first + c second, c first - s second): rotated and in each other's place."""
+    """Set (first, second) to (s first + c second, c first - s second): rotated, in each other's place."""
     cosine, sine = angle
     a, b, c = scratch[:, :, : first.shape[1]]
     np.multiply(first, cosine, out=a)

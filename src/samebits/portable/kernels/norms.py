@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def layer_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, rows: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalises every row of a contiguous tensor.
+    """Normalise every row of a contiguous tensor.
 
     Args:
         x: `rows` rows, one after the other.
@@ -43,7 +43,7 @@ def layer_norm(
 def layer_norm_gradient(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> Tensor:
-    """The gradient of x; all contiguous, `mean` and `rstd` as `layer_norm` gave them."""
+    """Return the gradient of x; all contiguous, `mean` and `rstd` as `layer_norm` returned them."""
     out = torch.empty_like(x)
     if x.numel():
         backend_of(x).layer_norm_gradient(gradient, x, mean, rstd, weight, out)
@@ -53,7 +53,7 @@ def layer_norm_gradient(
 def layer_norm_weight_gradients(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """The gradients of the weight and of the bias, one value for each column; arguments as above."""
+    """Return the gradients of the weight and of the bias, one value for each column; arguments as above."""
     rows = mean.numel()
     width = x.numel() // max(rows, 1)
     of_weight, of_bias = x.new_empty(width), x.new_empty(width)
@@ -64,20 +64,20 @@ def layer_norm_weight_gradients(
 
 
 def statistics(x: Tensor, dims: list[int]) -> tuple[Tensor, Tensor]:
-    """The mean over some dimensions, and the sum of squared deviations from it."""
+    """Return the mean over some dimensions, and the sum of squared deviations from it."""
     mean = mean_over(x, dims)
     return mean, sum_deviations_over(x, mean, dims)
 
 
 def reciprocal_deviation(variance: Tensor, eps: float) -> Tensor:
-    """1 / sqrt(variance + eps), in float64 and rounded at the end."""
+    """Return 1 / sqrt(variance + eps), computed in float64 and rounded at the end."""
     return sqrt(variance.to(torch.float64) + eps).reciprocal_().to(variance.dtype)
 
 
 def group_norm(
     x: Tensor, weight: Tensor | None, bias: Tensor | None, groups: int, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalises every group of channels of every sample.
+    """Normalise every group of channels of every sample.
 
     Args:
         x: (samples, channels, positions), contiguous.
@@ -101,7 +101,7 @@ def group_norm(
 def group_norm_gradient(
     gradient: Tensor, x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The gradients of x, of the weight and of the bias; arguments as `group_norm` takes and gives them."""
+    """Return the gradients of x, weight and bias; arguments as `group_norm` takes and returns them."""
     out, of_weight, of_bias = torch.empty_like(x), x.new_empty(x.shape[1]), x.new_empty(x.shape[1])
     backend_of(x).group_norm_gradient(gradient, x, mean, rstd, weight, (out, of_weight, of_bias))
     return out, of_weight, of_bias
@@ -114,7 +114,7 @@ def batch_norm(
     running: tuple[Tensor | None, Tensor | None],
     numbers: tuple[float, float],
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Normalises every channel with its own statistics; the running ones are updated.
+    """Normalise every channel with its own statistics, and update the running ones.
 
     Args:
         x: (outer, channels, inner), contiguous.
@@ -134,14 +134,14 @@ def batch_norm(
     mean, total = statistics(x, [0, 2])
     count = x.shape[0] * x.shape[2]
     rstd = reciprocal_deviation(total.to(torch.float64) / count, eps).to(total.dtype)
-    for kept, value in zip(running, (mean, total / (count - 1)), strict=True):
-        if kept is not None:
-            kept.copy_(value * momentum + kept.to(mean.dtype) * (1 - momentum))
+    for statistic, value in zip(running, (mean, total / (count - 1)), strict=True):
+        if statistic is not None:
+            statistic.copy_(value * momentum + statistic.to(mean.dtype) * (1 - momentum))
     return scale_channels(x, mean, rstd if weight is None else rstd * weight, bias), mean, rstd
 
 
 def scale_channels(x: Tensor, mean: Tensor, scale: Tensor, shift: Tensor) -> Tensor:
-    """fma(x - mean, scale, shift), each of the three having one value for each channel.
+    """Return fma(x - mean, scale, shift), each of the three having one value for each channel.
 
     Args:
         x: (outer, channels, inner), contiguous.
@@ -164,7 +164,7 @@ def batch_norm_gradient(
     training: bool,
     of_input: bool = True,
 ) -> tuple[Tensor | None, Tensor, Tensor]:
-    """The gradients of x (None unless `of_input`), of the weight and of the bias.
+    """Return the gradients of x (None unless `of_input`), of the weight and of the bias.
 
     Args:
         gradient: (outer, channels, inner), contiguous.

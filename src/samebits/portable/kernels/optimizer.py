@@ -15,7 +15,7 @@ Group = tuple["Tensor", ...]
 
 
 class AdamRule(NamedTuple):
-    """What a step of Adam does with every tensor.
+    """The numbers of a step of Adam, the same for every tensor.
 
     Attributes:
         shrink: factor of the parameter, before all else.
@@ -38,7 +38,7 @@ class AdamRule(NamedTuple):
 
 
 class SgdRule(NamedTuple):
-    """What a step of SGD does with every tensor; the names are those of `torch.optim.SGD`.
+    """The numbers of a step of SGD, the same for every tensor; the names are those of `torch.optim.SGD`.
 
     Attributes:
         gain: of the gradient in the momentum buffer, 1 - dampening.
@@ -55,7 +55,7 @@ class SgdRule(NamedTuple):
 
 
 def adam(rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, float]]) -> None:
-    """One step of Adam or AdamW, in place.
+    """Take one step of Adam or AdamW, in place.
 
     Args:
         rule: what is the same for all tensors.
@@ -67,7 +67,7 @@ def adam(rule: AdamRule, groups: Sequence[Group], scales: Sequence[tuple[float, 
 
 
 def sgd(rule: SgdRule, groups: Sequence[Group]) -> None:
-    """One step of SGD, in place.
+    """Take one step of SGD, in place.
 
     Args:
         rule: what is the same for all tensors.
@@ -78,7 +78,7 @@ def sgd(rule: SgdRule, groups: Sequence[Group]) -> None:
 
 
 def write_back(group: Group, dense: Group) -> None:
-    """Copy the contiguous copies of tensors back, but for the gradient, which is only read.
+    """Copy the contiguous copies of tensors back, except the gradient, which is only read.
 
     Args:
         group: as `adam` takes it.

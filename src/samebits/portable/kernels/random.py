@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Kind(IntEnum):
-    """What is made of the words: as in native/portable/random.h."""
+    """The kinds of random values, numbered as in native/portable/random.h."""
 
     WORDS = 0
     UNIFORM_F32 = 1
@@ -34,7 +34,7 @@ class Kind(IntEnum):
 
 
 class Settings(NamedTuple):
-    """Of one fill; which of them count depends on the kind (native/portable/random.h).
+    """The numbers of one fill; the kind decides which of them count (native/portable/random.h).
 
     Args:
         size: how many words or elements; None for all elements.
@@ -59,14 +59,14 @@ _UNIFORM_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 
 
 def words64(key: int, count: int) -> Tensor:
-    """The first `count` pairs of words, as int64."""
+    """Return the first `count` pairs of words, as int64."""
     out = torch.empty(count, dtype=torch.int64)
     backend_of(out).fill_random(Kind.WORDS, out, key, Settings(size=2 * count))
     return out
 
 
 def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torch.dtype) -> None:
-    """Values in [low, high).
+    """Draw values in [low, high).
 
     Args:
         out: contiguous, float32 or float64.
@@ -81,13 +81,13 @@ def uniform_into(out: Tensor, key: int, low: float, high: float, precision: torc
 
 
 def bernoulli_into(out: Tensor, key: int, p: float) -> None:
-    """1 with probability p, else 0; `out` is contiguous, float32 or uint8."""
+    """Draw 1 with probability p, else 0; `out` is contiguous, float32 or uint8."""
     kind = Kind.BERNOULLI_F32 if out.dtype == torch.float32 else Kind.BERNOULLI_U8
     backend_of(out).fill_random(kind, out, key, Settings(bits=math.ceil(p * 2.0**32), a=p))
 
 
 def bernoulli_each(p: Tensor, key: int) -> Tensor:
-    """1 with the probability of each element, else 0, uint8.
+    """Draw 1 with the probability of each element, else 0, as uint8.
 
     Args:
         p: float32 or float64.
@@ -101,47 +101,47 @@ def bernoulli_each(p: Tensor, key: int) -> Tensor:
 
 
 def integers_into(out: Tensor, key: int, low: int, size: int) -> None:
-    """Values in low … low + size - 1; `out` is contiguous, int64; size is at most 2^64."""
+    """Draw values in low … low + size - 1; `out` is contiguous, int64; size is at most 2^64."""
     backend_of(out).fill_random(Kind.RANGE, out, key, Settings(bits=size, low=low))
 
 
 def normal_into(out: Tensor, key: int, mean: float, deviation: float) -> None:
-    """Normal values; `out` is contiguous, float32 or float64."""
+    """Draw normal values; `out` is contiguous, float32 or float64."""
     kind = Kind.NORMAL_F32 if out.dtype == torch.float32 else Kind.NORMAL_F64
     backend_of(out).fill_random(kind, out, key, Settings(a=mean, b=deviation))
 
 
 def exponential_into(out: Tensor, key: int, rate: float) -> None:
-    """Exponential values; `out` is contiguous, float32 or float64."""
+    """Draw exponential values; `out` is contiguous, float32 or float64."""
     kind = Kind.EXPONENTIAL_F32 if out.dtype == torch.float32 else Kind.EXPONENTIAL_F64
     backend_of(out).fill_random(kind, out, key, Settings(a=rate))
 
 
 def normal_stream(count: int, key: int, stream: int) -> Tensor:
-    """float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
+    """Return float64 normal values of mean 0 and standard deviation 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
     backend_of(out).fill_random(Kind.NORMAL_F64, out, key, Settings(b=1.0, stream=stream))
     return out
 
 
 def exponential_stream(count: int, key: int, stream: int) -> Tensor:
-    """float64 exponential values of rate 1, from another stream of words."""
+    """Return float64 exponential values of rate 1, from another stream of words."""
     out = torch.empty(count, dtype=torch.float64)
     backend_of(out).fill_random(Kind.EXPONENTIAL_F64, out, key, Settings(a=1.0, stream=stream))
     return out
 
 
 def cumulated(rows: Tensor) -> Tensor:
-    """Sums of each row up to each element, one addition after the other, float64."""
+    """Return sums of each row up to each element, one addition after the other, float64."""
     return as_tensor(np.add.accumulate(as_array(rows.contiguous()), axis=-1))
 
 
 def order(rows: Tensor) -> Tensor:
-    """The indices of each row's elements in ascending order, those of equal ones ascending."""
+    """Return the indices of each row's elements in ascending order; equal ones stay in their order."""
     return as_tensor(np.argsort(as_array(rows.contiguous()), axis=-1, kind="stable"))
 
 
 def permutation(key: int, count: int) -> Tensor:
-    """The order of `count` pairs of words, as numbers of 64 bits without a sign."""
+    """Return the order of `count` pairs of words, compared as numbers of 64 bits without a sign."""
     drawn = as_array(words64(key, count)).view(np.uint64)
     return as_tensor(np.argsort(drawn, kind="stable"))

@@ -34,22 +34,22 @@ NAMES = (
 
 
 def sum_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum."""
+    """Return the sum."""
     return _reduce("sum_over", x, dims, keepdim)
 
 
 def sum_squares_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum of x * x."""
+    """Return the sum of x * x."""
     return _reduce("sum_squares_over", x, dims, keepdim)
 
 
 def sum_products_over(a: Tensor, b: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum of a * b; both have one shape and dtype."""
+    """Return the sum of a * b; both have one shape and dtype."""
     return _reduce("sum_products_over", a, dims, keepdim, b=b)
 
 
 def sum_deviations_over(x: Tensor, mean: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum of squares of x - mean.
+    """Return the sum of squares of x - mean.
 
     Args:
         x: the values.
@@ -61,33 +61,33 @@ def sum_deviations_over(x: Tensor, mean: Tensor, dims: Dims, keepdim: bool = Fal
 
 
 def sum_cross_over(x: Tensor, mean: Tensor, b: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum of b * (x - mean); `mean` as in `sum_deviations_over`."""
+    """Return the sum of b * (x - mean); `mean` as in `sum_deviations_over`."""
     return _reduce("sum_cross_over", x, dims, keepdim, b=b, mean=mean)
 
 
 def sum_magnitudes_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum of abs(x)."""
+    """Return the sum of abs(x)."""
     return _reduce("sum_magnitudes_over", x, dims, keepdim)
 
 
 def product_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The product."""
+    """Return the product."""
     return _reduce("product_over", x, dims, keepdim)
 
 
 def mean_over(x: Tensor, dims: Dims, keepdim: bool = False) -> Tensor:
-    """The sum, divided by how many values there are: NaN if none."""
+    """Return the sum, divided by the number of values: NaN if there are none."""
     total = _reduce("sum_over", x, dims, keepdim)
     return total.div_(count_over(x, dims))
 
 
 def count_over(x: Tensor, dims: Dims) -> int:
-    """How many values each result is made of."""
+    """Return the number of values that each result is made of."""
     return math.prod(x.shape[d] for d in axes(x.dim(), dims))
 
 
 def axes(ndim: int, dims: Dims) -> tuple[int, ...]:
-    """The dimensions meant, none negative, ascending.
+    """Return the dimensions meant, none negative, ascending.
 
     Raises:
         IndexError: if there is no such dimension.
@@ -108,10 +108,10 @@ def _axes(ndim: int, given: tuple[int, ...]) -> tuple[int, ...]:
             raise IndexError(
                 f"Dimension out of range (expected to be in range of [{-most}, {most - 1}], but got {d})"
             )
-    found = sorted(d % most for d in given)
-    if len(set(found)) < len(found):
+    dims = sorted(d % most for d in given)
+    if len(set(dims)) < len(dims):
         raise RuntimeError(f"dim {given} appears multiple times in the list of dims")
-    return tuple(found) if ndim else ()
+    return tuple(dims) if ndim else ()
 
 
 def _reduce(
@@ -132,7 +132,7 @@ def _reduce(
 
 
 def running(x: Tensor, dim: int, *, product: bool = False) -> Tensor:
-    """The sum, or the product, of the values up to each one, along a dimension.
+    """Return the sum, or the product, of the values up to each one, along a dimension.
 
     Args:
         x: float32 or float64, any strides.

@@ -16,7 +16,7 @@ NAMES = ("softmax", "log_softmax", "softmax_gradient", "log_softmax_gradient")
 
 
 def softmax(x: Tensor, dim: int, log: bool = False) -> Tensor:
-    """exp(x) / sum of exp(x) over a dimension, or its logarithm.
+    """Return exp(x) / sum of exp(x) over a dimension, or its logarithm.
 
     Args:
         x: float32 or float64, any strides.
@@ -27,7 +27,7 @@ def softmax(x: Tensor, dim: int, log: bool = False) -> Tensor:
 
 
 def softmax_gradient(gradient: Tensor, output: Tensor, dim: int, log: bool = False) -> Tensor:
-    """The gradient of the input of `softmax`.
+    """Return the gradient of the input of `softmax`.
 
     Args:
         gradient: that of the output.

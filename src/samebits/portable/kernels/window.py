@@ -11,7 +11,7 @@ from samebits.portable.backends import backend_of
 
 
 class Windows(NamedTuple):
-    """Where the windows lie along one dimension: int64 tensors with one number for each output position.
+    """The windows along one dimension: int64 tensors with one number for each output position.
 
     Args:
         size: of the input.
@@ -26,7 +26,7 @@ class Windows(NamedTuple):
 
 
 def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
-    """The mean of each window.
+    """Return the mean of each window.
 
     Args:
         x: (planes, the sizes of three dimensions), float32 or float64, contiguous.
@@ -40,7 +40,7 @@ def window_mean(x: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
 
 
 def window_spread(grad: Tensor, dims: tuple[Windows, ...], divisor: int) -> Tensor:
-    """The gradient of `window_mean`'s input from that of its output, which is contiguous."""
+    """Return the gradient of `window_mean`'s input from that of its output, which is contiguous."""
     out = torch.zeros((grad.shape[0], *(d.size for d in dims)), dtype=grad.dtype)
     if grad.numel():
         backend_of(grad).window_spread(grad, dims, divisor, out)

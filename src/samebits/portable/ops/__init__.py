@@ -1,4 +1,4 @@
-"""What torch's ops do in portable mode: one module for each family, each handler declared with `@handles`."""
+"""The handlers of torch's ops: one module for each family, each handler declared with `@handles`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 
 @functools.cache
 def families() -> tuple[ModuleType, ...]:
-    """All modules of this package, by name; imported when they are first asked for."""
+    """Return all modules of this package, by name; imported when they are first asked for."""
     names = sorted(module.name for module in pkgutil.iter_modules(__path__))
     return tuple(import_module(f"{__name__}.{name}") for name in names)

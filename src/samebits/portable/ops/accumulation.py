@@ -30,7 +30,7 @@ _IDENTITIES = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "amax": -float("inf"), "ami
 
 @handles("aten::index_add")
 def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Number = 1) -> Tensor:
-    """`aten::index_add`: alpha · source, rounded, is added."""
+    """Compute `aten::index_add`: alpha · source is rounded, then added."""
     if not is_real(self, "index_add"):
         return torch.index_add(self, dim, index, source, alpha=alpha)
     _check_from_0(index)
@@ -39,7 +39,7 @@ def index_add(self: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: N
 
 
 def _check_from_0(index: Tensor) -> None:
-    """Of the ops here only `put` counts negative indices from the end, as the kernel does."""
+    """Raise IndexError for negative indices: here only `put` counts them from the end, as the kernel does."""
     for d, step in enumerate(index.stride()):
         index = index.narrow(d, 0, 1) if step == 0 and index.shape[d] else index
     if index.numel() and bool((index < 0).any()):
@@ -57,7 +57,7 @@ def _indexed(self: Tensor, dim: int, index: Tensor, source: Tensor, kind: str) -
 
 
 def scattered(self: Tensor, dim: int, index: Tensor, src: Tensor, kind: str) -> Tensor:
-    """`self` with each `src` taken in at its index along `dim`, in ascending order.
+    """Return `self` with each `src` taken in at its index along `dim`, in ascending order.
 
     Args:
         self: float32 or float64.
@@ -91,7 +91,7 @@ def _rows(tensor: Tensor, dim: int) -> Tensor:
 
 @handles("aten::scatter_add")
 def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
-    """`aten::scatter_add`."""
+    """Compute `aten::scatter_add`."""
     if not is_real(self, "scatter_add"):
         return torch.scatter_add(self, dim, index, src)
     _check_from_0(index)
@@ -100,7 +100,7 @@ def scatter_add(self: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
 
 @handles("aten::scatter.reduce")
 def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: str) -> Tensor:
-    """`aten::scatter.reduce`: reduce is add or multiply."""
+    """Compute `aten::scatter.reduce`: reduce is add or multiply."""
     if not is_real(self, "scatter"):
         return torch.scatter(self, dim, index, src, reduce=reduce)
     _check_from_0(index)
@@ -109,7 +109,7 @@ def scatter_with(self: Tensor, dim: int, index: Tensor, src: Tensor, *, reduce: 
 
 @handles("aten::scatter.value_reduce")
 def scatter_value_with(self: Tensor, dim: int, index: Tensor, value: Number, *, reduce: str) -> Tensor:
-    """`aten::scatter.value_reduce`."""
+    """Compute `aten::scatter.value_reduce`."""
     src = torch.full_like(index, value, dtype=self.dtype)
     return scatter_with(self, dim, index, src, reduce=reduce)
 
@@ -118,7 +118,7 @@ def scatter_value_with(self: Tensor, dim: int, index: Tensor, value: Number, *, 
 def scatter_reduce(
     self: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`aten::scatter_reduce.two`."""
+    """Compute `aten::scatter_reduce.two`."""
     if not is_real(self, "scatter_reduce"):
         return torch.scatter_reduce(self, dim, index, src, reduce, include_self=include_self)
     if reduce not in _IDENTITIES:
@@ -137,7 +137,7 @@ def scatter_reduce(
 def index_reduce(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
-    """`aten::index_reduce`."""
+    """Compute `aten::index_reduce`."""
     if not is_real(self, "index_reduce"):
         return torch.index_reduce(self, dim, index, source, reduce, include_self=include_self)
     if self.dim() == 0:
@@ -151,7 +151,7 @@ def index_reduce(
 
 @handles("aten::put")
 def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> Tensor:
-    """`aten::put`: of several values for one element the last stays."""
+    """Compute `aten::put`: of several values for one element the last one stays."""
     if index.numel() != source.numel():
         raise IndexError(f"{index.numel()} indices for {source.numel()} values")
     if not is_real(self, "put"):
@@ -165,7 +165,7 @@ def put(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -
 
 @handles("aten::bincount")
 def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
-    """`aten::bincount`: weights that are not float32 are counted in float64."""
+    """Compute `aten::bincount`: weights that are not float32 are counted in float64."""
     if weights is None or not self.numel():
         return torch.bincount(self, weights, minlength)
     _check_from_0(self)
@@ -176,7 +176,7 @@ def bincount(self: Tensor, weights: Tensor | None = None, minlength: int = 0) ->
 
 @handles("aten::unfold_backward")
 def unfold_backward(grad_in: Tensor, input_sizes: list[int], dim: int, size: int, step: int) -> Tensor:
-    """`aten::unfold_backward`: windows in ascending order, positions of one window in ascending order."""
+    """Compute `aten::unfold_backward`: windows, and the positions of each, in ascending order."""
     if not input_sizes:
         return grad_in.reshape(-1)[:1].reshape(())
     dim %= len(input_sizes)

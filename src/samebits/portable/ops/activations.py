@@ -1,4 +1,4 @@
-"""Activations ("Activations"). Those that only choose or scale are torch's own."""
+"""Activations ("Activations"). Those that only choose or scale are left to torch."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _NOISE_LEAST = 1e-6
 
 @handles("aten::gelu")
 def gelu(self: Tensor, *, approximate: str = "none") -> Tensor:
-    """`aten::gelu`."""
+    """Compute `aten::gelu`."""
     return pointwise(_gelu_kind(approximate), self)
 
 
 @handles("aten::gelu_backward")
 def gelu_backward(grad_output: Tensor, self: Tensor, *, approximate: str = "none") -> Tensor:
-    """`aten::gelu_backward`."""
+    """Compute `aten::gelu_backward`."""
     return pointwise(_gelu_kind(approximate) + "_backward", grad_output, self)
 
 
@@ -38,19 +38,19 @@ def _gelu_kind(approximate: str) -> str:
 
 @handles("aten::elu")
 def elu(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    """`aten::elu`, of which `selu` is one too."""
+    """Compute `aten::elu`, which is also how torch computes `selu`."""
     return pointwise("elu", self, params=(alpha, scale, input_scale))
 
 
 @handles("aten::elu_")
 def elu_in_place(self: Tensor, alpha: float = 1, scale: float = 1, input_scale: float = 1) -> Tensor:
-    """`aten::elu_`."""
+    """Compute `aten::elu_`."""
     return pointwise_("elu", self, params=(alpha, scale, input_scale))
 
 
 @handles("aten::celu")
 def celu(self: Tensor, alpha: float = 1) -> Tensor:
-    """`aten::celu`: `elu` with an input scale of 1 / alpha."""
+    """Compute `aten::celu`: `elu` with an input scale of 1 / alpha."""
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
     return elu(self, alpha, 1, 1 / alpha)
@@ -65,26 +65,26 @@ def elu_backward(
     is_result: bool,
     self_or_result: Tensor,
 ) -> Tensor:
-    """`aten::elu_backward`."""
+    """Compute `aten::elu_backward`."""
     name = "elu_backward_of_result" if is_result else "elu_backward"
     return pointwise(name, grad_output, self_or_result, params=(alpha, scale, input_scale))
 
 
 @handles("aten::softplus")
 def softplus(self: Tensor, beta: float = 1, threshold: float = 20) -> Tensor:
-    """`aten::softplus`."""
+    """Compute `aten::softplus`."""
     return pointwise("softplus", self, params=(beta, threshold))
 
 
 @handles("aten::softplus_backward")
 def softplus_backward(grad_output: Tensor, self: Tensor, beta: float, threshold: float) -> Tensor:
-    """`aten::softplus_backward`."""
+    """Compute `aten::softplus_backward`."""
     return pointwise("softplus_backward", grad_output, self, params=(beta, threshold))
 
 
 @handles("aten::softshrink")
 def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """`aten::softshrink`."""
+    """Compute `aten::softshrink`."""
     if lambd < 0:
         raise RuntimeError(f"lambda must be greater or equal to 0, but found to be {lambd}.")
     return pointwise("softshrink", self, params=(lambd,))
@@ -92,43 +92,43 @@ def softshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
 
 @handles("aten::hardshrink")
 def hardshrink(self: Tensor, lambd: float = 0.5) -> Tensor:
-    """`aten::hardshrink`."""
+    """Compute `aten::hardshrink`."""
     return pointwise("hardshrink", self, params=(lambd,))
 
 
 @handles("aten::softshrink_backward")
 def softshrink_backward(grad_output: Tensor, self: Tensor, lambd: float) -> Tensor:
-    """`aten::softshrink_backward`."""
+    """Compute `aten::softshrink_backward`."""
     return pointwise("shrink_backward", grad_output, self, params=(lambd,))
 
 
 @handles("aten::hardshrink_backward")
 def hardshrink_backward(grad_out: Tensor, self: Tensor, lambd: float) -> Tensor:
-    """`aten::hardshrink_backward`."""
+    """Compute `aten::hardshrink_backward`."""
     return pointwise("shrink_backward", grad_out, self, params=(lambd,))
 
 
 @handles("aten::log_sigmoid_forward")
 def log_sigmoid_forward(self: Tensor) -> tuple[Tensor, Tensor]:
-    """`aten::log_sigmoid_forward`: with an empty buffer, as the gradient is made from the input alone."""
+    """Compute `aten::log_sigmoid_forward`, with an empty buffer: the gradient needs the input alone."""
     return pointwise("log_sigmoid", self), self.new_empty(0)
 
 
 @handles("aten::log_sigmoid_backward")
 def log_sigmoid_backward(grad_output: Tensor, self: Tensor, buffer: Tensor) -> Tensor:
-    """`aten::log_sigmoid_backward`."""
+    """Compute `aten::log_sigmoid_backward`."""
     return pointwise("log_sigmoid_backward", grad_output, self)
 
 
 @handles("aten::glu")
 def glu(self: Tensor, dim: int = -1) -> Tensor:
-    """`aten::glu`: the first half times the sigmoid of the second one."""
+    """Compute `aten::glu`: the first half times the sigmoid of the second one."""
     return pointwise("glu", *_halves(self, dim))
 
 
 @handles("aten::glu_backward")
 def glu_backward(grad_output: Tensor, self: Tensor, dim: int) -> Tensor:
-    """`aten::glu_backward`."""
+    """Compute `aten::glu_backward`."""
     value, gate = _halves(self, dim)
     parts = [pointwise(f"glu_backward_{part}", grad_output, value, gate) for part in ("value", "gate")]
     return torch.cat(parts, dim)
@@ -145,7 +145,7 @@ def _halves(tensor: Tensor, dim: int) -> tuple[Tensor, ...]:
 
 @handles("aten::_prelu_kernel_backward")
 def prelu_kernel_backward(grad_output: Tensor, self: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """`aten::_prelu_kernel_backward`: the weight's gradient has a value for each input."""
+    """Compute `aten::_prelu_kernel_backward`: the weight's gradient has a value for each input."""
     above, nothing = self > 0, torch.zeros((), dtype=self.dtype)
     return (
         torch.where(above, grad_output, torch.mul(weight, grad_output)),
@@ -163,7 +163,7 @@ def rrelu_with_noise_backward(
     training: bool,
     self_is_result: bool,
 ) -> Tensor:
-    """`aten::rrelu_with_noise_backward`: the noise is the slopes that were drawn."""
+    """Compute `aten::rrelu_with_noise_backward`; the noise is the slopes that were drawn."""
     if training and upper - lower > _NOISE_LEAST:
         return torch.mul(noise, grad_output)
     slope = (lower + upper) / 2

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @handles("aten::add.Tensor")
 def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-    """`aten::add` with an `alpha`: other * alpha, then the sum."""
+    """Compute `aten::add` with an `alpha`: other * alpha, then the sum."""
     dtype = torch.result_type(self, other)
     if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
         return torch.add(self, other, alpha=alpha)
@@ -25,13 +25,13 @@ def add(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
 
 @handles("aten::add.Scalar")
 def add_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
-    """`aten::add.Scalar`."""
+    """Compute `aten::add.Scalar`."""
     return add(self, other, alpha=alpha)
 
 
 @handles("aten::sub.Tensor")
 def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-    """`aten::sub` with an `alpha`."""
+    """Compute `aten::sub` with an `alpha`."""
     dtype = torch.result_type(self, other)
     if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
         return torch.sub(self, other, alpha=alpha)
@@ -40,13 +40,13 @@ def sub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
 
 @handles("aten::sub.Scalar")
 def sub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
-    """`aten::sub.Scalar`."""
+    """Compute `aten::sub.Scalar`."""
     return sub(self, other, alpha=alpha)
 
 
 @handles("aten::rsub.Tensor")
 def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
-    """`aten::rsub`: other - self * alpha."""
+    """Compute `aten::rsub`: other - self * alpha."""
     dtype = torch.result_type(self, other)
     if not dtype.is_floating_point or (alpha == 1 and not isinstance(alpha, bool)):
         return torch.rsub(self, other, alpha=alpha)
@@ -55,25 +55,25 @@ def rsub(self: Tensor, other: Tensor | float, *, alpha: float = 1) -> Tensor:
 
 @handles("aten::rsub.Scalar")
 def rsub_scalar(self: Tensor, other: float, alpha: float = 1) -> Tensor:
-    """`aten::rsub.Scalar`."""
+    """Compute `aten::rsub.Scalar`."""
     return rsub(self, other, alpha=alpha)
 
 
 @handles("aten::lerp.Tensor", "aten::lerp.Scalar")
 def lerp(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
-    """`aten::lerp`: from the nearer end."""
+    """Compute `aten::lerp`, from the nearer end."""
     return pointwise("lerp", self, end, _as_tensor(weight, self.dtype))
 
 
 @handles("aten::addcmul")
 def addcmul(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """`aten::addcmul`."""
+    """Compute `aten::addcmul`."""
     return pointwise("addcmul", *_alike(self, tensor1, tensor2), params=(value,))
 
 
 @handles("aten::addcdiv")
 def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """`aten::addcdiv`."""
+    """Compute `aten::addcdiv`."""
     inputs = _alike(self, tensor1, tensor2)
     if not inputs[0].is_floating_point():
         raise RuntimeError("addcdiv of integers: float tensors were expected; divide with `torch.div`")
@@ -82,7 +82,7 @@ def addcdiv(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1)
 
 @handles("aten::add_.Tensor")
 def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::add_` with an `alpha`."""
+    """Compute `aten::add_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
         return self.copy_(add(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(alpha,))
@@ -90,7 +90,7 @@ def add_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
 
 @handles("aten::sub_.Tensor")
 def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::sub_` with an `alpha`."""
+    """Compute `aten::sub_` with an `alpha`."""
     if not self.is_floating_point() or (alpha == 1 and not isinstance(alpha, bool)):
         return self.copy_(sub(self, other, alpha=alpha))
     return pointwise_("add_scaled", self, other, params=(-alpha,))
@@ -98,13 +98,13 @@ def sub_in_place(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
 
 @handles("aten::lerp_.Tensor", "aten::lerp_.Scalar")
 def lerp_in_place(self: Tensor, end: Tensor, weight: Tensor | float) -> Tensor:
-    """`aten::lerp_`."""
+    """Compute `aten::lerp_`."""
     return pointwise_("lerp", self, end, _as_tensor(weight, self.dtype))
 
 
 @handles("aten::addcmul_")
 def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """`aten::addcmul_`."""
+    """Compute `aten::addcmul_`."""
     if not self.is_floating_point():
         return self.copy_(addcmul(self, tensor1, tensor2, value=value))
     return pointwise_("addcmul", self, *_alike(tensor1, tensor2), params=(value,))
@@ -112,7 +112,7 @@ def addcmul_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: f
 
 @handles("aten::addcdiv_")
 def addcdiv_in_place(self: Tensor, tensor1: Tensor, tensor2: Tensor, *, value: float = 1) -> Tensor:
-    """`aten::addcdiv_`."""
+    """Compute `aten::addcdiv_`."""
     if not self.is_floating_point():
         return self.copy_(addcdiv(self, tensor1, tensor2, value=value))
     return pointwise_("addcdiv", self, *_alike(tensor1, tensor2), params=(value,))

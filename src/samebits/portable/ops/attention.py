@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def _roots(query: Tensor, scale: float | None) -> tuple[float, float]:
-    """What queries and keys are multiplied by."""
+    """Return the factors of queries and keys."""
     wanted = scale if scale is not None else 1 / math.sqrt(query.shape[-1])
     root = math.sqrt(abs(wanted))
     return (-root if wanted < 0 else root), root
@@ -44,7 +44,7 @@ def _dense(x: Tensor) -> Tensor:
 
 
 def _grouped(grad: Tensor, groups: int) -> Tensor:
-    """The sums over the heads of queries that share a head of keys, ascending."""
+    """Return the sums over the heads of queries that share a head of keys, ascending."""
     batch, count, keys, size = grad.shape
     if groups == 1:
         return grad
@@ -64,7 +64,7 @@ def flash_attention(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """`aten::_scaled_dot_product_flash_attention_for_cpu`."""
+    """Compute `aten::_scaled_dot_product_flash_attention_for_cpu`."""
     if dropout_p:
         refuse("_scaled_dot_product_flash_attention_for_cpu", "with dropout")
     return attend(_heads(query, key, value, attn_mask, is_causal, _roots(query, scale)))
@@ -84,7 +84,7 @@ def flash_attention_backward(
     attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::_scaled_dot_product_flash_attention_for_cpu_backward`: computes the weights again."""
+    """Compute `aten::_scaled_dot_product_flash_attention_for_cpu_backward`, and the weights again."""
     del out, logsumexp
     if dropout_p:
         refuse("_scaled_dot_product_flash_attention_for_cpu_backward", "with dropout")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounds_itself
+from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
 from samebits.portable.kernels import norms
 
 if TYPE_CHECKING:
@@ -33,15 +33,15 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> Three:
-    """`aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
+    """Compute `aten::native_batch_norm` and `aten::_native_batch_norm_legit`."""
     x, restore = _by_channels(input)
     if not training:
         running_mean, running_var = _present(running_mean), _present(running_var)
-        rstd = norms.reciprocal_deviation(_raised(running_var), eps)
-        out = restore(_scaled(x, _raised(running_mean), rstd, weight, bias))
+        rstd = norms.reciprocal_deviation(raised(running_var), eps)
+        out = restore(_scaled(x, raised(running_mean), rstd, weight, bias))
         return out.to(input.dtype), input.new_empty(0), input.new_empty(0)
     running, numbers = (running_mean, running_var), (eps, momentum)
-    shift = x.new_zeros(x.shape[1]) if bias is None else _raised(bias).contiguous()
+    shift = x.new_zeros(x.shape[1]) if bias is None else raised(bias).contiguous()
     out, mean, rstd = norms.batch_norm(x, _optional(weight), shift, running, numbers)
     out = restore(out)
     dtype = _statistics_dtype(input, weight, running_mean)
@@ -58,7 +58,7 @@ def no_stats(
     momentum: float,
     eps: float,
 ) -> Three:
-    """`aten::_native_batch_norm_legit.no_stats`."""
+    """Compute `aten::_native_batch_norm_legit.no_stats`."""
     return native_batch_norm(input, weight, bias, None, None, training, momentum, eps)
 
 
@@ -73,7 +73,7 @@ def no_training(
     momentum: float,
     eps: float,
 ) -> Three:
-    """`aten::_native_batch_norm_legit_no_training`."""
+    """Compute `aten::_native_batch_norm_legit_no_training`."""
     return native_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps)
 
 
@@ -89,7 +89,7 @@ def functional(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    """`aten::_native_batch_norm_legit_functional`: the updated statistics come last."""
+    """Compute `aten::_native_batch_norm_legit_functional`: the updated statistics come last."""
     mean, variance = running_mean.clone(), running_var.clone()
     return (*native_batch_norm(input, weight, bias, mean, variance, training, momentum, eps), mean, variance)
 
@@ -105,7 +105,7 @@ def with_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    """`aten::_batch_norm_with_update`."""
+    """Compute `aten::_batch_norm_with_update`."""
     results = native_batch_norm(input, weight, bias, running_mean, running_var, True, momentum, eps)
     return (*results, torch.empty(0, dtype=torch.uint8))
 
@@ -121,7 +121,7 @@ def without_update(
     momentum: float,
     eps: float,
 ) -> tuple[Tensor, ...]:
-    """`aten::_batch_norm_no_update`."""
+    """Compute `aten::_batch_norm_no_update`."""
     return (
         *no_training(input, weight, bias, running_mean, running_var, momentum, eps),
         torch.empty(0, dtype=torch.uint8),
@@ -142,14 +142,13 @@ def native_batch_norm_backward(
     eps: float,
     output_mask: Mask,
 ) -> Gradients:
-    """`aten::native_batch_norm_backward`."""
+    """Compute `aten::native_batch_norm_backward`."""
     x, restore = _by_channels(input)
     gradient = _like(grad_out, input)
     mean, rstd = _statistics(running_mean, running_var, save_mean, save_invstd, train=train, eps=eps)
-    found = norms.batch_norm_gradient(
+    of_input, of_weight, of_bias = norms.batch_norm_gradient(
         gradient, x, (mean, rstd), _optional(weight), training=train, of_input=output_mask[0]
     )
-    of_input, of_weight, of_bias = found
     dtype = input.dtype if weight is None else weight.dtype
     return (
         None if of_input is None else as_dtype(restore(of_input), input.dtype),
@@ -173,14 +172,14 @@ def batch_norm_backward(
     output_mask: Mask,
     reserve: Tensor,
 ) -> Gradients:
-    """`aten::batch_norm_backward`."""
+    """Compute `aten::batch_norm_backward`."""
     return native_batch_norm_backward(
         grad_out, input, weight, running_mean, running_var, save_mean, save_var, update, eps, output_mask
     )
 
 
 class _Restore:
-    """Gives a result of shape (outer, channels, inner) the shape and the order in memory of the input."""
+    """A function that gives (outer, channels, inner) the shape and the memory order of the input."""
 
     def __init__(self, shape: torch.Size, order: tuple[int, ...] | None) -> None:
         self._shape, self._order = shape, order
@@ -193,8 +192,8 @@ class _Restore:
 
 
 def _by_channels(x: Tensor) -> tuple[Tensor, _Restore]:
-    """The input as (outer, channels, inner), contiguous; with inner 1 if its channels are last in memory."""
-    plain = _raised(x)
+    """Return the input as contiguous (outer, channels, inner); inner is 1 if channels are last in memory."""
+    plain = raised(x)
     if plain.dim() > 2 and not plain.is_contiguous() and plain.movedim(1, -1).is_contiguous():
         order = (0, x.dim() - 1, *range(1, x.dim() - 1))
         return plain.movedim(1, -1).reshape(-1, x.shape[1], 1), _Restore(x.shape, order)
@@ -203,8 +202,8 @@ def _by_channels(x: Tensor) -> tuple[Tensor, _Restore]:
 
 
 def _like(gradient: Tensor, x: Tensor) -> Tensor:
-    """The gradient laid out as `_by_channels` lays out x."""
-    plain = _raised(gradient)
+    """Return the gradient laid out as `_by_channels` lays out x."""
+    plain = raised(gradient)
     if x.dim() > 2 and not x.is_contiguous() and x.movedim(1, -1).is_contiguous():
         return plain.movedim(1, -1).contiguous().view(-1, x.shape[1], 1)
     inner = plain.numel() // max(x.shape[0] * x.shape[1], 1)
@@ -212,16 +211,16 @@ def _like(gradient: Tensor, x: Tensor) -> Tensor:
 
 
 def _scaled(x: Tensor, mean: Tensor, rstd: Tensor, weight: Tensor | None, bias: Tensor | None) -> Tensor:
-    scale = rstd if weight is None else rstd * _raised(weight)
+    scale = rstd if weight is None else rstd * raised(weight)
     return norms.scale_channels(x, mean.contiguous(), scale.contiguous(), _shift(rstd, bias))
 
 
 def _shift(like: Tensor, bias: Tensor | None) -> Tensor:
-    return torch.zeros_like(like) if bias is None else _raised(bias).contiguous()
+    return torch.zeros_like(like) if bias is None else raised(bias).contiguous()
 
 
 def _optional(x: Tensor | None) -> Tensor | None:
-    return None if x is None else _raised(x).contiguous()
+    return None if x is None else raised(x).contiguous()
 
 
 def _statistics(
@@ -234,9 +233,9 @@ def _statistics(
     eps: float,
 ) -> tuple[Tensor, Tensor]:
     if train:
-        return _raised(_present(save_mean)).contiguous(), _raised(_present(save_invstd)).contiguous()
-    rstd = norms.reciprocal_deviation(_raised(_present(running_var)), eps)
-    return _raised(_present(running_mean)).contiguous(), rstd.contiguous()
+        return raised(_present(save_mean)).contiguous(), raised(_present(save_invstd)).contiguous()
+    rstd = norms.reciprocal_deviation(raised(_present(running_var)), eps)
+    return raised(_present(running_mean)).contiguous(), rstd.contiguous()
 
 
 def _present(statistic: Tensor | None) -> Tensor:
@@ -250,7 +249,3 @@ def _statistics_dtype(x: Tensor, weight: Tensor | None, running: Tensor | None) 
         if parameter is not None:
             return parameter.dtype
     return x.dtype
-
-
-def _raised(x: Tensor) -> Tensor:
-    return x.to(torch.float32) if x.dtype in LOW_PRECISION else x

@@ -28,7 +28,7 @@ _ERFCX_TERMS = 30
 
 
 def _of_float64(name: str, function: Callable[[Tensor], Tensor]) -> Handler:
-    """The op that computes in float64 and rounds once; of integers it gives the default dtype."""
+    """Return a handler that computes in float64 and rounds once; integers give the default dtype."""
 
     def handler(self: Tensor) -> Tensor:
         dtype = self.dtype if is_real(self, name) else torch.get_default_dtype()
@@ -38,7 +38,7 @@ def _of_float64(name: str, function: Callable[[Tensor], Tensor]) -> Handler:
 
 
 def bessel(x: Tensor, order: int, scaled: bool) -> Tensor:
-    """The modified Bessel function of the first kind of float64 values.
+    """Return the modified Bessel function of the first kind of float64 values.
 
     Args:
         x: the values.
@@ -59,7 +59,7 @@ def bessel(x: Tensor, order: int, scaled: bool) -> Tensor:
 
 
 def _power_series(x: Tensor, order: int) -> Tensor:
-    """(x / 2)^order times the sum of (x^2 / 4)^k / (k! (k + order)!)."""
+    """Return (x / 2)^order times the sum of (x^2 / 4)^k / (k! (k + order)!)."""
     square = (x * x) * 0.25
     term = torch.ones_like(x)
     total = term
@@ -80,13 +80,13 @@ def _asymptotic_series(x: Tensor, order: int) -> Tensor:
 
 @functools.cache
 def _factors(order: int) -> tuple[float, ...]:
-    """((2k - 1)^2 - 4 order^2) / (8 k), rounded once."""
+    """Return the factors ((2k - 1)^2 - 4 order^2) / (8 k), rounded once."""
     terms = range(1, _ASYMPTOTIC_TERMS)
     return tuple(float(Fraction((2 * k - 1) ** 2 - 4 * order**2, 8 * k)) for k in terms)
 
 
 def _erfcx(x: Tensor) -> Tensor:
-    """Exp(x^2) erfc(x); x^2 as a square of few digits and the rest, so that its error does not grow."""
+    """Return exp(x^2) erfc(x), with x^2 as a short square and the rest, so that its error does not grow."""
     far = x > _ERFCX_EDGE
     near = torch.where(far, 0.0, x)
     top = torch.round(near * 16.0) * 0.0625

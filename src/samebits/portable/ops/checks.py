@@ -1,4 +1,4 @@
-"""What handlers of ops ask about their inputs."""
+"""Checks that handlers of ops make on their inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable._refusals import place
+from samebits.portable._refusals import script_line
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -16,7 +16,7 @@ REAL = frozenset({torch.float32, torch.float64})
 
 
 def is_real(tensor: Tensor, op: str) -> bool:
-    """Whether it is float32 or float64; False for integers and booleans.
+    """Tell whether it is float32 or float64; False for integers and booleans.
 
     Raises:
         SamebitsError: for complex and quantized tensors.
@@ -29,14 +29,14 @@ def is_real(tensor: Tensor, op: str) -> bool:
 
 
 def refuse(op: str, what: str) -> NoReturn:
-    """Say that an op has no portable kernel for this use of it.
+    """Refuse a use of an op that has no portable kernel.
 
     Args:
         op: name of the op.
         what: the use, such as `of complex64 tensors`.
     """
     raise SamebitsError(
-        f"aten::{op}{place()} {what} has no portable kernel: use another op there, "
+        f"aten::{op}{script_line()} {what} has no portable kernel: use another op there, "
         "or run without portable mode",
         slug="portable-op",
     )

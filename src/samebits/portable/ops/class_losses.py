@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def nll_loss_forward(
     self: Tensor, target: Tensor, weight: Tensor | None, reduction: int, ignore_index: int
 ) -> tuple[Tensor, Tensor]:
-    """`aten::nll_loss_forward`, and for images: classes are dimension 1, or 0 of a single sample."""
+    """Compute `aten::nll_loss_forward`, and for images: classes are dimension 1, or 0 for a single sample."""
     classes = min(1, self.dim() - 1)
     labels, counted = _labels(target, self.shape[classes], ignore_index)
     nothing = torch.zeros((), dtype=self.dtype)
@@ -41,7 +41,7 @@ def nll_loss_backward(
     ignore_index: int,
     total_weight: Tensor,
 ) -> Tensor:
-    """`aten::nll_loss_backward`, and for images."""
+    """Compute `aten::nll_loss_backward`, and for images."""
     classes = min(1, self.dim() - 1)
     labels, counted = _labels(target, self.shape[classes], ignore_index)
     grad = torch.div(grad_output, total_weight) if reduction == MEAN else grad_output
@@ -52,7 +52,7 @@ def nll_loss_backward(
 
 
 def _labels(target: Tensor, classes: int, ignore_index: int) -> tuple[Tensor, Tensor]:
-    """Labels with 0 for those to ignore, and which of them count."""
+    """Return the labels, with 0 for those to ignore, and which of them count."""
     counted = target != ignore_index
     labels = torch.where(counted, target, 0).long()
     outside = (labels < 0) | (labels >= classes)
@@ -76,7 +76,7 @@ def multi_margin_loss(
     weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """`aten::multi_margin_loss`."""
+    """Compute `aten::multi_margin_loss`."""
     scores, labels = _samples(self, target)
     values = _margins(scores, labels, margin)
     values = values if p == 1 else torch.mul(values, values)
@@ -95,7 +95,7 @@ def multi_margin_loss_backward(
     weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """`aten::multi_margin_loss_backward`."""
+    """Compute `aten::multi_margin_loss_backward`."""
     scores, labels = _samples(self, target)
     margins = _margins(scores, labels, margin)
     values = (margins > 0).to(self.dtype) if p == 1 else torch.mul(margins, 2)
@@ -104,7 +104,7 @@ def multi_margin_loss_backward(
 
 
 def _rows(tensor: Tensor) -> Tensor:
-    """One row of a tensor that has none."""
+    """Return the tensor as one row if it has none."""
     return tensor if tensor.dim() > 1 else tensor.reshape(1, -1)
 
 
@@ -116,27 +116,27 @@ def _samples(self: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def _margins(scores: Tensor, labels: Tensor, margin: float) -> Tensor:
-    """(margin - score of the label) + score, where that is above 0; 0 for the label itself."""
+    """Return (margin - score of the label) + score where that is above 0; 0 for the label itself."""
     column = labels.unsqueeze(1)
     z = torch.add(torch.rsub(torch.gather(scores, 1, column), margin), scores)
     return torch.where(torch.le(z, 0), 0.0, z).scatter_(1, column, 0.0)
 
 
 def _sample_gradient(grad_output: Tensor, scores: Tensor, reduction: int) -> Tensor:
-    """The gradient of each sample's sum, as a column: / classes, and / samples for a mean."""
+    """Return the gradient of each sample's sum, as a column: / classes, and / samples for a mean."""
     samples = scores.shape[0] if reduction == MEAN else 1
     return torch.div(grad_output.reshape(-1, 1), samples * scores.shape[1])
 
 
 def _to_both(values: Tensor, labels: Tensor, grad: Tensor) -> Tensor:
-    """Each value is the gradient of its own score; minus their sum is that of the label's."""
+    """Return each value as the gradient of its own score, and minus their sum as that of the label's."""
     total = torch.neg(sum_over(values, 1, keepdim=True))
     return torch.mul(values.scatter(1, labels.unsqueeze(1), total), grad)
 
 
 @handles("aten::multilabel_margin_loss_forward")
 def multilabel_margin_loss_forward(self: Tensor, target: Tensor, reduction: int) -> tuple[Tensor, Tensor]:
-    """`aten::multilabel_margin_loss_forward`."""
+    """Compute `aten::multilabel_margin_loss_forward`."""
     scores = _rows(self)
     _, is_target = _label_lists(scores, target)
     z = _pair_margins(scores, target)
@@ -153,7 +153,7 @@ def multilabel_margin_loss_backward(
     reduction: int,
     is_target: Tensor,
 ) -> Tensor:
-    """`aten::multilabel_margin_loss_backward`."""
+    """Compute `aten::multilabel_margin_loss_backward`."""
     scores = _rows(self)
     labels, _ = _label_lists(scores, target)
     active = _pair_margins(scores, target) > 0
@@ -163,7 +163,7 @@ def multilabel_margin_loss_backward(
 
 
 def _label_lists(scores: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
-    """The labels of each sample up to the first -1, 0 after it; which classes are labels."""
+    """Return the labels of each sample up to the first -1, 0 after it, and which classes are labels."""
     lists = _rows(target)
     listed = _listed(lists)
     if bool((listed & ((lists < -1) | (lists >= scores.shape[1]))).any()):
@@ -180,7 +180,7 @@ def _listed(lists: Tensor) -> Tensor:
 
 
 def _pair_margins(scores: Tensor, target: Tensor) -> Tensor:
-    """1 - x[label] + x[d] for each place in the list and each d that is no label, where above 0; else 0."""
+    """Return 1 - x[label] + x[d] for each listed label and each d that is no label, where above 0; else 0."""
     labels, is_target = _label_lists(scores, target)
     listed = _listed(_rows(target))
     z = torch.add(torch.rsub(torch.gather(scores, 1, labels), 1).unsqueeze(2), scores.unsqueeze(1))

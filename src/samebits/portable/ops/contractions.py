@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import math
+from typing import TYPE_CHECKING
 
 import torch
 
 from samebits.errors import SamebitsError
 from samebits.portable._registry import handles
 from samebits.portable.kernels.gemm import gemm
+from samebits.portable.ops.checks import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -16,25 +18,22 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 
-_FLOATS = (torch.float32, torch.float64)
-
-
 @handles("aten::mm")
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
-    """`aten::mm`."""
+    """Compute `aten::mm`."""
     return gemm(self, mat2) if _is_ours(self, mat2) else torch.mm(self, mat2)
 
 
 @handles("aten::bmm")
 def bmm(self: Tensor, mat2: Tensor) -> Tensor:
-    """`aten::bmm`."""
+    """Compute `aten::bmm`."""
     _check_batches(self, mat2)
     return gemm(self, mat2) if _is_ours(self, mat2) else torch.bmm(self, mat2)
 
 
 @handles("aten::addmm")
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::addmm`: the product is scaled first, then the scaled `self` is added."""
+    """Compute `aten::addmm`: the product is scaled first, then the scaled `self` is added."""
     if not _is_ours(mat1, mat2, self):
         return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
     return gemm(mat1, mat2, self if beta != 0 else None, beta, alpha)
@@ -42,7 +41,7 @@ def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: f
 
 @handles("aten::baddbmm")
 def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::baddbmm`."""
+    """Compute `aten::baddbmm`."""
     _check_batches(batch1, batch2)
     if not _is_ours(batch1, batch2, self):
         return torch.baddbmm(self, batch1, batch2, beta=beta, alpha=alpha)
@@ -51,7 +50,7 @@ def baddbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
 
 @handles("aten::addbmm")
 def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::addbmm`: one contraction over k = (batch, k)."""
+    """Compute `aten::addbmm`: one contraction over k = (batch, k)."""
     _check_batches(batch1, batch2)
     if not _is_ours(batch1, batch2, self):
         return torch.addbmm(self, batch1, batch2, beta=beta, alpha=alpha)
@@ -62,14 +61,14 @@ def addbmm(self: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alp
 
 @handles("aten::mv")
 def mv(self: Tensor, vec: Tensor) -> Tensor:
-    """`aten::mv`."""
+    """Compute `aten::mv`."""
     _check_vector("mv", self, vec)
     return gemm(self, vec.unsqueeze(1)).squeeze_(1) if _is_ours(self, vec) else torch.mv(self, vec)
 
 
 @handles("aten::addmv")
 def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::addmv`."""
+    """Compute `aten::addmv`."""
     _check_vector("addmv", mat, vec)
     if not _is_ours(mat, vec, self):
         return torch.addmv(self, mat, vec, beta=beta, alpha=alpha)
@@ -79,7 +78,7 @@ def addmv(self: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: flo
 
 @handles("aten::dot")
 def dot(self: Tensor, tensor: Tensor) -> Tensor:
-    """`aten::dot`."""
+    """Compute `aten::dot`."""
     if self.dim() != 1 or tensor.shape != self.shape:
         raise RuntimeError(
             f"dot: two vectors of one size are needed: {tuple(self.shape)}, {tuple(tensor.shape)}"
@@ -91,13 +90,13 @@ def dot(self: Tensor, tensor: Tensor) -> Tensor:
 
 @handles("aten::vdot")
 def vdot(self: Tensor, other: Tensor) -> Tensor:
-    """`aten::vdot`, which is `dot` for real numbers."""
+    """Compute `aten::vdot`, which is `dot` for real numbers."""
     return dot(self, other)
 
 
 @handles("aten::addr")
 def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::addr`: the contraction of one k."""
+    """Compute `aten::addr`: the contraction of one k."""
     if vec1.dim() != 1 or vec2.dim() != 1:
         raise RuntimeError(f"addr: two vectors are needed: {tuple(vec1.shape)}, {tuple(vec2.shape)}")
     if not _is_ours(vec1, vec2, self):
@@ -109,7 +108,7 @@ def addr(self: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: fl
 def addmm_activation(
     self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1, use_gelu: bool = False
 ) -> Tensor:
-    """`aten::_addmm_activation` with its default, relu."""
+    """Compute `aten::_addmm_activation` with its default, relu."""
     if use_gelu:
         raise SamebitsError(
             "aten._addmm_activation with use_gelu has no portable kernel: call addmm, then gelu.",
@@ -129,7 +128,7 @@ def trilinear(
     sumdim: Sequence[int],
     unroll_dim: int = 1,
 ) -> Tensor:
-    """`aten::_trilinear` (of `bilinear`): first i1 with i2, over what i3 lacks, then that with i3."""
+    """Compute `aten::_trilinear` (of `bilinear`): i1 with i2 over what i3 lacks, then the result with i3."""
     i1, i2, i3 = (_expanded(i, at) for i, at in ((i1, expand1), (i2, expand2), (i3, expand3)))
     first = [d for d in sumdim if d in expand3]
     both = _contract(_contract(i1, i2, first), i3, [d for d in sumdim if d not in expand3])
@@ -145,7 +144,7 @@ def _expanded(tensor: Tensor, at: Sequence[int]) -> Tensor:
 
 
 def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
-    """The contraction over k = the dims in row-major order, kept with size 1; other dims broadcast."""
+    """Contract over k = the dims in row-major order, kept with size 1; other dims broadcast."""
     if not dims:
         return x * y
     if not x.is_floating_point():  # exact in any order; the kernel is for floats
@@ -157,7 +156,7 @@ def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
     shared = [d for d in rest if (x.shape[d] == 1) == (y.shape[d] == 1)]
     rows = [d for d in rest if d not in shared and x.shape[d] != 1]
     columns = [d for d in rest if d not in shared and x.shape[d] == 1]
-    b, m, n, depth = (_product(size[d] for d in group) for group in (shared, rows, columns, k))
+    b, m, n, depth = (math.prod(size[d] for d in group) for group in (shared, rows, columns, k))
     full = [size[d] if d in k else -1 for d in range(rank)]
     left = x.expand(full).permute(*shared, *rows, *k, *columns).reshape(b, m, depth)
     right = y.expand(full).permute(*shared, *k, *columns, *rows).reshape(b, depth, n)
@@ -166,15 +165,8 @@ def _contract(x: Tensor, y: Tensor, dims: Sequence[int]) -> Tensor:
     return out.permute([order.index(d) for d in range(rank)])
 
 
-def _product(sizes: Any) -> int:
-    total = 1
-    for size in sizes:
-        total *= size
-    return total
-
-
 def _is_ours(left: Tensor, right: Tensor, added: Tensor | None = None) -> bool:
-    """Whether this is a product of floats; integers are exact as torch does them.
+    """Tell whether this is a product of floats; integers are left to torch, which is exact.
 
     Raises:
         RuntimeError: as torch, for operands of two dtypes.
@@ -183,7 +175,7 @@ def _is_ours(left: Tensor, right: Tensor, added: Tensor | None = None) -> bool:
     dtype = left.dtype
     if right.dtype is not dtype or (added is not None and added.dtype is not dtype):
         raise RuntimeError(f"a product of {dtype} and {right.dtype if added is None else added.dtype}")
-    if dtype in _FLOATS:
+    if dtype in REAL:
         return True
     if dtype.is_floating_point or dtype.is_complex:
         raise SamebitsError(

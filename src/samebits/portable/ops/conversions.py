@@ -22,7 +22,7 @@ _INT64 = torch.iinfo(torch.int64)
 @handles("aten::_to_copy")
 @rounds_itself
 def to_copy(self: Tensor, **wanted: Any) -> Tensor:
-    """`aten::_to_copy` of floats to an integer dtype."""
+    """Compute `aten::_to_copy` of floats to an integer dtype."""
     dtype = wanted.pop("dtype")
     return converted(to_integers(self, dtype), **wanted)
 
@@ -30,7 +30,7 @@ def to_copy(self: Tensor, **wanted: Any) -> Tensor:
 @handles("aten::copy")
 @rounds_itself
 def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """`aten::copy` of floats into integers."""
+    """Compute `aten::copy` of floats into integers."""
     copied: Tensor = torch.ops.aten.copy.default(self, to_integers(src, self.dtype), non_blocking)
     return copied
 
@@ -38,12 +38,12 @@ def copy(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
 @handles("aten::copy_")
 @rounds_itself
 def copy_(self: Tensor, src: Tensor, non_blocking: bool = False) -> Tensor:
-    """`aten::copy_` of floats into integers."""
+    """Compute `aten::copy_` of floats into integers."""
     return self.copy_(to_integers(src, self.dtype), non_blocking)
 
 
 def to_integers(values: Tensor, dtype: torch.dtype) -> Tensor:
-    """Floats as integers: toward zero, NaN as 0, to the nearest int64, and of that the low bits.
+    """Return floats as integers: truncated, NaN as 0, clamped to int64, and the low bits of that.
 
     Args:
         values: any float dtype.
@@ -63,7 +63,7 @@ def to_integers(values: Tensor, dtype: torch.dtype) -> Tensor:
 @handles("aten::view.dtype")
 @rounds_itself
 def view_dtype(self: Tensor, dtype: torch.dtype) -> Tensor:
-    """`aten::view.dtype`: every NaN in the memory becomes the one NaN before its bits are seen."""
+    """Compute `aten::view.dtype`: every NaN in the memory becomes the one NaN before its bits are seen."""
     if dtype != self.dtype:
         unify_nans(self)
     seen: Tensor = torch.ops.aten.view.dtype(self, dtype)
@@ -89,14 +89,14 @@ def unify_nans(tensor: Tensor) -> None:
 @handles("aten::signbit")
 @rounds_itself
 def signbit(self: Tensor) -> Tensor:
-    """`aten::signbit`: that of NaN is not set."""
+    """Compute `aten::signbit`: NaN has no sign."""
     return torch.signbit(self) & ~torch.isnan(self)
 
 
 @handles("aten::copysign.Tensor", "aten::copysign.Scalar")
 @rounds_itself
 def copysign(self: Tensor, other: Tensor | float) -> Tensor:
-    """`aten::copysign`: NaN is positive."""
+    """Compute `aten::copysign`: NaN is positive."""
     if isinstance(other, torch.Tensor):
         return torch.copysign(self, torch.where(torch.isnan(other), 0, other))
     return torch.copysign(self, 0.0 if math.isnan(other) else other)
@@ -105,7 +105,7 @@ def copysign(self: Tensor, other: Tensor | float) -> Tensor:
 @handles("aten::frexp.Tensor")
 @rounds_itself
 def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
-    """`aten::frexp.Tensor`: the exponent of inf and NaN is 0."""
+    """Compute `aten::frexp.Tensor`: the exponent of inf and NaN is 0."""
     mantissa, exponent = torch.frexp(self)
     return mantissa, torch.where(torch.isfinite(self), exponent, 0)
 
@@ -113,7 +113,7 @@ def frexp(self: Tensor) -> tuple[Tensor, Tensor]:
 @handles("aten::index_copy")
 @rounds_itself
 def index_copy(self: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
-    """`aten::index_copy`: of positions given twice the last one stays."""
+    """Compute `aten::index_copy`: of values for the same position the last one stays."""
     out = self.clone()
     if self.dim() == 0:
         return out.copy_(source.reshape(()))

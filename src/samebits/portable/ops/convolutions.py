@@ -1,4 +1,4 @@
-"""Convolutions, and what takes images apart into columns and puts them together again."""
+"""Convolutions, and the ops that take images apart into columns and put them together again."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from samebits.portable.kernels.convolution import (
     transposed,
     weight_gradient,
 )
+from samebits.portable.ops.checks import REAL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from torch import Tensor
 
-    from samebits.portable.kernels.convolution import Places, Sizes
+    from samebits.portable.kernels.convolution import Index, Sizes
 
-_DTYPES = frozenset({torch.float32, torch.float64})
 _CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
@@ -39,7 +39,7 @@ def convolution(
     output_padding: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """`aten::convolution`."""
+    """Compute `aten::convolution`."""
     if input.dim() == weight.dim() - 1:
         one = convolution(
             input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed, output_padding, groups
@@ -70,7 +70,7 @@ def convolution_backward(
     groups: int,
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """`aten::convolution_backward`."""
+    """Compute `aten::convolution_backward`."""
     del bias_sizes, output_padding
     dims = weight.dim() - 2
     geometry = Geometry(_each(stride, dims), _each(padding, dims), _each(dilation, dims), groups)
@@ -95,7 +95,7 @@ def _input_gradient(
         return transposed(gradient, weight, None, geometry, tuple(image.shape[2:]))
     # Beyond the positions that reach an input there may be some that output_padding added.
     inputs = forward(gradient, weight, None, geometry)
-    reached: Places = (..., *(slice(n) for n in image.shape[2:]))
+    reached: Index = (..., *(slice(n) for n in image.shape[2:]))
     return inputs[reached].contiguous()
 
 
@@ -117,7 +117,7 @@ def _each(value: Sequence[int], dims: int) -> Sizes:
 
 
 def _like(out: Tensor, image: Tensor, weight: Tensor) -> Tensor:
-    """With channels last if torch gives it so: if the input or the weight has them last."""
+    """Return the result with channels last if torch gives it so: if the input or the weight has them last."""
     wanted = _CHANNELS_LAST.get(out.dim())
     if wanted is None or not (_has_channels_last(image, wanted) or _has_channels_last(weight, wanted)):
         return out
@@ -137,7 +137,7 @@ def _check(
     *,
     is_transposed: bool,
 ) -> None:
-    """Raises RuntimeError, as torch does, for sizes that do not fit."""
+    """Raise RuntimeError, as torch does, for sizes that do not fit."""
     _check_kind(image, weight, *(() if bias is None else (bias,)))
     stride, padding, dilation, groups = geometry
     fits = (
@@ -169,7 +169,7 @@ def _check(
 def _check_kind(*tensors: Tensor) -> None:
     dtype = tensors[0].dtype
     for tensor in tensors:
-        if tensor.dtype not in _DTYPES or tensor.device.type != "cpu":
+        if tensor.dtype not in REAL or tensor.device.type != "cpu":
             raise SamebitsError(
                 f"a convolution of {tensor.dtype} on {tensor.device} has no portable kernel: "
                 "use floating-point tensors on the CPU, or run without portable mode",
@@ -192,7 +192,7 @@ def _convolution(
     groups: int,
     *_settings: bool,
 ) -> Tensor:
-    """`aten::_convolution`; its last parameters choose between libraries."""
+    """Compute `aten::_convolution`; its last parameters choose between libraries."""
     return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
@@ -206,7 +206,7 @@ def mkldnn_convolution(
     dilation: Sequence[int],
     groups: int,
 ) -> Tensor:
-    """`aten::mkldnn_convolution`."""
+    """Compute `aten::mkldnn_convolution`."""
     return convolution(self, weight, bias, stride, padding, dilation, False, (0,), groups)
 
 
@@ -225,7 +225,7 @@ def slow_conv(
     padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
 ) -> Tensor:
-    """`aten::_slow_conv2d_forward`, `slow_conv3d_forward`, `slow_conv_dilated*`: one group."""
+    """Compute `aten::_slow_conv2d_forward`, `slow_conv3d_forward`, `slow_conv_dilated*`: one group."""
     return convolution(
         self, _with_sizes(weight, self, kernel_size), bias, stride, padding, dilation, False, (0,), 1
     )
@@ -242,7 +242,7 @@ def slow_conv_transpose(
     output_padding: Sequence[int] = (0,),
     dilation: Sequence[int] = (1,),
 ) -> Tensor:
-    """`aten::slow_conv_transpose2d` and `slow_conv_transpose3d`."""
+    """Compute `aten::slow_conv_transpose2d` and `slow_conv_transpose3d`."""
     del kernel_size
     return convolution(self, weight, bias, stride, padding, dilation, True, output_padding, 1)
 
@@ -257,7 +257,7 @@ def slow_conv2d_backward(
     padding: Sequence[int],
     output_mask: Sequence[bool],
 ) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
-    """`aten::_slow_conv2d_backward.output_mask`."""
+    """Compute `aten::_slow_conv2d_backward.output_mask`."""
     del kernel_size
     return convolution_backward(
         grad_output, self, weight, None, stride, padding, (1,), False, (0,), 1, output_mask
@@ -274,7 +274,7 @@ def depthwise(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """`aten::_conv_depthwise2d` and `conv_depthwise3d`: a group for each channel."""
+    """Compute `aten::_conv_depthwise2d` and `conv_depthwise3d`: a group for each channel."""
     del kernel_size
     return convolution(
         self, weight, bias, stride, padding, dilation, False, (0,), self.shape[-weight.dim() + 1]
@@ -283,7 +283,7 @@ def depthwise(
 
 @handles("aten::conv_tbc")
 def conv_tbc(self: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
-    """`aten::conv_tbc`: over (time, batch, channel), with a weight of (kernel, channel, output channel)."""
+    """Compute `aten::conv_tbc` of (time, batch, channel); the weight is (kernel, channel, output channel)."""
     out = convolution(
         self.permute(1, 2, 0), weight.permute(2, 1, 0), bias, (1,), (pad,), (1,), False, (0,), 1
     )
@@ -298,7 +298,7 @@ def im2col(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Tensor:
-    """`aten::im2col`: only moves data."""
+    """Compute `aten::im2col`: only moves data."""
     return torch.ops.aten.im2col(self, kernel_size, dilation, padding, stride)  # type: ignore[no-any-return]
 
 
@@ -311,7 +311,7 @@ def col2im(
     padding: Sequence[int],
     stride: Sequence[int],
 ) -> Tensor:
-    """`aten::col2im`: to zeros, what belongs to each tap is added, taps in row-major order."""
+    """Compute `aten::col2im`: the columns of each tap are added to zeros, taps in row-major order."""
     if self.dim() == 2:
         return col2im(self.unsqueeze(0), output_size, kernel_size, dilation, padding, stride).squeeze(0)
     kernel, dilations, pads, strides = (_each(value, 2) for value in (kernel_size, dilation, padding, stride))
@@ -329,13 +329,13 @@ def col2im(
     for y in range(kernel[0]):
         rows = slice(y * dilations[0], y * dilations[0] + strides[0] * (blocks[0] - 1) + 1, strides[0])
         for x in range(kernel[1]):
-            places = slice(x * dilations[1], x * dilations[1] + strides[1] * (blocks[1] - 1) + 1, strides[1])
-            out[:, :, rows, places] += columns[:, :, y, x]
+            pixels = slice(x * dilations[1], x * dilations[1] + strides[1] * (blocks[1] - 1) + 1, strides[1])
+            out[:, :, rows, pixels] += columns[:, :, y, x]
     return out[:, :, pads[0] : pads[0] + height, pads[1] : pads[1] + width].contiguous()
 
 
 def _with_sizes(weight: Tensor, image: Tensor, kernel: Sequence[int]) -> Tensor:
-    """A weight that is given as a matrix, as torch's slow convolutions may have it."""
+    """Return the weight, with its sizes where it is given as a matrix, as torch's slow convolutions allow."""
     if weight.dim() != 2:
         return weight
     return weight.reshape(weight.shape[0], image.shape[-len(kernel) - 1], *kernel)

@@ -14,18 +14,18 @@ if TYPE_CHECKING:
 
 @handles("aten::histc")
 def histc(self: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
-    """`aten::histc`: how many elements are in each of `bins` equal parts of min to max."""
+    """Compute `aten::histc`: the number of elements in each of `bins` equal parts of min to max."""
     if bins <= 0:
         raise RuntimeError(f"histc of {bins} bins: 1 or more was expected")
     x = self.reshape(-1)
     low, high = _range(x, float(min), float(max))
     inside = x[(x >= low) & (x <= high)]
-    place = ((inside - low) * bins / (high - low)).to(torch.int64).clamp(max=bins - 1)
-    return torch.bincount(place, minlength=bins).to(self.dtype)
+    bin_of = ((inside - low) * bins / (high - low)).to(torch.int64).clamp(max=bins - 1)
+    return torch.bincount(bin_of, minlength=bins).to(self.dtype)
 
 
 def _range(x: Tensor, low: float, high: float) -> tuple[Tensor, Tensor]:
-    """The bounds in the dtype of x; those of its values where both are the same."""
+    """Return the bounds in the dtype of x; where both are the same, those of its values."""
     if low == high and x.numel():
         least, most = x.min(), x.max()
     else:

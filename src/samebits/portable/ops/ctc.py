@@ -26,7 +26,7 @@ _NEVER = -float("inf")
 
 @dataclass(frozen=True)
 class _States:
-    """What a batch asks for.
+    """The states of all samples of a batch.
 
     Args:
         classes: the class of each state; blank beyond a sample's states.
@@ -52,7 +52,7 @@ def ctc_loss(
     blank: int = 0,
     zero_infinity: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """`aten::_ctc_loss`: minus the logarithm of each target's probability, and the states' at each time."""
+    """Compute `aten::_ctc_loss`: minus the log probability of each target, and of the states at each time."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
     position = torch.arange(states.classes.shape[1]).unsqueeze(0)
     alpha = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype)
@@ -78,7 +78,7 @@ def ctc_loss_backward(
     blank: int,
     zero_infinity: bool = False,
 ) -> Tensor:
-    """`aten::_ctc_loss_backward`."""
+    """Compute `aten::_ctc_loss_backward`."""
     states = _states_of(log_probs, targets, input_lengths, target_lengths, blank)
     shares = _shares(log_probs, neg_log_likelihood, log_alpha, states)
     expected = torch.zeros_like(log_probs)
@@ -94,7 +94,7 @@ def ctc_loss_backward(
 
 
 def _shares(log_probs: Tensor, loss: Tensor, log_alpha: Tensor, states: _States) -> Tensor:
-    """The probability of each state at each time, given the target: (sample, time, state)."""
+    """Return the probability of each state at each time, given the target: (sample, time, state)."""
     position = torch.arange(states.classes.shape[1]).unsqueeze(0)
     ends = (position == states.last.unsqueeze(1)) | (position == states.last.unsqueeze(1) - 1)
     beta = torch.full(states.classes.shape, _NEVER, dtype=log_probs.dtype)
@@ -113,7 +113,7 @@ def _shares(log_probs: Tensor, loss: Tensor, log_alpha: Tensor, states: _States)
 
 
 def _after(values: Tensor, skip: Tensor, direction: int) -> Tensor:
-    """The logarithm of the sum of each state, its neighbour before it, and the one before that if `skip`."""
+    """Return log(sum) of each state, its neighbour before it, and where `skip` the one before that."""
     one = _shifted(values, direction)
     two = torch.where(skip, _shifted(one, direction), _NEVER)
     top = torch.maximum(torch.maximum(values, one), two)
@@ -123,7 +123,7 @@ def _after(values: Tensor, skip: Tensor, direction: int) -> Tensor:
 
 
 def _shifted(values: Tensor, direction: int) -> Tensor:
-    """Each state's neighbour before it (1) or after it (-1); never where there is none."""
+    """Return each state's neighbour before it (1) or after it (-1); never where there is none."""
     edge = torch.full_like(values[:, :1], _NEVER)
     if direction == 1:
         return torch.cat((edge, values[:, :-1]), 1)
@@ -131,7 +131,7 @@ def _shifted(values: Tensor, direction: int) -> Tensor:
 
 
 def _skip_ahead(skip: Tensor) -> Tensor:
-    """Whether the state two after each one may follow it."""
+    """Tell whether the state two after each one may follow it."""
     return torch.cat((skip[:, 2:], torch.zeros_like(skip[:, :2])), 1)[:, : skip.shape[1]]
 
 
@@ -140,7 +140,7 @@ def _emitted(log_probs: Tensor, time: int, states: _States) -> Tensor:
 
 
 def _log_likelihood(log_alpha: Tensor, states: _States) -> Tensor:
-    """Of the last two states at the last time; certain for no label in no time."""
+    """Return the log probability of ending in the last two states; certain for no label in no time."""
     samples = torch.arange(log_alpha.shape[0])
     if not log_alpha.shape[1]:
         return torch.where(states.last == 0, 0.0, _NEVER).to(log_alpha.dtype)
@@ -150,8 +150,8 @@ def _log_likelihood(log_alpha: Tensor, states: _States) -> Tensor:
     top = torch.maximum(blank, label)
     top = torch.where(torch.eq(top, _NEVER), 0.0, top)
     sums = torch.add(unary("exp", torch.sub(blank, top)), unary("exp", torch.sub(label, top)))
-    found = torch.add(unary("log", sums), top)
-    return torch.where(states.inputs > 0, found, torch.where(states.last == 0, 0.0, _NEVER))
+    ended = torch.add(unary("log", sums), top)
+    return torch.where(states.inputs > 0, ended, torch.where(states.last == 0, 0.0, _NEVER))
 
 
 def _states_of(log_probs: Tensor, targets: Tensor, inputs: Lengths, lengths: Lengths, blank: int) -> _States:
@@ -169,15 +169,15 @@ def _states_of(log_probs: Tensor, targets: Tensor, inputs: Lengths, lengths: Len
 
 
 def _padded(targets: Tensor, counts: Tensor, longest: int, blank: int) -> Tensor:
-    """(sample, label), from that or from all labels in a row."""
-    place = torch.arange(longest).unsqueeze(0)
+    """Return the labels as (sample, label), from that or from all labels in a row."""
+    position = torch.arange(longest).unsqueeze(0)
     if targets.dim() == 1:
         starts = (torch.cumsum(counts, 0) - counts).unsqueeze(1)
-        inside = (starts + place).clamp_(max=max(len(targets) - 1, 0))
+        inside = (starts + position).clamp_(max=max(len(targets) - 1, 0))
         labels = targets[inside] if len(targets) else torch.full(inside.shape, blank)
     else:
         labels = targets[:, :longest]
-    return torch.where(place < counts.unsqueeze(1), labels, blank)
+    return torch.where(position < counts.unsqueeze(1), labels, blank)
 
 
 def _check(log_probs: Tensor, steps: Tensor, counts: Tensor, blank: int) -> None:

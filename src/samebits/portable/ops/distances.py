@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 import torch
 
 from samebits.portable._registry import handles
-from samebits.portable.kernels.elementwise import binary
 from samebits.portable.kernels.reductions import sum_over
-from samebits.portable.ops.sums import vector_norm
+from samebits.portable.ops.sums import power, vector_norm
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -23,7 +22,7 @@ _MOST = 1 << 22  # differences that are made at a time; their number does not ch
 
 @handles("aten::_cdist_forward")
 def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = None) -> Tensor:
-    """`aten::_cdist_forward`: the norm of each row of `x1` less each row of `x2`."""
+    """Compute `aten::_cdist_forward`: the norm of the difference of each row of `x1` and each row of `x2`."""
     x1, x2 = _same_batches(x1, x2)
     parts = [vector_norm(_less(x1[..., rows, :], x2), p, -1) for rows in _rows(x1, x2)]
     return torch.cat(parts, -2) if parts else x1.new_empty((*x1.shape[:-1], x2.shape[-2]))
@@ -31,13 +30,13 @@ def cdist_forward(x1: Tensor, x2: Tensor, p: float, compute_mode: int | None = N
 
 @handles("aten::_euclidean_dist")
 def euclidean_dist(x1: Tensor, x2: Tensor) -> Tensor:
-    """`aten::_euclidean_dist`."""
+    """Compute `aten::_euclidean_dist`."""
     return cdist_forward(x1, x2, 2.0)
 
 
 @handles("aten::_cdist_backward")
 def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor) -> Tensor:
-    """`aten::_cdist_backward`: the gradient of `x1`."""
+    """Compute `aten::_cdist_backward`: the gradient of `x1`."""
     x1, x2 = _same_batches(x1, x2)
     parts = []
     for rows in _rows(x1, x2):
@@ -48,14 +47,14 @@ def cdist_backward(grad: Tensor, x1: Tensor, x2: Tensor, p: float, cdist: Tensor
 
 @handles("aten::_pdist_forward")
 def pdist_forward(self: Tensor, p: float = 2.0) -> Tensor:
-    """`aten::_pdist_forward`: rows i < j, in the order of i, then j."""
+    """Compute `aten::_pdist_forward`: rows i < j, in the order of i, then j."""
     first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
     return vector_norm(torch.sub(self[first], self[second]), p, -1)
 
 
 @handles("aten::_pdist_backward")
 def pdist_backward(grad: Tensor, self: Tensor, p: float, pdist: Tensor) -> Tensor:
-    """`aten::_pdist_backward`: as if all pairs had been measured, with 0 for a row and itself."""
+    """Compute `aten::_pdist_backward` as if all pairs had been measured, with 0 for a row and itself."""
     first, second = torch.triu_indices(self.shape[0], self.shape[0], 1)
     full = torch.zeros((2, self.shape[0], self.shape[0]), dtype=self.dtype)
     for square, values in zip(full, (grad, pdist), strict=True):
@@ -79,7 +78,7 @@ def _less(x1: Tensor, x2: Tensor) -> Tensor:
 
 
 def _slopes(difference: Tensor, grad: Tensor, length: Tensor, p: float) -> Tensor:
-    """The gradient times the derivative of the norm by each component; 0 where that has none."""
+    """Return the gradient times the derivative of the norm by each component; 0 where there is none."""
     sign = torch.sign(difference)
     if p == 0:
         return torch.zeros_like(difference)
@@ -90,10 +89,6 @@ def _slopes(difference: Tensor, grad: Tensor, length: Tensor, p: float) -> Tenso
     if p == 2:
         slopes = torch.div(torch.mul(grad, difference), length)
     else:
-        power = _power(torch.div(difference.abs(), length), p - 1)
-        slopes = torch.mul(torch.mul(grad, sign), power)
+        powers = power(torch.div(difference.abs(), length), p - 1)
+        slopes = torch.mul(torch.mul(grad, sign), powers)
     return torch.where(torch.eq(length, 0) | torch.eq(difference, 0), 0.0, slopes)
-
-
-def _power(x: Tensor, exponent: float) -> Tensor:
-    return binary("pow", x, torch.tensor(exponent, dtype=x.dtype).expand(x.shape))

@@ -1,4 +1,4 @@
-"""Random values by filling: normal, exponential, and what is made of them with one elementary function."""
+"""Random values by filling: normal, exponential, and those made from them with one elementary function."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
+from samebits.portable._registry import declares_handlers, handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import unary
 from samebits.portable.ops.random import (
     PLAIN_OVERLOADS,
+    compute_dtype,
     functional,
     into_out,
-    is_real,
     judge,
     made_by,
+    needs_values,
     next_key,
     store,
     with_overloads,
@@ -29,18 +30,13 @@ if TYPE_CHECKING:
     from samebits.portable._registry import Handler, Table
 
 
-def compute_dtype(out: Tensor) -> torch.dtype:
-    """The dtype that values for `out` are computed in."""
-    return torch.float32 if out.dtype in LOW_PRECISION else out.dtype
-
-
 @handles("aten::normal_")
 @rounds_itself
 def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = None) -> Tensor:
-    """`aten::normal_`."""
+    """Compute `aten::normal_`."""
     if not std >= 0:
         raise RuntimeError(f"normal expects std >= 0.0, but found std {std}")
-    if not is_real(self):
+    if not needs_values(self):
         return self
     work = work_like(self, compute_dtype(self))
     kernels.normal_into(work, next_key(generator), mean, std)
@@ -50,14 +46,14 @@ def normal_(self: Tensor, mean: float = 0, std: float = 1, *, generator: Any = N
 @handles("aten::normal.Tensor_Tensor", "aten::normal.Tensor_float", "aten::normal.float_Tensor")
 @rounds_itself
 def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any = None) -> Tensor:
-    """`aten::normal` with a tensor for the mean, the standard deviation, or both."""
+    """Compute `aten::normal` with a tensor for the mean, the standard deviation, or both."""
     tensors = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
     if isinstance(std, torch.Tensor) and std.numel() and not bool((std >= 0).all()):
         raise RuntimeError("normal expects all elements of std >= 0.0")
     shape = np.broadcast_shapes(*(tuple(tensor.shape) for tensor in tensors))
     out = torch.empty(shape, dtype=tensors[0].dtype)
     work = torch.empty(shape, dtype=compute_dtype(out))
-    if not is_real(out):
+    if not needs_values(out):
         return out
     kernels.normal_into(work, next_key(generator), 0.0, 1.0)
     scale, shift = (v.to(work.dtype) if isinstance(v, torch.Tensor) else v for v in (std, mean))
@@ -67,19 +63,19 @@ def normal_of(mean: Tensor | float, std: Tensor | float = 1, *, generator: Any =
 @handles("aten::normal.float_float")
 @rounds_itself
 def normal_sized(mean: float, std: float, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::normal.float_float`."""
+    """Compute `aten::normal.float_float`."""
     return normal_(torch.empty(size, **options), mean, std, generator=generator)
 
 
 def _checked(self: Tensor, name: str, *parameters: float) -> bool:
     getattr(torch.empty(0, dtype=self.dtype), name)(*parameters, generator=judge())
-    return is_real(self)
+    return needs_values(self)
 
 
 @handles("aten::exponential_")
 @rounds_itself
 def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Tensor:
-    """`aten::exponential_`."""
+    """Compute `aten::exponential_`."""
     if not _checked(self, "exponential_", lambd):
         return self
     work = work_like(self, compute_dtype(self))
@@ -90,7 +86,7 @@ def exponential_(self: Tensor, lambd: float = 1, *, generator: Any = None) -> Te
 @handles("aten::log_normal_")
 @rounds_itself
 def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any = None) -> Tensor:
-    """`aten::log_normal_`."""
+    """Compute `aten::log_normal_`."""
     if not _checked(self, "log_normal_", mean, std):
         return self
     work = torch.empty(self.shape, dtype=compute_dtype(self))
@@ -101,7 +97,7 @@ def log_normal_(self: Tensor, mean: float = 1, std: float = 2, *, generator: Any
 @handles("aten::cauchy_")
 @rounds_itself
 def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any = None) -> Tensor:
-    """`aten::cauchy_`: the quotient of two normal values."""
+    """Compute `aten::cauchy_`: the quotient of two normal values."""
     if not _checked(self, "cauchy_", median, sigma):
         return self
     pairs = torch.empty((self.numel(), 2), dtype=compute_dtype(self))
@@ -112,7 +108,7 @@ def cauchy_(self: Tensor, median: float = 0, sigma: float = 1, *, generator: Any
 @handles("aten::geometric_")
 @rounds_itself
 def geometric_(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
-    """`aten::geometric_`: how many trials up to the first success."""
+    """Compute `aten::geometric_`: the number of trials up to the first success."""
     if not _checked(self, "geometric_", p):
         return self
     waits = torch.empty(self.shape, dtype=torch.float64)
@@ -130,7 +126,7 @@ def multinomial(
     *,
     generator: Any = None,
 ) -> Tensor:
-    """`aten::multinomial`."""
+    """Compute `aten::multinomial`."""
     weights = self.double() if self.dtype == torch.float64 else self.float()
     _check_multinomial(weights, num_samples, replacement)
     rows = weights.reshape(-1, self.shape[-1])
@@ -142,7 +138,7 @@ def multinomial(
 
 
 def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:
-    """What torch checks, on weights of any size."""
+    """Raise what torch raises, for weights of any size."""
     if weights.dim() not in {1, 2}:
         raise RuntimeError("prob_dist must be 1 or 2 dim")
     if count <= 0:
@@ -156,7 +152,7 @@ def _check_multinomial(weights: Tensor, count: int, replacement: bool) -> None:
 
 
 def _race(rows: Tensor, count: int, generator: Any) -> Tensor:
-    """The indices that an exponential clock of rate `weight` each rings first, in order."""
+    """Return the indices of the exponential clocks, of rate `weight` each, that ring first, in order."""
     waits = torch.empty(rows.shape, dtype=rows.dtype)
     kernels.exponential_into(waits, next_key(generator), 1.0)
     # A clock of rate 0 never rings: it has inf, which comes last.
@@ -180,7 +176,7 @@ def rrelu_with_noise_(
     training: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """`aten::rrelu_with_noise_`."""
+    """Compute `aten::rrelu_with_noise_`."""
     return self.copy_(rrelu_with_noise(self, noise, lower, upper, training, generator))
 
 
@@ -194,12 +190,12 @@ def rrelu_with_noise(
     training: bool = False,
     generator: Any = None,
 ) -> Tensor:
-    """`aten::rrelu_with_noise`: writes the slopes into `noise`."""
+    """Compute `aten::rrelu_with_noise`, which writes the slopes into `noise`."""
     x = self.to(compute_dtype(self))
     if not training:
         return torch.where(x > 0, x, x * ((lower + upper) / 2)).to(self.dtype)
     slopes = torch.empty(self.shape, dtype=x.dtype)
-    if is_real(slopes):
+    if needs_values(slopes):
         kernels.uniform_into(slopes, next_key(generator), lower, upper, x.dtype)
     slopes = torch.where(x <= 0, slopes, torch.ones_like(slopes))
     noise.copy_(slopes)
@@ -209,7 +205,7 @@ def rrelu_with_noise(
 @handles("aten::rrelu_with_noise_functional")
 @rounds_itself
 def rrelu_with_noise_functional(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
-    """`aten::rrelu_with_noise_functional`."""
+    """Compute `aten::rrelu_with_noise_functional`."""
     self, noise, *rest = args
     filled = noise.clone()
     return rrelu_with_noise(self, filled, *rest, **kwargs), filled

@@ -69,7 +69,7 @@ def _unary_in_place(name: str) -> Handler:
 
 
 def _pair(self: Tensor | float, other: Tensor | float) -> tuple[Tensor, Tensor]:
-    """Both as tensors of the dtype that torch computes in."""
+    """Return both as tensors of the dtype that torch computes in."""
     dtype = torch.result_type(self, other)
     dtype = dtype if dtype.is_floating_point else torch.get_default_dtype()
     return _as_tensor(self, dtype), _as_tensor(other, dtype)
@@ -88,19 +88,19 @@ def _binary(name: str) -> Callable[[Tensor | float, Tensor | float], Tensor]:
 
 @handles("aten::tanh_backward")
 def tanh_backward(grad_output: Tensor, output: Tensor) -> Tensor:
-    """`aten::tanh_backward`: grad (1 - y y)."""
+    """Compute `aten::tanh_backward`: grad (1 - y y)."""
     return binary("tanh_backward", grad_output, output)
 
 
 @handles("aten::sigmoid_backward")
 def sigmoid_backward(grad_output: Tensor, output: Tensor) -> Tensor:
-    """`aten::sigmoid_backward`: (grad (1 - y)) y."""
+    """Compute `aten::sigmoid_backward`: (grad (1 - y)) y."""
     return binary("sigmoid_backward", grad_output, output)
 
 
 @handles("aten::logit")
 def logit(self: Tensor, eps: float | None = None) -> Tensor:
-    """`aten::logit`, of `self` put between `eps` and 1 - `eps` if there is one."""
+    """Compute `aten::logit`, of `self` clamped to `eps` .. 1 - `eps` if there is one."""
     x = _floating(self)
     if eps is not None:
         low, high = torch.full_like(x, eps), torch.full_like(x, 1 - eps)
@@ -110,7 +110,7 @@ def logit(self: Tensor, eps: float | None = None) -> Tensor:
 
 @handles("aten::logit_backward")
 def logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None) -> Tensor:
-    """`aten::logit_backward`: grad / (x (1 - x)), 0 where `eps` has cut x, NaN outside of 0 and 1."""
+    """Compute `aten::logit_backward`: grad / (x (1 - x)), 0 where `eps` has cut x, NaN outside of 0 and 1."""
     value = grad_output / (self * (1 - self))
     low, high = (0.0, 1.0) if eps is None else (eps, 1 - eps)
     inside = (self >= torch.full_like(self, low)) & (self <= torch.full_like(self, high))
@@ -119,7 +119,7 @@ def logit_backward(grad_output: Tensor, self: Tensor, eps: float | None = None) 
 
 @handles("aten::special_entr")
 def entr(self: Tensor) -> Tensor:
-    """`aten::special_entr`: -x log(x)."""
+    """Compute `aten::special_entr`: -x log(x)."""
     x = _floating(self)
     value = -binary("xlogy", x, x)
     return torch.where(x < 0, torch.full_like(x, -math.inf), torch.where(x == 0, torch.zeros_like(x), value))
@@ -127,7 +127,7 @@ def entr(self: Tensor) -> Tensor:
 
 @handles("aten::angle")
 def angle(self: Tensor) -> Tensor:
-    """`aten::angle` of real numbers: 0, or pi for negative ones."""
+    """Compute `aten::angle` of real numbers: 0, or pi for negative ones."""
     x = _floating(self)
     turned = torch.where(x < 0, torch.full_like(x, math.pi), torch.zeros_like(x))
     return torch.where(x.isnan(), x, turned)
@@ -135,19 +135,19 @@ def angle(self: Tensor) -> Tensor:
 
 @handles("aten::deg2rad")
 def deg2rad(self: Tensor) -> Tensor:
-    """`aten::deg2rad`: times pi / 180, rounded first."""
+    """Compute `aten::deg2rad`: the product with pi / 180, which is rounded first."""
     return torch.mul(_floating(self), math.pi / 180)
 
 
 @handles("aten::rad2deg")
 def rad2deg(self: Tensor) -> Tensor:
-    """`aten::rad2deg`: times 180 / pi, rounded first."""
+    """Compute `aten::rad2deg`: the product with 180 / pi, which is rounded first."""
     return torch.mul(_floating(self), 180 / math.pi)
 
 
 @handles("aten::round.decimals")
 def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
-    """`aten::round.decimals`: times 10^decimals, to the nearest whole number (ties to even), and back."""
+    """Compute `aten::round.decimals`: times 10^decimals, to the nearest integer (ties to even), and back."""
     if not self.is_floating_point():
         return torch.round(self, decimals=decimals)
     scale = float(f"1e{abs(decimals)}")  # read, which rounds correctly; a power is the C library's
@@ -158,7 +158,7 @@ def round_decimals(self: Tensor, *, decimals: int) -> Tensor:
 
 @handles("aten::pow.Tensor_Scalar")
 def pow_scalar(self: Tensor, exponent: float) -> Tensor:
-    """`aten::pow.Tensor_Scalar`: products, roots and quotients for the exponents that have them."""
+    """Compute `aten::pow.Tensor_Scalar`; some exponents are products, roots and quotients."""
     dtype = torch.result_type(self, exponent)
     if not dtype.is_floating_point:
         return torch.pow(self, exponent)
@@ -185,7 +185,7 @@ def _simple_powers() -> dict[float, Callable[[Tensor], Tensor]]:
 
 @handles("aten::pow.Tensor_Tensor")
 def pow_tensor(self: Tensor, exponent: Tensor) -> Tensor:
-    """`aten::pow.Tensor_Tensor`: every pair as C's `pow`."""
+    """Compute `aten::pow.Tensor_Tensor`, every pair as C's `pow`."""
     if not torch.result_type(self, exponent).is_floating_point:
         return torch.pow(self, exponent)
     return binary("pow", *_pair(self, exponent))
@@ -193,7 +193,7 @@ def pow_tensor(self: Tensor, exponent: Tensor) -> Tensor:
 
 @handles("aten::pow.Scalar")
 def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
-    """`aten::pow.Scalar`: 2 to a power is exp2."""
+    """Compute `aten::pow.Scalar`; a power of 2 is exp2."""
     if not torch.result_type(self, exponent).is_floating_point:
         return torch.pow(self, exponent)
     base, power = _pair(self, exponent)
@@ -202,13 +202,13 @@ def pow_of_scalar(self: float, exponent: Tensor) -> Tensor:
 
 @handles("aten::ldexp.Tensor")
 def ldexp(self: Tensor, other: Tensor) -> Tensor:
-    """`aten::ldexp`: times 2 to a power, which is rounded first."""
+    """Compute `aten::ldexp`: the product with a power of 2, which is rounded first."""
     return torch.mul(self, pow_of_scalar(2.0, other))
 
 
 @handles("aten::pow_.Scalar", "aten::pow_.Tensor")
 def pow_in_place(self: Tensor, exponent: Tensor | float) -> Tensor:
-    """`aten::pow_`."""
+    """Compute `aten::pow_`."""
     if isinstance(exponent, torch.Tensor):
         return self.copy_(pow_tensor(self, exponent))
     return self.copy_(pow_scalar(self, exponent))

@@ -23,7 +23,7 @@ _SUM, _MEAN, _MAX = 0, 1, 2
 def embedding_dense_backward(
     grad_output: Tensor, indices: Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> Tensor:
-    """`aten::embedding_dense_backward`: scale_grad_by_freq divides each gradient by its row's count first."""
+    """Compute `aten::embedding_dense_backward`; scale_grad_by_freq divides each gradient by its count."""
     flat = indices.reshape(-1).to(torch.int64)
     grad = grad_output.reshape(flat.numel(), grad_output.shape[-1])
     if scale_grad_by_freq and flat.numel():
@@ -51,7 +51,7 @@ def embedding_bag(
     include_last_offset: bool = False,
     padding_idx: int = -1,
 ) -> Bags:
-    """`aten::_embedding_bag`: a bag's rows, times their weights, are added in the order of `indices`."""
+    """Compute `aten::_embedding_bag`: a bag's weighted rows are added in the order of `indices`."""
     del scale_grad_by_freq, sparse  # for the gradient
     indices, offsets = indices.to(torch.int64), offsets.to(torch.int64)
     if offsets.numel() and int(offsets[-1]) > indices.numel():
@@ -80,7 +80,7 @@ def _into_bags(out: Tensor, target: Tensor, rows: Tensor, kind: str) -> Tensor:
 
 
 def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[Tensor, Tensor]:
-    """The largest of each bag, 0 for an empty one, and its row of the table: the first of equals, else -1."""
+    """Return the largest of each bag, 0 if empty, and its row of the table: the first of equals, else -1."""
     columns = rows.shape[1]
     best = _into_bags(torch.full((1, bags, columns), -torch.inf, dtype=rows.dtype), target, rows, "largest")
     at = torch.where(target < 0, 0, target)
@@ -89,10 +89,10 @@ def _largest(rows: Tensor, indices: Tensor, target: Tensor, bags: int) -> tuple[
     order = torch.arange(indices.numel()).to(torch.float64)[:, None].expand(hit.shape)
     order = torch.where(hit, order, torch.inf)
     first = _into_bags(first, target, order, "smallest")
-    found = first != torch.inf
-    position = torch.where(found, first, 0.0).to(torch.int64)
-    chosen = torch.where(found, indices[position], -1) if indices.numel() else torch.full_like(position, -1)
-    filled = torch.where(best == -torch.inf, torch.where(found, best, 0.0), best)
+    has_row = first != torch.inf
+    position = torch.where(has_row, first, 0.0).to(torch.int64)
+    chosen = torch.where(has_row, indices[position], -1) if indices.numel() else torch.full_like(position, -1)
+    filled = torch.where(best == -torch.inf, torch.where(has_row, best, 0.0), best)
     return filled, chosen
 
 
@@ -111,7 +111,7 @@ def embedding_bag_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """`aten::_embedding_bag_backward`: gradients are added to a row in the order of `indices`.
+    """Compute `aten::_embedding_bag_backward`: gradients are added to a row in the order of `indices`.
 
     With `sparse` they are the entries of a COO tensor, in that order.
     """
@@ -130,9 +130,9 @@ def embedding_bag_backward(
             padding_idx,
         )
     rows = _rows_of(grad, offset2bag, bag_size if mode == _MEAN else None, per_sample_weights)
-    kept = indices != padding_idx
+    used = indices != padding_idx
     shape = (num_weights, grad.shape[1])
-    return torch.sparse_coo_tensor(indices[kept][None], rows[kept], shape, check_invariants=False)
+    return torch.sparse_coo_tensor(indices[used][None], rows[used], shape, check_invariants=False)
 
 
 @handles("aten::_embedding_bag_dense_backward")
@@ -148,7 +148,7 @@ def embedding_bag_dense_backward(
     per_sample_weights: Tensor | None,
     padding_idx: int = -1,
 ) -> Tensor:
-    """`aten::_embedding_bag_dense_backward`."""
+    """Compute `aten::_embedding_bag_dense_backward`."""
     if mode == _MAX:
         out = torch.zeros((1, num_weights, grad.shape[1]), dtype=grad.dtype)
         return accumulate_(out, maximum_indices[None].to(torch.int64), grad[None], skip=True)[0]
@@ -162,7 +162,7 @@ def embedding_bag_dense_backward(
 
 
 def _rows_of(grad: Tensor, bag_of: Tensor, counts: Tensor | None, weights: Tensor | None) -> Tensor:
-    """The gradient of the row of the table that each index chose."""
+    """Return the gradient of the row of the table that each index chose."""
     if counts is not None:
         grad = grad / torch.where(counts == 0, 1, counts).to(grad.dtype)[:, None]
     rows = grad.index_select(0, bag_of)
@@ -171,7 +171,7 @@ def _rows_of(grad: Tensor, bag_of: Tensor, counts: Tensor | None, weights: Tenso
 
 @handles("aten::embedding_renorm_")
 def embedding_renorm_(self: Tensor, indices: Tensor, max_norm: float, norm_type: float) -> Tensor:
-    """`aten::embedding_renorm_`: chosen rows whose norm is larger are scaled down to it.
+    """Compute `aten::embedding_renorm_`: chosen rows whose norm is larger are scaled down to it.
 
     By max_norm / (norm + 1e-7), computed in float64 and rounded to the dtype of the table.
     """
@@ -194,7 +194,7 @@ def embedding_bag_per_sample_weights_backward(
     mode: int,
     padding_idx: int = -1,
 ) -> Tensor:
-    """`aten::_embedding_bag_per_sample_weights_backward`: contractions over the columns."""
+    """Compute `aten::_embedding_bag_per_sample_weights_backward`: contractions over the columns."""
     del offsets, mode
     rows = weight.index_select(0, indices.to(torch.int64))
     out = gemm(grad.index_select(0, offset2bag)[:, None, :], rows[:, :, None]).reshape(-1)

@@ -10,7 +10,7 @@ from samebits.portable._registry import handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.ops.checks import refuse
-from samebits.portable.ops.random import is_real, next_key
+from samebits.portable.ops.random import needs_values, next_key
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -22,9 +22,9 @@ _LARGEST_RATE = 100_000  # of poisson, that takes as many rounds
 @handles("aten::_standard_gamma")
 @rounds_itself
 def standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
-    """`aten::_standard_gamma` (Marsaglia and Tsang 2000)."""
+    """Compute `aten::_standard_gamma` (Marsaglia and Tsang 2000)."""
     out = torch.empty_like(self)
-    if not is_real(out):
+    if not needs_values(out):
         return out
     values = _gamma(self.double().reshape(-1), next_key(generator))
     return out.copy_(values.clamp_(min=torch.finfo(self.dtype).tiny).view(self.shape))
@@ -33,9 +33,9 @@ def standard_gamma(self: Tensor, generator: Any = None) -> Tensor:
 @handles("aten::_sample_dirichlet")
 @rounds_itself
 def sample_dirichlet(self: Tensor, generator: Any = None) -> Tensor:
-    """`aten::_sample_dirichlet`: gamma values by their sum over the last dimension."""
+    """Compute `aten::_sample_dirichlet`: gamma values divided by their sum over the last dimension."""
     out = torch.empty_like(self)
-    if not is_real(out):
+    if not needs_values(out):
         return out
     values = _gamma(self.double().reshape(-1), next_key(generator)).view(self.shape)
     shares = values / kernels.cumulated(values)[..., -1:]
@@ -65,13 +65,13 @@ def _gamma(alpha: Tensor, key: int) -> Tensor:
 @handles("aten::poisson")
 @rounds_itself
 def poisson(self: Tensor, generator: Any = None) -> Tensor:
-    """`aten::poisson`: how many exponential waits fit into the rate, one round for each."""
+    """Compute `aten::poisson`: the number of exponential waits that fit into the rate, a round for each."""
     if self.numel() and not bool((self >= 0).all()):
         raise RuntimeError("invalid Poisson rate, expected rate to be non-negative")
     if self.numel() and not bool((self <= _LARGEST_RATE).all()):
         refuse("poisson", f"of a rate above {_LARGEST_RATE}")
     out = torch.empty_like(self)
-    if not is_real(out):
+    if not needs_values(out):
         return out
     rate, key = self.double().reshape(-1), next_key(generator)
     count, time, turn = torch.zeros_like(rate), torch.zeros_like(rate), 1
@@ -86,9 +86,9 @@ def poisson(self: Tensor, generator: Any = None) -> Tensor:
 @handles("aten::binomial")
 @rounds_itself
 def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
-    """`aten::binomial`: how many of `count` exponential clocks ring in time, one round for each that does."""
+    """Compute `aten::binomial`: how many of `count` exponential clocks ring in time, a round for each."""
     out = torch.empty_like(count)
-    if not is_real(out):
+    if not needs_values(out):
         return out
     n = count.double().reshape(-1).floor()
     chance = prob.double().expand(count.shape).reshape(-1)
@@ -105,7 +105,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Any = None) -> Tensor:
 
 
 def _rings(clocks: Tensor, limit: Tensor, key: int) -> Tensor:
-    """How many clocks ring before the limit: the next of n that are left takes an n-th of one's time."""
+    """Return how many clocks ring before the limit: the next of the n left takes an n-th of one's time."""
     drawn, time, turn = torch.zeros_like(clocks), torch.zeros_like(clocks), 1
     while True:
         left = clocks - (turn - 1)

@@ -1,4 +1,4 @@
-"""Sampling of planes and volumes at the places of a grid."""
+"""Sampling of planes and volumes at the positions of a grid."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ZEROS, _BORDER, _REFLECTION = 0, 1, 2
 
 @dataclass(frozen=True)
 class _Tap:
-    """One input position along one dimension for each place; `slope` is the derivative of its weight."""
+    """One input position along one dimension for each sample; `slope` is the derivative of its weight."""
 
     index: Tensor
     inside: Tensor
@@ -36,21 +36,24 @@ class _Tap:
 
 
 @dataclass(frozen=True)
-class _How:
+class _Sampling:
     mode: int
     padding: int
     align: bool
 
 
-def _place(x: Tensor, size: int, align: bool) -> tuple[Tensor, float]:
-    """A coordinate of -1 .. 1 as a position, and its derivative."""
+_Corner = tuple[torch.Tensor, torch.Tensor, tuple[_Tap, ...]]
+
+
+def _position(x: Tensor, size: int, align: bool) -> tuple[Tensor, float]:
+    """Return a coordinate of -1 .. 1 as a position, and its derivative."""
     if align:
         return (x + 1) / 2 * (size - 1), (size - 1) / 2
     return ((x + 1) * size - 1) / 2, size / 2
 
 
-def _padded(x: Tensor, size: int, how: _How) -> tuple[Tensor, Tensor]:
-    """A position brought inside, and the derivative."""
+def _padded(x: Tensor, size: int, how: _Sampling) -> tuple[Tensor, Tensor]:
+    """Return a position brought inside, and the derivative."""
     slope = torch.ones_like(x)
     if how.padding == _ZEROS:
         return x, slope
@@ -75,8 +78,8 @@ def _tap(at: Tensor, size: int, weight: Tensor, slope: Tensor) -> _Tap:
     return _Tap(torch.where(inside, at, 0.0).to(torch.int64), inside, weight, slope)
 
 
-def _taps(coordinate: Tensor, size: int, how: _How) -> list[_Tap]:
-    x, factor = _place(coordinate, size, how.align)
+def _taps(coordinate: Tensor, size: int, how: _Sampling) -> list[_Tap]:
+    x, factor = _position(coordinate, size, how.align)
     if how.mode == _CUBIC:
         first = torch.floor(x)
         t = x - first
@@ -102,8 +105,10 @@ def _cubic_slopes(t: Tensor) -> list[Tensor]:
     return [far(t + 1), near(t), -near(1 - t), -far(2 - t)]
 
 
-def _corners(grid: Tensor, sizes: torch.Size, how: _How) -> Iterator[tuple[Tensor, Tensor, tuple[_Tap, ...]]]:
-    """For each combination of taps, the first dimension outermost: flat index, whether inside, taps."""
+def _corners(
+    grid: Tensor, sizes: torch.Size, how: _Sampling
+) -> Iterator[tuple[Tensor, Tensor, tuple[_Tap, ...]]]:
+    """Yield flat index, whether inside, and taps, for each combination; the first dimension is outermost."""
     n = len(sizes)
     every = [_taps(grid[..., n - 1 - d].flatten(1), size, how) for d, size in enumerate(sizes)]
     for taps in itertools.product(*every):
@@ -114,7 +119,7 @@ def _corners(grid: Tensor, sizes: torch.Size, how: _How) -> Iterator[tuple[Tenso
 
 
 def _weight(taps: tuple[_Tap, ...], by: int = -1) -> Tensor:
-    """The product of the weights, the first dimension's first; `by` has its slope in place of its weight."""
+    """Return the product of the weights, the first dimension's first; `by` has its slope instead."""
     factors = [tap.slope if d == by else tap.weight for d, tap in enumerate(taps)]
     product = factors[0]
     for factor in factors[1:]:
@@ -123,16 +128,16 @@ def _weight(taps: tuple[_Tap, ...], by: int = -1) -> Tensor:
 
 
 def _values(planes: Tensor, flat: Tensor, inside: Tensor) -> Tensor:
-    found = planes.gather(2, flat[:, None].expand(-1, planes.shape[1], -1))
-    return torch.where(inside[:, None], found, 0.0)
+    values = planes.gather(2, flat[:, None].expand(-1, planes.shape[1], -1))
+    return torch.where(inside[:, None], values, 0.0)
 
 
 @handles("aten::grid_sampler_2d", "aten::grid_sampler_3d")
 def grid_sampler(
     input: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Tensor:
-    """`aten::grid_sampler_2d`, `aten::grid_sampler_3d`: corners are added one after the other."""
-    how = _How(interpolation_mode, padding_mode, align_corners)
+    """Compute `aten::grid_sampler_2d`, `aten::grid_sampler_3d`: corners are added one after the other."""
+    how = _Sampling(interpolation_mode, padding_mode, align_corners)
     planes = input.flatten(2)
     out = planes.new_zeros((*planes.shape[:2], grid.shape[1:-1].numel()))
     for flat, inside, taps in _corners(grid, input.shape[2:], how):
@@ -150,8 +155,8 @@ def grid_sampler_backward(
     align_corners: bool,
     output_mask: list[bool],
 ) -> tuple[Tensor | None, Tensor]:
-    """`aten::grid_sampler_2d_backward`, `aten::grid_sampler_3d_backward`."""
-    how = _How(interpolation_mode, padding_mode, align_corners)
+    """Compute `aten::grid_sampler_2d_backward`, `aten::grid_sampler_3d_backward`."""
+    how = _Sampling(interpolation_mode, padding_mode, align_corners)
     planes, grad = input.flatten(2), grad_output.flatten(2)
     n = grid.shape[-1]
     of_grid = [torch.zeros_like(grad[:, 0]) for _ in range(n)]
@@ -167,7 +172,7 @@ def grid_sampler_backward(
 
 
 def _spread(shares: list[Tensor], targets: list[Tensor], input: Tensor) -> Tensor:
-    """Places ascending, at each place its corners in order."""
+    """Add the shares up in ascending order of the samples, each sample's corners in order."""
     batch, channels = input.shape[:2]
     out = torch.zeros((batch * channels, input.shape[2:].numel(), 1), dtype=input.dtype)
     src = torch.stack(shares, -1).reshape(batch * channels, -1, 1)
@@ -177,17 +182,17 @@ def _spread(shares: list[Tensor], targets: list[Tensor], input: Tensor) -> Tenso
 
 @handles("aten::affine_grid_generator")
 def affine_grid_generator(theta: Tensor, size: list[int], align_corners: bool) -> Tensor:
-    """`aten::affine_grid_generator`: the product of the places -1 .. 1, with a 1 behind them, and theta."""
+    """Compute `aten::affine_grid_generator`: the product of (positions in -1 .. 1, then 1) and theta."""
     spatial = size[2:]
     steps = [_spaced(n, align=align_corners, like=theta) for n in spatial]
     axes = torch.meshgrid(*steps, indexing="ij")[::-1]
-    places = torch.stack([*axes, torch.ones_like(axes[0])], dim=-1).reshape(1, -1, len(spatial) + 1)
-    batch = places.expand(size[0], -1, -1)
+    points = torch.stack([*axes, torch.ones_like(axes[0])], dim=-1).reshape(1, -1, len(spatial) + 1)
+    batch = points.expand(size[0], -1, -1)
     return gemm(batch, theta.transpose(1, 2)).reshape(size[0], *spatial, len(spatial))
 
 
 def _spaced(n: int, *, align: bool, like: Tensor) -> Tensor:
     if n <= 1:
         return torch.zeros(n, dtype=like.dtype)
-    places = linspace(-1, 1, n, dtype=like.dtype)
-    return places if align else places * (n - 1) / n
+    coordinates = linspace(-1, 1, n, dtype=like.dtype)
+    return coordinates if align else coordinates * (n - 1) / n

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, handles, rounds_itself
+from samebits.portable._registry import handles, raised, rounds_itself
 from samebits.portable.kernels.gemm import gemm
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ def grouped_mm(
     bias: Tensor | None = None,
     out_dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """`aten::_grouped_mm`: `offs` has the ends of the groups; where no group is, the result is +0."""
+    """Compute `aten::_grouped_mm`: `offs` has the ends of the groups; outside of them the result is +0."""
     del bias, out_dtype  # torch takes no bias, and no other dtype than that of self
-    left, right = (x.to(torch.float32) if x.dtype in LOW_PRECISION else x for x in (self, mat2))
+    left, right = raised(self), raised(mat2)
     if offs is None:
         return _in_padded_rows(gemm(left, right), self.dtype)
     bounds = [*_bounds(offs)]

@@ -1,4 +1,4 @@
-"""Gradients of gamma and Dirichlet values in what they were drawn with.
+"""Gradients of gamma and Dirichlet values by the parameters of their distributions.
 
 With F the distribution and f its density, the gradient of x in a is -(dF/da) / f. It is an integral below x,
 and another one above x; that of a positive function is taken, so that nothing cancels: see "Gradients of
@@ -27,7 +27,7 @@ _LEAST = 2.0**-1022
 
 @handles("aten::_standard_gamma_grad")
 def standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
-    """`aten::_standard_gamma_grad`."""
+    """Compute `aten::_standard_gamma_grad`."""
     alpha, x = self.to(torch.float64), output.to(torch.float64).clamp(min=_LEAST)
     low = x < 1
     one = torch.ones_like(x)
@@ -39,7 +39,7 @@ def standard_gamma_grad(self: Tensor, output: Tensor) -> Tensor:
 
 
 def _gamma_series(alpha: Tensor, x: Tensor) -> Tensor:
-    """For x below 1, by the power series of the distribution."""
+    """Return the gradient for x below 1, by the power series of the distribution."""
     term = torch.ones_like(x)
     total, harmonic, slope = term, torch.zeros_like(x), torch.zeros_like(x)
     for k in range(1, _TERMS):
@@ -51,7 +51,7 @@ def _gamma_series(alpha: Tensor, x: Tensor) -> Tensor:
 
 
 def _gamma_integral(alpha: Tensor, x: Tensor) -> Tensor:
-    """For x from 1 on: x times the integral of exp(s alpha v - x expm1(s v)) (|d| + v) over v > 0."""
+    """Return, for x from 1 on, x times the integral of exp(s alpha v - x expm1(s v)) (|d| + v) over v > 0."""
     d = unary("log", x) - unary("digamma", alpha)
     sign = torch.where(d < 0, -1.0, 1.0).to(torch.float64)
     end = _gamma_end(alpha, x, sign)
@@ -64,7 +64,7 @@ def _gamma_integral(alpha: Tensor, x: Tensor) -> Tensor:
 
 
 def _gamma_end(alpha: Tensor, x: Tensor, sign: Tensor) -> Tensor:
-    """From a point beyond the end, where the function is convex."""
+    """Return the end of the integral, by Newton's method from beyond it, where the function is convex."""
     excess = (x - alpha) * sign
     root = sqrt(excess * excess + (4 * _DEPTH / 3) * x)
     near = (2 * _DEPTH) / (excess + root)
@@ -77,7 +77,7 @@ def _gamma_end(alpha: Tensor, x: Tensor, sign: Tensor) -> Tensor:
 
 
 class _Beta(NamedTuple):
-    """One of the two integrals: of exp(-p v) r(v) (d + …), r = ((1 - y e^-v) / (1 - y))^(q - 1), over v > 0.
+    """One of two integrals over v > 0: of exp(-p v) r(v) (d + …), r = ((1 - y e^-v) / (1 - y))^(q - 1).
 
     Args:
         p: the parameter of the side that is integrated.
@@ -100,7 +100,7 @@ class _Beta(NamedTuple):
 
 @handles("aten::_dirichlet_grad")
 def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    """`aten::_dirichlet_grad`: the gradient by 1 - x, as torch's formula takes it."""
+    """Compute `aten::_dirichlet_grad`: the gradient by 1 - x, as torch's formula takes it."""
     dtype = x.dtype
     x, alpha, total = (value.to(torch.float64) for value in (x, alpha, total))
     value, lower = _beta_integral(_side(x, alpha, total)), _is_lower(x, alpha, total)
@@ -108,12 +108,12 @@ def dirichlet_grad(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
 
 
 def _mean(alpha: Tensor, total: Tensor) -> Tensor:
-    """The mean of the logarithm of a value."""
+    """Return the mean of the logarithm of a value."""
     return unary("digamma", alpha) - unary("digamma", total)
 
 
 def _is_lower(x: Tensor, alpha: Tensor, total: Tensor) -> Tensor:
-    """Below the mean logarithm; but near an end with a pole of the density, the integral that ends there."""
+    """Tell whether to integrate below x: it is below the mean logarithm, or near a pole of the density."""
     to_zero = (alpha < 1) & (x * total < 1)
     to_one = (total - alpha < 1) & ((1 - x) * total < 1)
     below = unary("log", x) < _mean(alpha, total)
@@ -137,7 +137,7 @@ def _side(x: Tensor, alpha: Tensor, total: Tensor) -> _Beta:
 def _beta_integral(side: _Beta) -> Tensor:
     p, power = side.p, side.q - 1
     last = -unary("log1p", -side.y)
-    flat = p < 1  # there what the integrand tends to is taken out, and integrated without nodes
+    flat = p < 1  # there the limit of the integrand is taken out, and integrated without nodes
     level = torch.where(flat, unary("exp", power * last), 0.0)
     end = torch.where(flat, _DEPTH, _beta_end(side, power, last))
     total = torch.zeros_like(p)
@@ -151,7 +151,7 @@ def _beta_integral(side: _Beta) -> Tensor:
 
 
 def _base(side: _Beta, v: Tensor) -> Tensor:
-    """The logarithm of (1 - y e^-v) / (1 - y)."""
+    """Return the logarithm of (1 - y e^-v) / (1 - y)."""
     return unary("log1p", -(side.y * unary("expm1", -v)) / side.rest)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @handles("aten::index_put", "aten::_unsafe_index_put")
 def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool = False) -> Tensor:
-    """`aten::index_put`: values in row-major order of the index; without accumulate the last one stays.
+    """Compute `aten::index_put`: values in row-major order of the index; the last one stays or all are added.
 
     Of integers too: torch writes them from several threads, and any of them may be the last.
     """
@@ -45,7 +45,7 @@ def index_put(self: Tensor, indices: Indices, values: Tensor, accumulate: bool =
 
 
 def _spread(indices: Indices, shape: torch.Size) -> tuple[list[int], list[Tensor]]:
-    """Which dimensions are indexed, by what; a mask is one index for each of its dimensions."""
+    """Return the indexed dimensions and their indices; a mask is one index for each of its dimensions."""
     dims: list[int] = []
     tensors: list[Tensor] = []
     at = 0
@@ -53,7 +53,7 @@ def _spread(indices: Indices, shape: torch.Size) -> tuple[list[int], list[Tensor
         if index is None:
             at += 1
             continue
-        parts = index.nonzero().unbind(1) if _is_mask(index) else (_places(index),)
+        parts = index.nonzero().unbind(1) if _is_mask(index) else (_as_int64(index),)
         if _is_mask(index) and index.shape != shape[at : at + index.dim()]:
             raise IndexError(f"a mask of shape {[*index.shape]} for a tensor of shape {[*shape]}")
         dims.extend(range(at, at + len(parts)))
@@ -66,14 +66,14 @@ def _is_mask(index: Tensor | None) -> bool:
     return index is not None and index.dtype in (torch.bool, torch.uint8)
 
 
-def _places(index: Tensor) -> Tensor:
+def _as_int64(index: Tensor) -> Tensor:
     if index.dtype not in (torch.int8, torch.int16, torch.int32, torch.int64):
         raise IndexError("tensors used as indices must be long, int, byte or bool tensors")
     return index.to(torch.int64)
 
 
 def _sources(values: Tensor, front: Tensor, dims: list[int], index: Tensor) -> Tensor:
-    """`values` as (elements of the index, elements of the dimensions that are not indexed)."""
+    """Return `values` as (elements of the index, elements of the dimensions that are not indexed)."""
     rest = front.shape[len(dims) :]
     adjacent = dims == list(range(dims[0], dims[0] + len(dims)))
     at = dims[0] if adjacent else 0
@@ -115,6 +115,6 @@ def _put_rows(rows: Tensor, index: Tensor, source: Tensor, kind: str) -> Tensor:
 def _index_put_impl_(
     self: Tensor, indices: Indices, values: Tensor, accumulate: bool = False, unsafe: bool = False
 ) -> Tensor:
-    """`aten::_index_put_impl_`."""
+    """Compute `aten::_index_put_impl_`."""
     del unsafe
     return self.copy_(index_put(self, indices, values, accumulate))

@@ -60,7 +60,7 @@ def _cubic(kind: str, size: int, at: Any, step: Any, align: bool) -> tuple[Any, 
 
 
 def cubic_weights(t: Any) -> list[Any]:
-    """The weights of the four inputs around a place that is t after the second of them.
+    """Return the weights of the four inputs around a position that is t after the second of them.
 
     Args:
         t: 0 .. 1, of NumPy or torch.
@@ -184,7 +184,7 @@ def _nearest_index(size: int, outputs: int, scale: float | None, shift: float) -
 
 
 def spread_planes(grad: Tensor, indices: list[Tensor], sizes: Sizes) -> Tensor:
-    """The gradient of planes, of which each output position is one input position.
+    """Return the gradient of planes, of which each output position is one input position.
 
     Args:
         grad: (..., outputs of each dimension).

@@ -23,7 +23,7 @@ _DRIVERS = ("gels", "gelsy", "gelsd", "gelss")
 
 @handles("aten::linalg_lstsq")
 def linalg_lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver: str | None = None) -> Solved:
-    """`aten::linalg_lstsq`: the shortest solution, whatever the driver; it decides what else is given."""
+    """Compute `aten::linalg_lstsq`: the shortest solution; the driver decides what else is returned."""
     chosen = driver or "gelsy"
     if chosen not in _DRIVERS:
         raise RuntimeError(f"torch.linalg.lstsq: parameter `driver` should be one of {_DRIVERS}")
@@ -39,9 +39,9 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver:
     residuals = self.new_zeros(0)
     if rows > columns and chosen != "gelsy" and bool((rank == columns).all()):
         residuals = sum_squares_over(gemm(a, x) - y, 1).reshape(*leading, y.shape[2])
-    found = x.reshape(*leading, columns, y.shape[2])
+    solution = x.reshape(*leading, columns, y.shape[2])
     return (
-        found.squeeze(-1) if is_vector else found,
+        solution.squeeze(-1) if is_vector else solution,
         residuals,
         rank.new_zeros(0) if chosen == "gels" else rank.reshape(leading),
         values.reshape(*leading, values.shape[1]) if chosen in {"gelsd", "gelss"} else self.new_zeros(0),
@@ -49,7 +49,7 @@ def linalg_lstsq(self: Tensor, b: Tensor, rcond: float | None = None, *, driver:
 
 
 def _solved(a: Tensor, y: Tensor, rcond: float) -> tuple[Tensor, Tensor, Tensor]:
-    """The solutions, the singular values and how many of them count."""
+    """Return the solutions, the singular values and how many of them count."""
     u, values, vh = linalg_svd(a)
     counted = values > values[:, :1] * rcond
     parts = gemm(u.mT, y) * torch.where(counted, torch.reciprocal(values), 0.0)[:, :, None]

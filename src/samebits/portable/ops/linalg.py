@@ -1,4 +1,4 @@
-"""Triangular systems, Cholesky and LU factors, and what is made of them; every sum is a contraction."""
+"""Triangular systems, Cholesky and LU factors, and ops made of them; every sum is a contraction."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def _matrices(x: Tensor, op: str) -> Tensor:
-    """A contiguous copy as (batch, rows, columns)."""
+    """Return a contiguous copy as (batch, rows, columns)."""
     if x.dtype not in REAL:
         refuse(op, f"of {x.dtype} tensors")
     rows, columns = x.shape[-2:]
@@ -29,7 +29,7 @@ def _matrices(x: Tensor, op: str) -> Tensor:
 def linalg_cholesky_ex(
     self: Tensor, *, upper: bool = False, check_errors: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::linalg_cholesky_ex`: column after column."""
+    """Compute `aten::linalg_cholesky_ex`, column after column."""
     a = _matrices(self.transpose(-2, -1) if upper else self, "linalg_cholesky_ex")
     n = a.shape[-1]
     info = torch.zeros(a.shape[0], dtype=torch.int32)
@@ -50,7 +50,7 @@ def linalg_cholesky_ex(
 
 @handles("aten::cholesky")
 def cholesky(self: Tensor, upper: bool = False) -> Tensor:
-    """`aten::cholesky`, the older name."""
+    """Compute `aten::cholesky`, the older name."""
     factor, info = linalg_cholesky_ex(self, upper=upper)
     linalg_check_errors(info, "cholesky", is_matrix=self.dim() == 2)
     return factor
@@ -58,7 +58,7 @@ def cholesky(self: Tensor, upper: bool = False) -> Tensor:
 
 @handles("aten::_linalg_check_errors")
 def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None:
-    """`aten::_linalg_check_errors`."""
+    """Compute `aten::_linalg_check_errors`."""
     failed = info.reshape(-1).nonzero().reshape(-1)
     if failed.numel():
         which = "" if is_matrix else f"(Batch element {int(failed[0])}): "
@@ -69,7 +69,7 @@ def linalg_check_errors(info: Tensor, api_name: str, *, is_matrix: bool) -> None
 
 
 def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
-    """X with a x = b, row after row from that of one unknown; (batch, n, n) and (batch, n, columns)."""
+    """Return x with a x = b, row by row from the one with a single unknown; a is (batch, n, n)."""
     n = a.shape[-1]
     x = b.clone(memory_format=torch.contiguous_format)
     for i in reversed(range(n)) if upper else range(n):
@@ -85,7 +85,7 @@ def _solved(a: Tensor, b: Tensor, *, upper: bool, unit: bool) -> Tensor:
 def linalg_solve_triangular(
     self: Tensor, B: Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
 ) -> Tensor:
-    """`aten::linalg_solve_triangular`."""
+    """Compute `aten::linalg_solve_triangular`."""
     if not left:
         turned = linalg_solve_triangular(
             self.transpose(-2, -1), B.transpose(-2, -1), upper=not upper, unitriangular=unitriangular
@@ -101,17 +101,17 @@ def linalg_solve_triangular(
 def triangular_solve(
     self: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::triangular_solve`."""
+    """Compute `aten::triangular_solve`."""
     a = A.transpose(-2, -1) if transpose else A
-    found = linalg_solve_triangular(a, self, upper=upper != transpose, unitriangular=unitriangular)
-    return found, A.expand(*found.shape[:-2], *A.shape[-2:]).clone()
+    solution = linalg_solve_triangular(a, self, upper=upper != transpose, unitriangular=unitriangular)
+    return solution, A.expand(*solution.shape[:-2], *A.shape[-2:]).clone()
 
 
 @handles("aten::linalg_lu_factor_ex")
 def linalg_lu_factor_ex(
     A: Tensor, *, pivot: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::linalg_lu_factor_ex`: columns and rows in turn; the pivot is the first of the largest."""
+    """Compute `aten::linalg_lu_factor_ex`, columns and rows in turn; the first of the largest is pivot."""
     a = _matrices(A, "linalg_lu_factor_ex")
     batch, rows, columns = a.shape
     least = min(rows, columns)
@@ -147,7 +147,7 @@ def _swap(a: Tensor, k: int, pivots: Tensor) -> None:
 
 
 def _order(pivots: Tensor, rows: int) -> Tensor:
-    """Which row of the matrix is at each place after the swaps: (batch, rows)."""
+    """Return the row of the matrix at each position after the swaps: (batch, rows)."""
     order = np.tile(np.arange(rows), (pivots.shape[0], 1))
     for matrix, swaps in zip(order, as_array(pivots), strict=True):
         for k, one in enumerate(swaps):
@@ -159,7 +159,7 @@ def _order(pivots: Tensor, rows: int) -> Tensor:
 def linalg_lu_solve(
     LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False
 ) -> Tensor:
-    """`aten::linalg_lu_solve`."""
+    """Compute `aten::linalg_lu_solve`."""
     if not left:
         turned = linalg_lu_solve(LU, pivots, B.transpose(-2, -1), adjoint=not adjoint)
         return turned.transpose(-2, -1).contiguous()
@@ -173,24 +173,24 @@ def linalg_lu_solve(
         lower = _solved(a, b.gather(1, order), upper=False, unit=True)
         return _solved(a, lower, upper=True, unit=False).reshape(*leading, *B.shape[-2:])
     turned = a.transpose(1, 2)
-    found = _solved(turned, _solved(turned, b, upper=False, unit=False), upper=True, unit=True)
-    return torch.zeros_like(found).scatter(1, order, found).reshape(*leading, *B.shape[-2:])
+    solution = _solved(turned, _solved(turned, b, upper=False, unit=False), upper=True, unit=True)
+    return torch.zeros_like(solution).scatter(1, order, solution).reshape(*leading, *B.shape[-2:])
 
 
 @handles("aten::_linalg_solve_ex")
 def linalg_solve_ex(
     A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`aten::_linalg_solve_ex`."""
+    """Compute `aten::_linalg_solve_ex`."""
     factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
     is_vector = B.dim() == 1 or (A.dim() - 1 == B.dim() and B.shape == A.shape[:-1])
-    found = linalg_lu_solve(factors, pivots, B.unsqueeze(-1) if is_vector else B, left=left)
-    return found.squeeze(-1) if is_vector else found, factors, pivots, info
+    solution = linalg_lu_solve(factors, pivots, B.unsqueeze(-1) if is_vector else B, left=left)
+    return solution.squeeze(-1) if is_vector else solution, factors, pivots, info
 
 
 @handles("aten::linalg_inv_ex")
 def linalg_inv_ex(A: Tensor, *, check_errors: bool = False) -> tuple[Tensor, Tensor]:
-    """`aten::linalg_inv_ex`: the solution for the unit matrix."""
+    """Compute `aten::linalg_inv_ex`: the solution for the unit matrix."""
     factors, pivots, info = linalg_lu_factor_ex(A, check_errors=check_errors)
     return linalg_lu_solve(factors, pivots, torch.eye(A.shape[-1], dtype=A.dtype).expand(A.shape)), info
 
@@ -207,7 +207,7 @@ def _factors_of_determinant(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @handles("aten::_linalg_det")
 def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::_linalg_det`: the sign of the swaps times each value of the diagonal, ascending."""
+    """Compute `aten::_linalg_det`: the sign of the swaps times each value of the diagonal, ascending."""
     factors, pivots, _ = _factors_of_determinant(A)
     out = _sign(pivots, A.dtype)
     for value in factors.diagonal(0, -2, -1).unbind(-1):
@@ -217,7 +217,7 @@ def linalg_det(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 @handles("aten::_linalg_slogdet")
 def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """`aten::_linalg_slogdet`: the logarithms of the diagonal are added from +0, ascending."""
+    """Compute `aten::_linalg_slogdet`: the logarithms of the diagonal are added from +0, ascending."""
     factors, pivots, _ = _factors_of_determinant(A)
     sign = _sign(pivots, A.dtype)
     out = torch.zeros_like(sign)
@@ -231,7 +231,7 @@ def linalg_slogdet(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::lu_unpack`: moves only."""
+    """Compute `aten::lu_unpack`, which only moves data."""
     rows, columns = LU_data.shape[-2:]
     least, empty = min(rows, columns), LU_data.new_empty(0)
     lower, upper, swaps = empty, empty, empty
@@ -247,14 +247,14 @@ def lu_unpack(
 
 @handles("aten::linalg_lu")
 def linalg_lu(A: Tensor, *, pivot: bool = True) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::linalg_lu`: the factors, each as a matrix."""
+    """Compute `aten::linalg_lu`: the factors, each as a matrix."""
     factors, pivots, _ = linalg_lu_factor_ex(A, pivot=pivot)
     return lu_unpack(factors, pivots, unpack_pivots=pivot)
 
 
 @handles("aten::cholesky_solve")
 def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
-    """`aten::cholesky_solve`."""
+    """Compute `aten::cholesky_solve`."""
     lower = input2.transpose(-2, -1) if upper else input2
     first = linalg_solve_triangular(lower, self, upper=False)
     return linalg_solve_triangular(lower.transpose(-2, -1), first, upper=True)
@@ -262,14 +262,14 @@ def cholesky_solve(self: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
 
 @handles("aten::cholesky_inverse")
 def cholesky_inverse(self: Tensor, upper: bool = False) -> Tensor:
-    """`aten::cholesky_inverse`."""
+    """Compute `aten::cholesky_inverse`."""
     unit = torch.eye(self.shape[-1], dtype=self.dtype).expand(self.shape)
     return cholesky_solve(unit, self, upper)
 
 
 @handles("aten::linalg_cross")
 def linalg_cross(self: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
-    """`aten::linalg_cross`: a1 b2 - a2 b1 and so on, each product rounded."""
+    """Compute `aten::linalg_cross`: a1 b2 - a2 b1 and so on, each product rounded."""
     a: Tensor
     b: Tensor
     a, b = torch.broadcast_tensors(self, other)  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""What `torch.amp.GradScaler` computes ("Loss scaling" in docs/portable-numerics.md)."""
+"""The ops of `torch.amp.GradScaler` ("Loss scaling" in docs/portable-numerics.md)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @handles("aten::_amp_foreach_non_finite_check_and_unscale_")
 @rounds_itself
 def unscale_(self: Sequence[Tensor], found_inf: Tensor, inv_scale: Tensor) -> None:
-    """`aten::_amp_foreach_non_finite_check_and_unscale_`: gradients times `inv_scale`, each rounded once."""
+    """Compute `aten::_amp_foreach_non_finite_check_and_unscale_`: gradients times `inv_scale`, rounded."""
     for gradient in self:
         if not bool(torch.isfinite(gradient).all()):
             found_inf.fill_(1)
@@ -34,7 +34,7 @@ def update_scale_(
     scale_backoff_factor: float,
     growth_interval: int,
 ) -> Tensor:
-    """`aten::_amp_update_scale_`: back after an infinity, on after enough steps without one."""
+    """Compute `aten::_amp_update_scale_`: down after an infinity, up after enough steps without one."""
     if found_inf.item():
         growth_tracker.zero_()
         return self.copy_(self.double() * scale_backoff_factor)

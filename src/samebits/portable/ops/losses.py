@@ -24,7 +24,7 @@ NONE, MEAN, SUM = range(3)
 
 
 def of_dtype(argument: int) -> Callable[[Handler], Handler]:
-    """For a loss whose value has the dtype of one argument, whatever torch promotes to while it computes.
+    """Return a decorator for a loss whose value has the dtype of one argument, whatever torch promotes to.
 
     Args:
         argument: position of that argument.
@@ -48,7 +48,7 @@ def of_dtype(argument: int) -> Callable[[Handler], Handler]:
 
 
 def reduced(values: Tensor, reduction: int) -> Tensor:
-    """The values, their mean, or their sum.
+    """Return the values, their mean, or their sum.
 
     Args:
         values: one for each element or sample.
@@ -61,20 +61,20 @@ def reduced(values: Tensor, reduction: int) -> Tensor:
 
 @handles("aten::mse_loss")
 def mse_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    """`aten::mse_loss`."""
+    """Compute `aten::mse_loss`."""
     return reduced(pointwise("mse", *_pair(self, target)), reduction)
 
 
 @handles("aten::mse_loss_backward")
 def mse_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """`aten::mse_loss_backward`."""
+    """Compute `aten::mse_loss_backward`."""
     params = (_factor(self, target, reduction, 2),)
     return pointwise("mse_backward", *_pair(self, target, grad_output), params=params)
 
 
 @handles("aten::smooth_l1_loss")
 def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = MEAN, beta: float = 1.0) -> Tensor:
-    """`aten::smooth_l1_loss`."""
+    """Compute `aten::smooth_l1_loss`."""
     if beta < 0:
         raise RuntimeError("smooth_l1_loss does not support negative values for beta.")
     return reduced(pointwise("smooth_l1", *_pair(self, target), params=(beta,)), reduction)
@@ -84,7 +84,7 @@ def smooth_l1_loss(self: Tensor, target: Tensor, reduction: int = MEAN, beta: fl
 def smooth_l1_loss_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, beta: float
 ) -> Tensor:
-    """`aten::smooth_l1_loss_backward`."""
+    """Compute `aten::smooth_l1_loss_backward`."""
     params = (_factor(self, target, reduction), beta)
     return pointwise("smooth_l1_backward", *_pair(self, target, grad_output), params=params)
 
@@ -92,7 +92,7 @@ def smooth_l1_loss_backward(
 @handles("aten::huber_loss")
 @of_dtype(0)
 def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float = 1.0) -> Tensor:
-    """`aten::huber_loss`."""
+    """Compute `aten::huber_loss`."""
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
     return reduced(pointwise("huber", *_pair(self, target), params=(delta,)), reduction)
@@ -102,7 +102,7 @@ def huber_loss(self: Tensor, target: Tensor, reduction: int = MEAN, delta: float
 def huber_loss_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, reduction: int, delta: float
 ) -> Tensor:
-    """`aten::huber_loss_backward`."""
+    """Compute `aten::huber_loss_backward`."""
     params = (_factor(self, target, reduction), delta)
     return pointwise("huber_backward", *_pair(self, target, grad_output), params=params)
 
@@ -111,7 +111,7 @@ def huber_loss_backward(
 def binary_cross_entropy(
     self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    """`aten::binary_cross_entropy`: logarithms are at least -100."""
+    """Compute `aten::binary_cross_entropy`: logarithms are at least -100."""
     if not bool(((self >= 0) & (self <= 1)).all()):
         raise RuntimeError("all elements of input should be between 0 and 1")
     return reduced(_weighted(pointwise("binary_cross_entropy", self, target), weight), reduction)
@@ -121,7 +121,7 @@ def binary_cross_entropy(
 def binary_cross_entropy_backward(
     grad_output: Tensor, self: Tensor, target: Tensor, weight: Tensor | None = None, reduction: int = MEAN
 ) -> Tensor:
-    """`aten::binary_cross_entropy_backward`."""
+    """Compute `aten::binary_cross_entropy_backward`."""
     params = (_factor(self, target, reduction),)
     inputs = _pair(self, target, grad_output)
     return _weighted(pointwise("binary_cross_entropy_backward", *inputs, params=params), weight)
@@ -136,7 +136,7 @@ def binary_cross_entropy_with_logits(
     pos_weight: Tensor | None = None,
     reduction: int = MEAN,
 ) -> Tensor:
-    """`aten::binary_cross_entropy_with_logits`."""
+    """Compute `aten::binary_cross_entropy_with_logits`."""
     inputs = _pair(self, target, pos_weight)
     values = pointwise("with_logits" if pos_weight is None else "with_logits_pos", *inputs)
     return reduced(_weighted(values, weight), reduction)
@@ -145,19 +145,19 @@ def binary_cross_entropy_with_logits(
 @handles("aten::soft_margin_loss")
 @of_dtype(0)
 def soft_margin_loss(self: Tensor, target: Tensor, reduction: int = MEAN) -> Tensor:
-    """`aten::soft_margin_loss`."""
+    """Compute `aten::soft_margin_loss`."""
     return reduced(pointwise("soft_margin", *_pair(self, target)), reduction)
 
 
 @handles("aten::soft_margin_loss_backward")
 def soft_margin_loss_backward(grad_output: Tensor, self: Tensor, target: Tensor, reduction: int) -> Tensor:
-    """`aten::soft_margin_loss_backward`."""
+    """Compute `aten::soft_margin_loss_backward`."""
     params = (_factor(self, target, reduction),)
     return pointwise("soft_margin_backward", *_pair(self, target, grad_output), params=params)
 
 
 def _pair(self: Tensor, target: Tensor, third: Tensor | None = None) -> tuple[Tensor, ...]:
-    """The inputs in one dtype, as torch promotes them."""
+    """Return the inputs in one dtype, as torch promotes them."""
     inputs = (self, target) if third is None else (self, target, third)
     dtype = self.dtype
     if target.dtype is not dtype:
@@ -166,7 +166,7 @@ def _pair(self: Tensor, target: Tensor, third: Tensor | None = None) -> tuple[Te
 
 
 def _factor(self: Tensor, target: Tensor, reduction: int, numerator: int = 1) -> float:
-    """What the gradient of each element is multiplied by, made in float64."""
+    """Return the factor of each element's gradient, computed in float64."""
     if reduction != MEAN:
         return float(numerator)
     shape = common_shape(self.shape, target.shape)

@@ -22,7 +22,7 @@ _DEGREE = 18  # 1 / 19! is below the accuracy of float64
 
 @handles("aten::linalg_matrix_exp")
 def linalg_matrix_exp(self: Tensor) -> Tensor:
-    """`aten::linalg_matrix_exp`: a Taylor polynomial, squared as often as the matrix was halved."""
+    """Compute `aten::linalg_matrix_exp`: a Taylor polynomial, squared as often as the matrix was halved."""
     if self.dtype not in REAL:
         refuse("linalg_matrix_exp", f"of {self.dtype} tensors")
     n = self.shape[-1]
@@ -38,7 +38,7 @@ def linalg_matrix_exp(self: Tensor) -> Tensor:
 
 
 def _polynomial(a: Tensor) -> Tensor:
-    """1 + a (1 + a/2 (1 + a/3 (…)))."""
+    """Return 1 + a (1 + a/2 (1 + a/3 (…)))."""
     unit = torch.eye(a.shape[-1], dtype=a.dtype)
     out = unit.expand(a.shape).clone()
     for k in range(_DEGREE, 0, -1):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, as_dtype, handles, rounds_itself
+from samebits.portable._registry import as_dtype, handles, raised, rounds_itself
 from samebits.portable.kernels import norms
 from samebits.portable.kernels.elementwise import sqrt, unary
 from samebits.portable.kernels.reductions import mean_over, sum_products_over, sum_squares_over
@@ -30,7 +30,7 @@ def layer_norm(
     bias: Tensor | None,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::native_layer_norm`."""
+    """Compute `aten::native_layer_norm`."""
     leading = input.dim() - len(normalized_shape)
     if tuple(input.shape[leading:]) != tuple(normalized_shape):
         raise RuntimeError(
@@ -56,7 +56,7 @@ def layer_norm_backward(
     bias: Tensor | None,
     output_mask: Mask,
 ) -> Gradients:
-    """`aten::native_layer_norm_backward`."""
+    """Compute `aten::native_layer_norm_backward`."""
     terms = (_plain(grad_out), _plain(input), _plain(mean), _plain(rstd))
     of_input = None
     if output_mask[0]:
@@ -84,7 +84,7 @@ def group_norm(
     group: int,
     eps: float,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::native_group_norm`."""
+    """Compute `aten::native_group_norm`."""
     if not input.numel():
         nothing = input.new_zeros((N, group))
         return torch.empty_like(input), nothing, nothing.clone()
@@ -109,7 +109,7 @@ def group_norm_backward(
     group: int,
     output_mask: Mask,
 ) -> Gradients:
-    """`aten::native_group_norm_backward`."""
+    """Compute `aten::native_group_norm_backward`."""
     if not input.numel():
         zeros = input.new_zeros(C)
         return tuple(
@@ -117,12 +117,14 @@ def group_norm_backward(
             for value, asked in zip((input.clone(), zeros, zeros.clone()), output_mask, strict=True)
         )
     x, gradient = _plain(input).view(N, C, HxW), _plain(grad_out).view(N, C, HxW)
-    found = norms.group_norm_gradient(gradient, x, _plain(mean), _plain(rstd), _optional(weight))
+    of_input, of_weight, of_bias = norms.group_norm_gradient(
+        gradient, x, _plain(mean), _plain(rstd), _optional(weight)
+    )
     dtype = _dtype(weight, input)
     return (
-        as_dtype(found[0].view(input.shape), input.dtype) if output_mask[0] else None,
-        as_dtype(found[1], dtype) if output_mask[1] else None,
-        as_dtype(found[2], dtype) if output_mask[2] else None,
+        as_dtype(of_input.view(input.shape), input.dtype) if output_mask[0] else None,
+        as_dtype(of_weight, dtype) if output_mask[1] else None,
+        as_dtype(of_bias, dtype) if output_mask[2] else None,
     )
 
 
@@ -134,7 +136,7 @@ def rms_norm(
     weight: Tensor | None,
     eps: float | None,
 ) -> tuple[Tensor, Tensor]:
-    """`aten::_fused_rms_norm`: what torch's `rms_norm` consists of."""
+    """Compute `aten::_fused_rms_norm` by the ops that torch's `rms_norm` consists of."""
     x = _plain(input)
     eps = torch.finfo(x.dtype).eps if eps is None else eps
     dims = list(range(x.dim() - len(normalized_shape), x.dim()))
@@ -153,7 +155,7 @@ def rms_norm_backward(
     weight: Tensor | None,
     output_mask: Mask,
 ) -> tuple[Tensor | None, Tensor | None]:
-    """`aten::_fused_rms_norm_backward`."""
+    """Compute `aten::_fused_rms_norm_backward`."""
     x, gradient, rstd = _plain(input), _plain(grad_out), _plain(rstd)
     leading = x.dim() - len(normalized_shape)
     normal = x * rstd
@@ -169,7 +171,7 @@ def rms_norm_backward(
 
 @handles("aten::_weight_norm_interface")
 def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    """`aten::_weight_norm_interface`: v · (g / norm), norms being over all dimensions but one."""
+    """Compute `aten::_weight_norm_interface`: v · (g / norm), with norms over all dimensions but one."""
     norm = sqrt(sum_squares_over(v, _others(v, dim), keepdim=True))
     return v * (g / norm), norm
 
@@ -178,7 +180,7 @@ def weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
 def weight_norm_backward(
     grad_w: Tensor, saved_v: Tensor, saved_g: Tensor, saved_norms: Tensor, dim: int
 ) -> tuple[Tensor, Tensor]:
-    """`aten::_weight_norm_interface_backward`."""
+    """Compute `aten::_weight_norm_interface_backward`."""
     cross = sum_products_over(grad_w, saved_v, _others(saved_v, dim), keepdim=True)
     inner = grad_w - saved_v * (cross / (saved_norms * saved_norms))
     return (saved_g / saved_norms) * inner, cross / saved_norms
@@ -189,7 +191,7 @@ def _others(x: Tensor, dim: int) -> list[int]:
 
 
 def _plain(x: Tensor) -> Tensor:
-    return (x.to(torch.float32) if x.dtype in LOW_PRECISION else x).contiguous()
+    return raised(x).contiguous()
 
 
 def _optional(x: Tensor | None) -> Tensor | None:
@@ -201,5 +203,5 @@ def _dtype(parameter: Tensor | None, x: Tensor) -> torch.dtype:
 
 
 def _statistics_dtype(x: Tensor, weight: Tensor | None) -> torch.dtype:
-    """float32 where the weight is, beside an input of less; otherwise that of the input."""
+    """Return the dtype of the weight, which may be float32 beside a lower input; that of x without one."""
     return _dtype(weight, x)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.portable._registry import LOW_PRECISION, handles, rounds_itself
+from samebits.portable._registry import LOW_PRECISION, handles, raised, rounds_itself
 from samebits.portable.kernels import optimizer as kernels
 from samebits.portable.kernels.elementwise import sqrt
 
@@ -22,14 +22,14 @@ Lists = "Sequence[Sequence[Tensor]]"
 @handles("aten::_fused_adam_", "aten::_fused_adam_.tensor_lr")
 @rounds_itself
 def fused_adam(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
-    """`aten::_fused_adam_`: weight decay is added to the gradient."""
+    """Compute `aten::_fused_adam_`: weight decay is added to the gradient."""
     _adam(lists, float(lr), decay=options["weight_decay"], shrink=1.0, options=options)
 
 
 @handles("aten::_fused_adamw_", "aten::_fused_adamw_.tensor_lr")
 @rounds_itself
 def fused_adamw(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
-    """`aten::_fused_adamw_`: weight decay shrinks the parameter."""
+    """Compute `aten::_fused_adamw_`: weight decay shrinks the parameter."""
     _adam(lists, float(lr), decay=0.0, shrink=1 - float(lr) * options["weight_decay"], options=options)
 
 
@@ -62,7 +62,7 @@ def _bias(lr: float, beta1: float, beta2: float, step: float) -> tuple[float, fl
 @handles("aten::_fused_sgd_", "aten::_fused_sgd_.tensor_lr")
 @rounds_itself
 def fused_sgd(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
-    """`aten::_fused_sgd_`."""
+    """Compute `aten::_fused_sgd_`."""
     params, grads, buffers = lists
     if not _goes_on(grads, options):
         return
@@ -83,7 +83,7 @@ def fused_sgd(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> N
 @handles("aten::_fused_adagrad_", "aten::_fused_adagrad_.tensor_lr")
 @rounds_itself
 def fused_adagrad(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) -> None:
-    """`aten::_fused_adagrad_`."""
+    """Compute `aten::_fused_adagrad_`."""
     params, grads, sums, steps = lists
     if not _goes_on(grads, options):
         return
@@ -93,8 +93,7 @@ def fused_adagrad(*lists: Sequence[Tensor], lr: float | Tensor, **options: Any) 
 
 
 def _adagrad(param: Tensor, grad: Tensor, total: Tensor, rate: float, options: dict[str, Any]) -> None:
-    work = [tensor.float() if tensor.dtype in LOW_PRECISION else tensor for tensor in (param, grad, total)]
-    p, g, t = work
+    p, g, t = raised(param), raised(grad), raised(total)
     g = -g if options["maximize"] else g
     if options["weight_decay"] != 0:
         g = g + p * options["weight_decay"]
@@ -104,9 +103,9 @@ def _adagrad(param: Tensor, grad: Tensor, total: Tensor, rate: float, options: d
 
 
 def _goes_on(grads: Sequence[Tensor], options: dict[str, Any]) -> bool:
-    """False if a gradient scaler found inf; the gradients are unscaled."""
-    found, scale = options.get("found_inf"), options.get("grad_scale")
-    if found is not None and float(found) == 1:
+    """Unscale the gradients, or return False if a gradient scaler found inf."""
+    overflowed, scale = options.get("found_inf"), options.get("grad_scale")
+    if overflowed is not None and float(overflowed) == 1:
         return False
     if scale is not None:
         for grad in grads:
@@ -119,7 +118,7 @@ def _by_dtype(
     scales: Sequence[Any],
     step: Callable[[list[tuple[Tensor, ...]], Any], None],
 ) -> None:
-    """One call of `step` for each dtype; float16 and bfloat16 in float32, each result rounded once."""
+    """Call `step` once for each dtype; float16 and bfloat16 in float32, each result rounded once."""
     dtypes = dict.fromkeys(tensor.dtype for group in groups for tensor in group)
     if len(dtypes) == 1 and not dtypes.keys() & LOW_PRECISION:
         step(groups, scales)

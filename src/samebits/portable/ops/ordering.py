@@ -1,4 +1,4 @@
-"""Greatest, smallest, sorted, in the middle ("Order"): exact; the first of equals counts, a zero gives +0.
+"""Greatest, smallest, sorted, middle ("Order"): exact; the first of equals counts, a zero gives +0.
 
 The functions that choose among inputs by position give elements as they are.
 """
@@ -23,21 +23,21 @@ if TYPE_CHECKING:
 @handles("aten::amax")
 @rounds_itself
 def amax(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
-    """`aten::amax`."""
+    """Compute `aten::amax`."""
     return _positive(torch.amax(self, dim, keepdim))
 
 
 @handles("aten::amin")
 @rounds_itself
 def amin(self: Tensor, dim: list[int] | tuple[int, ...] = (), keepdim: bool = False) -> Tensor:
-    """`aten::amin`."""
+    """Compute `aten::amin`."""
     return _positive(torch.amin(self, dim, keepdim))
 
 
 @handles("aten::aminmax")
 @rounds_itself
 def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Pair:
-    """`aten::aminmax`."""
+    """Compute `aten::aminmax`."""
     least, most = torch.aminmax(self, dim=dim, keepdim=keepdim)
     return _positive(least), _positive(most)
 
@@ -45,21 +45,21 @@ def aminmax(self: Tensor, *, dim: int | None = None, keepdim: bool = False) -> P
 @handles("aten::max")
 @rounds_itself
 def max_all(self: Tensor) -> Tensor:
-    """`aten::max`."""
+    """Compute `aten::max`."""
     return _positive(torch.max(self))
 
 
 @handles("aten::min")
 @rounds_itself
 def min_all(self: Tensor) -> Tensor:
-    """`aten::min`."""
+    """Compute `aten::min`."""
     return _positive(torch.min(self))
 
 
 @handles("aten::max.dim")
 @rounds_itself
 def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """`aten::max.dim`: the first NaN, otherwise the first of the greatest."""
+    """Compute `aten::max.dim`: the first NaN, otherwise the first of the greatest."""
     values, indices = torch.max(self, dim, keepdim)
     return values, indices
 
@@ -67,7 +67,7 @@ def max_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
 @handles("aten::min.dim")
 @rounds_itself
 def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """`aten::min.dim`: the first NaN, otherwise the first of the smallest."""
+    """Compute `aten::min.dim`: the first NaN, otherwise the first of the smallest."""
     values, indices = torch.min(self, dim, keepdim)
     return values, indices
 
@@ -75,21 +75,21 @@ def min_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
 @handles("aten::argmax")
 @rounds_itself
 def argmax(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """`aten::argmax`."""
+    """Compute `aten::argmax`."""
     return torch.argmax(self, dim, keepdim)
 
 
 @handles("aten::argmin")
 @rounds_itself
 def argmin(self: Tensor, dim: int | None = None, keepdim: bool = False) -> Tensor:
-    """`aten::argmin`."""
+    """Compute `aten::argmin`."""
     return torch.argmin(self, dim, keepdim)
 
 
 @handles("aten::cummax")
 @rounds_itself
 def cummax(self: Tensor, dim: int) -> Pair:
-    """`aten::cummax`: among equals the last counts."""
+    """Compute `aten::cummax`: among equals the last counts."""
     values, indices = torch.cummax(self, dim)
     return values, indices
 
@@ -97,7 +97,7 @@ def cummax(self: Tensor, dim: int) -> Pair:
 @handles("aten::cummin")
 @rounds_itself
 def cummin(self: Tensor, dim: int) -> Pair:
-    """`aten::cummin`: among equals the last counts."""
+    """Compute `aten::cummin`: among equals the last counts."""
     values, indices = torch.cummin(self, dim)
     return values, indices
 
@@ -105,7 +105,7 @@ def cummin(self: Tensor, dim: int) -> Pair:
 @handles("aten::sort")
 @rounds_itself
 def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Pair:
-    """`aten::sort`: equals keep their order; NaN is above all."""
+    """Compute `aten::sort`: equals keep their order; NaN is above all."""
     values, indices = torch.sort(self, stable=True, dim=dim, descending=descending)
     return values, indices
 
@@ -113,14 +113,14 @@ def sort(self: Tensor, dim: int = -1, descending: bool = False) -> Pair:
 @handles("aten::sort.stable")
 @rounds_itself
 def sort_stable(self: Tensor, *, stable: bool | None, dim: int = -1, descending: bool = False) -> Pair:
-    """`aten::sort.stable`."""
+    """Compute `aten::sort.stable`."""
     return sort(self, dim, descending)
 
 
 @handles("aten::topk")
 @rounds_itself
 def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Pair:
-    """`aten::topk`: the first k of `sort`."""
+    """Compute `aten::topk`: the first k of `sort`."""
     size = self.shape[dim] if self.dim() else 1
     if not 0 <= k <= size:
         raise RuntimeError("selected index k out of range")
@@ -133,7 +133,7 @@ def topk(self: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool
 @handles("aten::kthvalue")
 @rounds_itself
 def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair:
-    """`aten::kthvalue`: the element k - 1 of `sort`."""
+    """Compute `aten::kthvalue`: the element k - 1 of `sort`."""
     size = self.shape[dim] if self.dim() else 1
     if not 1 <= k <= size:
         raise RuntimeError("kthvalue(): selected number k out of range for dimension")
@@ -145,35 +145,35 @@ def kthvalue(self: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Pair
 @handles("aten::median")
 @rounds_itself
 def median(self: Tensor) -> Tensor:
-    """`aten::median`: the element (n - 1) // 2 of `sort`; NaN if there is one."""
+    """Compute `aten::median`: the element (n - 1) // 2 of `sort`; NaN if there is one."""
     return median_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
 
 
 @handles("aten::median.dim")
 @rounds_itself
 def median_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """`aten::median.dim`: the element (n - 1) // 2 of `sort`; the first NaN if there is one."""
+    """Compute `aten::median.dim`: the element (n - 1) // 2 of `sort`; the first NaN if there is one."""
     return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=True))
 
 
 @handles("aten::nanmedian")
 @rounds_itself
 def nanmedian(self: Tensor) -> Tensor:
-    """`aten::nanmedian`."""
+    """Compute `aten::nanmedian`."""
     return nanmedian_dim(self.reshape(-1), 0)[0] if self.numel() else _nothing(self)
 
 
 @handles("aten::nanmedian.dim")
 @rounds_itself
 def nanmedian_dim(self: Tensor, dim: int, keepdim: bool = False) -> Pair:
-    """`aten::nanmedian.dim`: NaNs are left out; the first one if there is nothing else."""
+    """Compute `aten::nanmedian.dim` without the NaNs; the first of them if there is nothing else."""
     return _picked(self, dim, keepdim, lambda values: _middle(values, dim, nan_counts=False))
 
 
 @handles("aten::mode")
 @rounds_itself
 def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
-    """`aten::mode`: the smallest of the most frequent values, and where it is last."""
+    """Compute `aten::mode`: the smallest of the most frequent values, and its last position."""
     if not self.dim():
         return self.clone(), torch.zeros((), dtype=torch.int64)
     values, indices = sort(self, dim)
@@ -183,8 +183,8 @@ def mode(self: Tensor, dim: int = -1, keepdim: bool = False) -> Pair:
     fresh[..., 1:] = values[..., 1:] != values[..., :-1]
     starts = torch.cummax(torch.where(fresh, position, 0), -1)[0]
     last = torch.argmax(position - starts, -1, keepdim=True)  # the first of the longest runs
-    found = values.gather(-1, last), indices.gather(-1, last)
-    value, index = (part.movedim(-1, dim) for part in found)
+    picked = values.gather(-1, last), indices.gather(-1, last)
+    value, index = (part.movedim(-1, dim) for part in picked)
     return (value, index) if keepdim else (value.squeeze(dim), index.squeeze(dim))
 
 
@@ -196,7 +196,7 @@ def unique(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::_unique2`: ascending, whatever is asked for."""
+    """Compute `aten::_unique2`, always ascending."""
     return unique_ascending(_positive(self), inverse=return_inverse, counts=return_counts)
 
 
@@ -209,7 +209,7 @@ def unique_dim(
     return_inverse: bool = False,
     return_counts: bool = False,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::unique_dim`: ascending, whatever is asked for."""
+    """Compute `aten::unique_dim`, always ascending."""
     values, inverse, counts = torch.ops.aten.unique_dim(
         _positive(self), dim, True, return_inverse, return_counts
     )
@@ -221,13 +221,13 @@ def unique_dim(
 def unique_consecutive(
     self: Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::unique_consecutive`."""
+    """Compute `aten::unique_consecutive`."""
     values, inverse, counts = torch.ops.aten.unique_consecutive(self, return_inverse, return_counts, dim)
     return values, inverse, counts
 
 
 def _picked(x: Tensor, dim: int, keepdim: bool, choose: Callable[[Tensor], Tensor]) -> Pair:
-    """The elements of the sorted input at the chosen positions, and where they were."""
+    """Return the elements of the sorted input at the chosen positions, and their former positions."""
     if not x.dim():
         return x.clone(), torch.zeros((), dtype=torch.int64)
     values, indices = sort(x, dim)

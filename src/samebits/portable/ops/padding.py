@@ -1,4 +1,4 @@
-"""Gradients of padding, and sequences that are packed."""
+"""Gradients of padding, and packed sequences."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _make(n: int, index: Callable[[int, int, int], Tensor]) -> Callable[..., Ten
 
 @handles("aten::_pack_padded_sequence")
 def pack_padded_sequence(input: Tensor, lengths: Tensor, batch_first: bool) -> tuple[Tensor, Tensor]:
-    """`aten::_pack_padded_sequence`: step after step, the sequences that have it; moves only."""
+    """Compute `aten::_pack_padded_sequence`: at each step the sequences that reach it; only moves data."""
     steps = input.transpose(0, 1) if batch_first else input
     if bool((lengths[1:] > lengths[:-1]).any()) or bool((lengths <= 0).any()):
         raise RuntimeError("lengths of packed sequences must be positive and in descending order")

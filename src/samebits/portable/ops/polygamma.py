@@ -27,7 +27,7 @@ _LEAST = -10000.0  # the sum has a term for each whole number from there to 10
 
 @handles("aten::polygamma")
 def polygamma(n: int, self: Tensor) -> Tensor:
-    """`aten::polygamma`: the derivative of that order of digamma; order 0 is digamma itself."""
+    """Compute `aten::polygamma`: the derivative of that order of digamma; order 0 is digamma itself."""
     if n < 0:
         raise RuntimeError(f"polygamma of order {n}: 0 or more was expected")
     dtype = self.dtype if self.is_floating_point() else torch.get_default_dtype()
@@ -46,7 +46,7 @@ def polygamma(n: int, self: Tensor) -> Tensor:
 
 @handles("aten::mvlgamma")
 def mvlgamma(self: Tensor, p: int) -> Tensor:
-    """`aten::mvlgamma`: lgamma(x) + lgamma(x - 1/2) + … of p values, from the constant on."""
+    """Compute `aten::mvlgamma`: lgamma(x) + lgamma(x - 1/2) + … of p values, starting from the constant."""
     if p < 1:
         raise RuntimeError("p has to be greater than or equal to 1")
     dtype = self.dtype if self.is_floating_point() else torch.get_default_dtype()
@@ -58,7 +58,7 @@ def mvlgamma(self: Tensor, p: int) -> Tensor:
 
 
 def _trigamma(x: Tensor) -> Tensor:
-    """By reflection below 1/2: pi^2 / sin^2(pi x) less the value at 1 - x."""
+    """Return trigamma, by reflection below 1/2: pi^2 / sin^2(pi x) less the value at 1 - x."""
     low = x < 0.5
     value = _zeta(2, torch.where(low, 1 - x, x))
     sine = unary("sin", math.pi * (x - torch.round(x)))
@@ -67,7 +67,7 @@ def _trigamma(x: Tensor) -> Tensor:
 
 
 def _zeta(s: int, x: Tensor) -> Tensor:
-    """The sum of (x + k)^-s over k from 0: by terms until x is 10 + s, then Euler and Maclaurin."""
+    """Return the sum of (x + k)^-s over k from 0: by terms until x is 10 + s, then Euler and Maclaurin."""
     edge = float(10 + s)
     infinite = x == math.inf
     x = torch.where(x.isinf(), torch.full_like(x, math.nan), x)
@@ -87,16 +87,16 @@ def _zeta(s: int, x: Tensor) -> Tensor:
 
 
 def _power(x: Tensor, s: int) -> Tensor:
-    """x^-s, as a product from left to right."""
+    """Return x^-s, as a product from left to right."""
     one = torch.reciprocal(x)
     return functools.reduce(torch.mul, [one] * s)
 
 
 @functools.cache
 def _coefficients(s: int) -> tuple[float, ...]:
-    """B(2j) / (2j)! s (s + 1) .. (s + 2j - 2), rounded once."""
-    rising, found = Fraction(s), []
+    """Return B(2j) / (2j)! s (s + 1) .. (s + 2j - 2), rounded once."""
+    rising, coefficients = Fraction(s), []
     for j, bernoulli in enumerate(_BERNOULLI, start=1):
-        found.append(float(bernoulli * rising / math.factorial(2 * j)))
+        coefficients.append(float(bernoulli * rising / math.factorial(2 * j)))
         rising *= (s + 2 * j - 1) * (s + 2 * j)
-    return tuple(found)
+    return tuple(coefficients)

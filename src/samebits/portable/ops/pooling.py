@@ -110,7 +110,7 @@ def _make_avg_pool(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]
         count_include_pad: bool,
         divisor_override: int | None,
     ) -> Tensor:
-        """`aten::avg_pool2d_backward`, `aten::avg_pool3d_backward`."""
+        """Compute `aten::avg_pool2d_backward`, `aten::avg_pool3d_backward`."""
         kernel, pads = _all(kernel_size, n), _all(padding, n)
         dims = _pool_dims(self, kernel, stride, pads, (ceil_mode, count_include_pad))
         return _spread(grad_output, self, dims, divisor_override)
@@ -131,7 +131,7 @@ def _make_adaptive(n: int) -> tuple[Callable[..., Tensor], Callable[..., Tensor]
 
 
 def _into_planes(values: Tensor, indices: Tensor, shape: torch.Size, n: int, kind: str) -> Tensor:
-    """Values of planes taken in at the flat indices of their planes."""
+    """Return planes that take in values at the flat indices of their planes."""
     planes = shape[: len(shape) - n].numel()
     out = torch.zeros((planes, shape[len(shape) - n :].numel(), 1), dtype=values.dtype)
     if values.numel():
@@ -151,13 +151,13 @@ def _make_max_backward(n: int) -> Callable[..., Tensor]:
 
 @handles("aten::max_unpool2d")
 def max_unpool2d(self: Tensor, indices: Tensor, output_size: Sizes) -> Tensor:
-    """`aten::max_unpool2d`: of several values for one element the last stays."""
+    """Compute `aten::max_unpool2d`: of several values for one element the last one stays."""
     return _into_planes(self, indices, torch.Size([*self.shape[:-2], *output_size]), 2, "set")
 
 
 @handles("aten::max_unpool3d")
 def max_unpool3d(self: Tensor, indices: Tensor, output_size: Sizes, stride: Sizes, padding: Sizes) -> Tensor:
-    """`aten::max_unpool3d`."""
+    """Compute `aten::max_unpool3d`."""
     del stride, padding
     return _into_planes(self, indices, torch.Size([*self.shape[:-3], *output_size]), 3, "set")
 
@@ -183,7 +183,7 @@ def _make_fractional(n: int) -> Callable[..., tuple[Tensor, Tensor]]:
 
 
 def _starts(sample: Tensor, size: int, kernel: int, outputs: int) -> Tensor:
-    """(planes, outputs): where windows start; the last one ends with the plane."""
+    """Return where windows start, as (planes, outputs); the last one ends with the plane."""
     last = size - kernel
     if outputs == 1:
         return torch.full((sample.shape[0], 1), last)

@@ -19,7 +19,7 @@ Reflection = tuple["Tensor", "Tensor"]
 
 @handles("aten::linalg_qr")
 def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
-    """`aten::linalg_qr`."""
+    """Compute `aten::linalg_qr`."""
     if mode not in {"reduced", "complete", "r"}:
         raise RuntimeError(
             f"qr received unrecognized mode '{mode}' but expected one of 'reduced', 'complete', 'r'"
@@ -34,7 +34,7 @@ def linalg_qr(A: Tensor, mode: str = "reduced") -> tuple[Tensor, Tensor]:
 
 
 def factored(a: Tensor) -> tuple[Tensor, list[Reflection]]:
-    """The upper triangles of matrices (batch, rows, columns), and the reflections that make them."""
+    """Return the upper triangles of matrices (batch, rows, columns), and the reflections that make them."""
     work = a.clone(memory_format=torch.contiguous_format)
     reflections = []
     for j in range(min(work.shape[1:])):
@@ -47,7 +47,7 @@ def factored(a: Tensor) -> tuple[Tensor, list[Reflection]]:
 
 
 def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """For each row x: v with v[0] = 1, tau and beta; (1 - tau v v^T) x is beta and zeros."""
+    """Return v with v[0] = 1, tau and beta for each row x: (1 - tau v v^T) x is beta and zeros."""
     alpha, rest = x[:, 0].clone(), x[:, 1:].contiguous()
     squares = gemm(rest[:, None], rest[:, :, None])[:, 0, 0]
     turned = squares != 0
@@ -59,13 +59,13 @@ def _reflection(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _reflect(work: Tensor, v: Tensor, tau: Tensor) -> None:
-    """`work` less (tau v) times (v^T work)."""
+    """Subtract (tau v) times (v^T work) from `work`."""
     if work.numel():
         work.sub_((v * tau[:, None])[:, :, None] * gemm(v[:, None], work))
 
 
 def product(reflections: list[Reflection], like: Tensor) -> Tensor:
-    """The first columns of the product of all reflections, of the shape and dtype of `like`."""
+    """Return the first columns of the product of all reflections, of the shape and dtype of `like`."""
     q = torch.eye(*like.shape[1:], dtype=like.dtype).expand(like.shape).contiguous()
     for j in range(len(reflections) - 1, -1, -1):
         v, tau = reflections[j]
@@ -75,7 +75,7 @@ def product(reflections: list[Reflection], like: Tensor) -> Tensor:
 
 @handles("aten::geqrf")
 def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
-    """`aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
+    """Compute `aten::geqrf`: the upper triangle with the reflections below it, and their factors."""
     rows, columns = self.shape[-2:]
     batch = self.shape[:-2]
     a, reflections = factored(self.reshape(batch.numel(), rows, columns))
@@ -88,7 +88,7 @@ def geqrf(self: Tensor) -> tuple[Tensor, Tensor]:
 
 @handles("aten::linalg_householder_product")
 def linalg_householder_product(input: Tensor, tau: Tensor) -> Tensor:
-    """`aten::linalg_householder_product`: of the reflections that `geqrf` gives."""
+    """Compute `aten::linalg_householder_product` of the reflections that `geqrf` returns."""
     a = input.reshape(input.shape[:-2].numel(), *input.shape[-2:])
     factors = tau.reshape(a.shape[0], tau.shape[-1])
     reflections = []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from samebits.errors import SamebitsError
-from samebits.portable._registry import declares_handlers, handles, rounds_itself
+from samebits.portable._registry import LOW_PRECISION, declares_handlers, handles, rounds_itself
 from samebits.portable.kernels import random as kernels
 
 if TYPE_CHECKING:
@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
     from samebits.portable._registry import Handler, Table
 
-_COMPUTE = {torch.float16: torch.float32, torch.bfloat16: torch.float32}
-
 
 def next_key(generator: torch.Generator | None) -> int:
-    """The next 64 bits of a generator (of torch's default one if None).
+    """Return the next 64 bits of a generator (of torch's default one if None).
 
     `random_` with these bounds stores the generator's raw output (ATen/native/cpu/DistributionTemplates.h,
     random_full_64_bits_range); mt19937 is an exact integer algorithm, the same on every platform.
@@ -42,12 +40,12 @@ def next_key(generator: torch.Generator | None) -> int:
 
 @functools.cache
 def judge() -> torch.Generator:
-    """A generator for torch's own checks of arguments, on tensors without elements."""
+    """Return a generator for torch's own checks of arguments, on tensors without elements."""
     return torch.Generator()
 
 
-def is_real(out: Tensor) -> bool:
-    """Whether `out` needs values: on the CPU and not empty.
+def needs_values(out: Tensor) -> bool:
+    """Tell whether `out` needs values: on the CPU and not empty.
 
     Raises:
         SamebitsError: if it is of a kind that has no portable random values.
@@ -63,28 +61,32 @@ def is_real(out: Tensor) -> bool:
     return out.numel() > 0
 
 
+def compute_dtype(out: Tensor) -> torch.dtype:
+    """Return the dtype that values for `out` are computed in."""
+    return torch.float32 if out.dtype in LOW_PRECISION else out.dtype
+
+
 def work_like(out: Tensor, dtype: torch.dtype) -> Tensor:
-    """`out` itself where a kernel can fill it, else a tensor that `store` copies from."""
+    """Return `out` itself where a kernel can fill it, else a tensor that `store` copies from."""
     if out.dtype == dtype and out.is_contiguous() and not out.is_neg():
         return out
     return torch.empty(out.shape, dtype=dtype)
 
 
 def store(out: Tensor, values: Tensor) -> Tensor:
-    """Values to their place, rounded once."""
+    """Write the values to `out`, rounded once."""
     return out if values is out else out.copy_(values)
 
 
 @handles("aten::uniform_")
 @rounds_itself
 def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = None) -> Tensor:
-    """`aten::uniform_`."""
+    """Compute `aten::uniform_`."""
     if not -30_000 <= from_ <= to <= 30_000:  # which no dtype would refuse
         torch.empty(0, dtype=self.dtype).uniform_(from_, to, generator=judge())
-    if not is_real(self):
+    if not needs_values(self):
         return self
-    compute = _COMPUTE.get(self.dtype, self.dtype)
-    work = work_like(self, compute)
+    work = work_like(self, compute_dtype(self))
     kernels.uniform_into(work, next_key(generator), from_, to, self.dtype)
     if work.dtype == self.dtype:
         return store(self, work)
@@ -95,10 +97,10 @@ def uniform_(self: Tensor, from_: float = 0, to: float = 1, *, generator: Any = 
 @handles("aten::bernoulli_.float")
 @rounds_itself
 def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor:
-    """`aten::bernoulli_.float`."""
+    """Compute `aten::bernoulli_.float`."""
     if not 0 <= p <= 1:
         raise RuntimeError(f"bernoulli_ expects p to be in [0, 1], but got p={p}")
-    if not is_real(self):
+    if not needs_values(self):
         return self
     work = work_like(self, torch.float32 if self.dtype == torch.float32 else torch.uint8)
     kernels.bernoulli_into(work, next_key(generator), p)
@@ -108,8 +110,8 @@ def bernoulli_(self: Tensor, p: float = 0.5, *, generator: Any = None) -> Tensor
 @handles("aten::bernoulli_.Tensor")
 @rounds_itself
 def bernoulli_tensor_(self: Tensor, p: Tensor, *, generator: Any = None) -> Tensor:
-    """`aten::bernoulli_.Tensor`."""
-    if not is_real(self):
+    """Compute `aten::bernoulli_.Tensor`."""
+    if not needs_values(self):
         return self
     if not p.is_floating_point():
         raise RuntimeError(f"expected probabilities tensor to have floating type, got {p.dtype}")
@@ -122,20 +124,20 @@ def bernoulli_tensor_(self: Tensor, p: Tensor, *, generator: Any = None) -> Tens
 @handles("aten::bernoulli")
 @rounds_itself
 def bernoulli(self: Tensor, *, generator: Any = None) -> Tensor:
-    """`aten::bernoulli`: `self` holds the probabilities."""
+    """Compute `aten::bernoulli`; `self` holds the probabilities."""
     return bernoulli_tensor_(torch.empty_like(self), self, generator=generator)
 
 
 @handles("aten::bernoulli.p")
 @rounds_itself
 def bernoulli_p(self: Tensor, p: float, *, generator: Any = None) -> Tensor:
-    """`aten::bernoulli.p`."""
+    """Compute `aten::bernoulli.p`."""
     return bernoulli_(torch.empty_like(self), p, generator=generator)
 
 
 @handles("aten::native_dropout")
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
-    """`aten::native_dropout`."""
+    """Compute `aten::native_dropout`."""
     mask = torch.empty_like(input, dtype=torch.bool)
     if train is False:
         return input.clone(), mask.fill_(True)
@@ -146,42 +148,42 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
 
 @handles("aten::native_dropout_backward")
 def native_dropout_backward(grad_output: Tensor, mask: Tensor, scale: float) -> Tensor:
-    """`aten::native_dropout_backward`."""
+    """Compute `aten::native_dropout_backward`."""
     return (grad_output * mask).mul_(scale)
 
 
 @handles("aten::random_")
 @rounds_itself
 def random_(self: Tensor, *, generator: Any = None) -> Tensor:
-    """`aten::random_`: all values from 0 on that the dtype counts without gaps."""
+    """Compute `aten::random_`: all values from 0 on that the dtype counts without gaps."""
     return _integers(self, 0, _last(self.dtype) + 1, generator)
 
 
 @handles("aten::random_.to")
 @rounds_itself
 def random_to_(self: Tensor, to: int, *, generator: Any = None) -> Tensor:
-    """`aten::random_.to`."""
+    """Compute `aten::random_.to`."""
     return random_from_(self, 0, to, generator=generator)
 
 
 @handles("aten::random_.from")
 @rounds_itself
 def random_from_(self: Tensor, from_: int, to: int | None, *, generator: Any = None) -> Tensor:
-    """`aten::random_.from`."""
+    """Compute `aten::random_.from`."""
     torch.empty(0, dtype=self.dtype).random_(from_, to, generator=judge())
     to = _last(self.dtype) + 1 if to is None else to
     return _integers(self, from_, to - from_, generator)
 
 
 def _last(dtype: torch.dtype) -> int:
-    """The end of the integers from 0 on that a dtype has all of."""
+    """Return the last of the integers from 0 on that a dtype has without gaps."""
     if dtype == torch.bool:
         return 1
     return round(2 / torch.finfo(dtype).eps) if dtype.is_floating_point else torch.iinfo(dtype).max
 
 
 def _integers(out: Tensor, low: int, size: int, generator: Any) -> Tensor:
-    if not is_real(out):
+    if not needs_values(out):
         return out
     work = work_like(out, torch.int64)
     kernels.integers_into(work, next_key(generator), low, size)
@@ -189,36 +191,36 @@ def _integers(out: Tensor, low: int, size: int, generator: Any) -> Tensor:
 
 
 def randint(high: int, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randint`."""
+    """Compute `aten::randint`."""
     return randint_low(0, high, size, generator=generator, **options)
 
 
 def randint_low(low: int, high: int, size: Any, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randint.low`."""
+    """Compute `aten::randint.low`."""
     return random_from_(torch.empty(size, **_int64(options)), low, high, generator=generator)
 
 
 def randint_like(self: Tensor, high: int, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randint_like`."""
+    """Compute `aten::randint_like`."""
     return randint_like_low(self, 0, high, generator=generator, **options)
 
 
 def randint_like_tensor(self: Tensor, high: Tensor, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randint_like.Tensor`."""
+    """Compute `aten::randint_like.Tensor`."""
     return randint_like_low(self, 0, int(high), generator=generator, **options)
 
 
 def randint_like_low(self: Tensor, low: int, high: int, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randint_like.low_dtype`."""
+    """Compute `aten::randint_like.low_dtype`."""
     return random_from_(torch.empty_like(self, **options), low, high, generator=generator)
 
 
 def randperm(n: int, *, generator: Any = None, **options: Any) -> Tensor:
-    """`aten::randperm`: the order of one number of 64 bits for each index, equal ones in order of index."""
+    """Compute `aten::randperm`: the order of one number of 64 bits for each index, equal ones by index."""
     out = torch.empty(n, **_int64(options))
     if n > _last(out.dtype) + 1:
         raise RuntimeError(f"n is too large for result tensor type: {n} for {out.dtype}")
-    if not is_real(out):
+    if not needs_values(out):
         return out
     return out.copy_(kernels.permutation(next_key(generator), n))
 
@@ -228,7 +230,7 @@ def _int64(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def made_by(filling: Handler, into: Callable[..., Tensor] = torch.empty) -> Handler:
-    """A factory of filled tensors: `filling` in place, without parameters of its own."""
+    """Return a factory of filled tensors: `filling` in place, without parameters of its own."""
 
     def make(shape: Any, *, generator: Any = None, **options: Any) -> Tensor:
         filled: Tensor = filling(into(shape, **options), generator=generator)
@@ -238,7 +240,7 @@ def made_by(filling: Handler, into: Callable[..., Tensor] = torch.empty) -> Hand
 
 
 def functional(filling: Handler) -> Handler:
-    """The op that gives a new tensor in place of filling one."""
+    """Return the op that returns a new tensor instead of filling one."""
 
     def fill_new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         filled: Tensor = filling(torch.empty_like(self), *args, **kwargs)
@@ -248,7 +250,7 @@ def functional(filling: Handler) -> Handler:
 
 
 def into_out(handler: Handler) -> Handler:
-    """The op with `out`, for one whose other parameters are dtype and device of the result."""
+    """Return the op with `out`, for one whose other parameters are dtype and device of the result."""
 
     def fill_out(*args: Any, out: Tensor, generator: Any = None, **_: Any) -> Tensor:
         value = handler(*args, generator=generator, dtype=out.dtype, device=out.device)
@@ -258,7 +260,7 @@ def into_out(handler: Handler) -> Handler:
 
 
 def with_overloads(name: str, handler: Handler, overloads: tuple[str, str, str, str]) -> Table:
-    """A factory under all its names: plain, with a generator, and both of them with `out`.
+    """Return a factory under all its names: plain, with a generator, and both of them with `out`.
 
     Args:
         name: of the op.

@@ -21,14 +21,14 @@ Number = Any  # int, float, or a tensor with one
 @handles("aten::arange")
 @rounds_itself
 def arange(end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
-    """`aten::arange`."""
+    """Compute `aten::arange`."""
     return arange_start_step(0, end, 1, dtype=dtype)
 
 
 @handles("aten::arange.start")
 @rounds_itself
 def arange_start(start: Number, end: Number, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
-    """`aten::arange.start`."""
+    """Compute `aten::arange.start`."""
     return arange_start_step(start, end, 1, dtype=dtype)
 
 
@@ -37,7 +37,7 @@ def arange_start(start: Number, end: Number, *, dtype: torch.dtype | None = None
 def arange_start_step(
     start: Number, end: Number, step: Number = 1, *, dtype: torch.dtype | None = None, **_: Any
 ) -> Tensor:
-    """`aten::arange.start_step`: start + i * step in float64, then rounded."""
+    """Compute `aten::arange.start_step`: start + i * step in float64, then rounded."""
     if step == 0 or not all(map(math.isfinite, (start, end))) or (end - start) * step < 0:
         raise RuntimeError(f"arange from {start} to {end} by {step} has no end")
     if dtype is None:
@@ -58,7 +58,7 @@ def arange_start_step(
 )
 @rounds_itself
 def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | None = None, **_: Any) -> Tensor:
-    """`aten::linspace`: from either end to the middle, in float64, then rounded."""
+    """Compute `aten::linspace`: from either end to the middle, in float64, then rounded."""
     if steps < 0:
         raise RuntimeError(f"linspace of {steps} steps: 0 or more were expected")
     first, last = float(start), float(end)
@@ -81,7 +81,7 @@ def linspace(start: Number, end: Number, steps: int, *, dtype: torch.dtype | Non
 def logspace(
     start: Number, end: Number, steps: int, base: float = 10, *, dtype: torch.dtype | None = None, **_: Any
 ) -> Tensor:
-    """`aten::logspace`: the powers of `base` to the float64 `linspace`, then rounded."""
+    """Compute `aten::logspace`: the powers of `base` to the float64 `linspace`, then rounded."""
     exponents = linspace(start, end, steps, dtype=torch.float64)
     values = elementwise.binary("pow", torch.full_like(exponents, base), exponents)
     dtype = dtype or torch.get_default_dtype()
@@ -91,7 +91,7 @@ def logspace(
 @handles("aten::arange.out", "aten::arange.start_out")
 @rounds_itself
 def out_of_ranges(*args: Any, out: Tensor) -> Tensor:
-    """`arange.out`, `arange.start_out`."""
+    """Compute `aten::arange.out` and `aten::arange.start_out`."""
     start, end, step = (0, *args, 1) if len(args) == 1 else (*args, 1)[:3]
     values = arange_start_step(start, end, step, dtype=out.dtype)
     return out.resize_(values.shape).copy_(values)

@@ -1,4 +1,4 @@
-"""Remainders of division: exact, which torch's vectors are not for large quotients."""
+"""Remainders of division, exact: torch's vector code is not for large quotients."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Operand = Any  # a tensor or a number
 
 @handles("aten::fmod.Tensor", "aten::fmod.Scalar")
 def fmod(self: Operand, other: Operand) -> Tensor:
-    """`aten::fmod`: a minus b times the quotient cut toward zero, which is always a float; the sign of a."""
+    """Compute `aten::fmod`: a - b * (a / b truncated), which is always a float; it has the sign of a."""
     a, b = _promoted(self, other)
     with np.errstate(all="ignore"):
         return as_tensor(np.asarray(np.fmod(as_array(a), as_array(b))))
@@ -27,7 +27,7 @@ def fmod(self: Operand, other: Operand) -> Tensor:
 
 @handles("aten::remainder.Tensor", "aten::remainder.Scalar", "aten::remainder.Scalar_Tensor")
 def remainder(self: Operand, other: Operand) -> Tensor:
-    """`aten::remainder`: `fmod`, and b added once where the signs of that and of b differ."""
+    """Compute `aten::remainder`: `fmod`, plus b where it and b differ in sign."""
     _, b = _promoted(self, other)
     rest = fmod(self, other)
     return torch.where((rest != 0) & ((rest < 0) != (b < 0)), rest + b, rest)

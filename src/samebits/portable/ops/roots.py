@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @handles("aten::sqrt")
 def sqrt(self: Tensor) -> Tensor:
-    """`aten::sqrt`; integers become the default dtype, as in torch."""
+    """Compute `aten::sqrt`; integers become the default dtype, as in torch."""
     return elementwise.sqrt(self if self.is_floating_point() else self.to(torch.get_default_dtype()))
 
 
 @handles("aten::sqrt_")
 def sqrt_in_place(self: Tensor) -> Tensor:
-    """`aten::sqrt_`."""
+    """Compute `aten::sqrt_`."""
     return elementwise.sqrt_(self)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @handles("aten::cumsum")
 def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::cumsum`."""
+    """Compute `aten::cumsum`."""
     axes(self.dim(), dim)
     self = self if dtype is None else self.to(dtype)
     return running(self, dim) if self.is_floating_point() else torch.cumsum(self, dim, dtype=dtype)
@@ -25,7 +25,7 @@ def cumsum(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tenso
 
 @handles("aten::cumprod")
 def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::cumprod`."""
+    """Compute `aten::cumprod`."""
     axes(self.dim(), dim)
     self = self if dtype is None else self.to(dtype)
     return (
@@ -37,21 +37,21 @@ def cumprod(self: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tens
 
 @handles("aten::logcumsumexp")
 def logcumsumexp(self: Tensor, dim: int) -> Tensor:
-    """`aten::logcumsumexp`: a chain of log(exp(a) + exp(b)) in binary64."""
+    """Compute `aten::logcumsumexp`: a chain of log(exp(a) + exp(b)) in binary64."""
     axes(self.dim(), dim)
     if not self.dim() or not self.numel():
         return self.clone()
     lines = self.to(torch.float64).movedim(dim, 0)
     chain = lines[0]
-    found = [chain]
+    sums = [chain]
     for values in lines[1:]:
         chain = _log_add(chain, values)
-        found.append(chain)
-    return torch.stack(found, dim).to(self.dtype)
+        sums.append(chain)
+    return torch.stack(sums, dim).to(self.dtype)
 
 
 def _log_add(a: Tensor, b: Tensor) -> Tensor:
-    """Of m, the greater, and l: m + log1p(exp(l - m)), or m where both are the same infinity."""
+    """Return m + log1p(exp(l - m)) for m, the greater, and l; m where both are the same infinity."""
     most, least = torch.maximum(a, b), torch.minimum(a, b)
     both = (most == least) & (most.abs() == math.inf)
     return torch.where(both, most, most + unary("log1p", unary("exp", least - most)))

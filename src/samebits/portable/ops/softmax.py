@@ -21,33 +21,33 @@ if TYPE_CHECKING:
 
 @handles("aten::_softmax")
 def softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`aten::_softmax`."""
+    """Compute `aten::_softmax`."""
     _check_half(half_to_float)
     return softmax_kernel(self, dim)
 
 
 @handles("aten::_log_softmax")
 def log_softmax(self: Tensor, dim: int, half_to_float: bool) -> Tensor:
-    """`aten::_log_softmax`."""
+    """Compute `aten::_log_softmax`."""
     _check_half(half_to_float)
     return softmax_kernel(self, dim, log=True)
 
 
 @handles("aten::_softmax_backward_data")
 def softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
-    """`aten::_softmax_backward_data`."""
+    """Compute `aten::_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim)
 
 
 @handles("aten::_log_softmax_backward_data")
 def log_softmax_backward(grad_output: Tensor, output: Tensor, dim: int, input_dtype: torch.dtype) -> Tensor:
-    """`aten::_log_softmax_backward_data`."""
+    """Compute `aten::_log_softmax_backward_data`."""
     return softmax_gradient(grad_output, output, dim, log=True)
 
 
 @handles("aten::_safe_softmax")
 def safe_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::_safe_softmax`: 0 where all inputs are -inf."""
+    """Compute `aten::_safe_softmax`: 0 where all inputs are -inf."""
     self = self if dtype is None else self.to(dtype)
     nothing = (self == -math.inf).all(dim, keepdim=True)
     return torch.where(nothing, 0.0, softmax_kernel(self, dim))
@@ -57,7 +57,7 @@ def safe_softmax(self: Tensor, dim: int, dtype: torch.dtype | None = None) -> Te
 def masked_softmax(
     self: Tensor, mask: Tensor, dim: int | None = None, mask_type: int | None = None
 ) -> Tensor:
-    """`aten::_masked_softmax`: as if the input were -inf where the mask is True; 0 where all of it is."""
+    """Compute `aten::_masked_softmax`: the input is -inf where the mask is True; 0 where all is masked."""
     mask = _full_mask(mask, self, mask_type)
     dim = self.dim() - 1 if dim is None else dim
     return torch.where(mask, 0.0, safe_softmax(torch.where(mask, -math.inf, self), dim))
@@ -67,7 +67,7 @@ def masked_softmax(
 def masked_softmax_backward(
     grad_output: Tensor, output: Tensor, mask: Tensor, dim: int | None = None
 ) -> Tensor:
-    """`aten::_masked_softmax_backward`: 0 where the mask is True."""
+    """Compute `aten::_masked_softmax_backward`: 0 where the mask is True."""
     mask = mask.expand_as(output)
     dim = output.dim() - 1 if dim is None else dim
     gradient = torch.where(mask, 0.0, grad_output)
@@ -76,7 +76,7 @@ def masked_softmax_backward(
 
 @handles("aten::logsumexp")
 def logsumexp(self: Tensor, dim: Sequence[int], keepdim: bool = False) -> Tensor:
-    """`aten::logsumexp`: m + log(sum of exp(x - m)), m the greatest value, or +0 if that is infinite."""
+    """Compute `aten::logsumexp`: m + log(sum of exp(x - m)); m is the greatest value, or +0 if infinite."""
     if not self.is_floating_point():
         self = self.to(torch.get_default_dtype())
     dims = axes(self.dim(), dim)
@@ -96,7 +96,7 @@ def _check_half(half_to_float: bool) -> None:
 
 
 def _full_mask(mask: Tensor, x: Tensor, mask_type: int | None) -> Tensor:
-    """The mask in the shape of x (batch, heads, queries, keys), from (queries, keys) or (batch, keys)."""
+    """Expand the mask, (queries, keys) or (batch, keys), to the shape of x: (batch, heads, queries, keys)."""
     if mask_type == 0 and mask.dim() == 2:
         return mask.view(1, 1, *mask.shape).expand_as(x)
     if mask_type == 1 and mask.dim() == 2 and x.dim() == 4:

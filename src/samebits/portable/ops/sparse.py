@@ -1,4 +1,4 @@
-"""Sparse tensors: sums and products over what they store ("Sparse tensors" in docs/portable-numerics.md)."""
+"""Sparse tensors: sums and products over their entries ("Sparse tensors" in docs/portable-numerics.md)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from samebits.portable._registry import handles_sparse
+from samebits.portable._registry import handles_sparse, raised
 from samebits.portable.kernels.accumulate import accumulate_
 from samebits.portable.ops.checks import refuse
 
@@ -20,34 +20,34 @@ _AT_ONCE = 1 << 22  # elements of the products of one part: they are in memory a
 
 
 class Entries(NamedTuple):
-    """What a sparse tensor stores, as COO has it.
+    """The entries of a sparse tensor, as COO has them.
 
     Args:
-        places: int64, (sparse dimensions, entries).
+        indices: int64, (sparse dimensions, entries).
         values: (entries, …dense dimensions).
         sizes: of the sparse dimensions.
-        coalesced: no place comes twice, and places ascend.
+        coalesced: whether no index comes twice, and indices ascend.
     """
 
-    places: Tensor
+    indices: Tensor
     values: Tensor
     sizes: torch.Size
     coalesced: bool
 
     def keys(self) -> Tensor:
-        """The place of each entry in row-major order of the sparse dimensions."""
-        key = torch.zeros(self.places.shape[1], dtype=torch.int64)
-        for line, size in zip(self.places, self.sizes, strict=True):
+        """Return a number for the index of each entry: row-major over the sparse dimensions."""
+        key = torch.zeros(self.indices.shape[1], dtype=torch.int64)
+        for line, size in zip(self.indices, self.sizes, strict=True):
             key = key * size + line
         return key
 
     def columns(self) -> Tensor:
-        """The values as (entries, elements of the dense dimensions)."""
+        """Return the values as (entries, elements of the dense dimensions)."""
         return self.values.reshape(self.values.shape[0], self.values.shape[1:].numel())
 
 
 def entries_of(tensor: Tensor) -> Entries:
-    """The entries of a COO, CSR or CSC tensor; those of CSC come by columns.
+    """Return the entries of a COO, CSR or CSC tensor; those of CSC come by columns.
 
     Args:
         tensor: compressed ones without batch dimensions.
@@ -68,18 +68,18 @@ def entries_of(tensor: Tensor) -> Entries:
 
 @handles_sparse("aten::_coalesce")
 def coalesce(self: Tensor) -> Tensor:
-    """`aten::_coalesce`: entries of one place are added in the order in which they are stored, from +0."""
+    """Compute `aten::_coalesce`: from +0, entries with the same index are added in the order of storage."""
     if self.is_coalesced():
         return self
     entries = entries_of(self)
-    keys, place_of = torch.unique(entries.keys(), return_inverse=True)
-    values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), place_of, entries.columns())
-    return _made(self, _places(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
+    keys, row_of = torch.unique(entries.keys(), return_inverse=True)
+    values = _added(torch.zeros((keys.numel(), entries.columns().shape[1])), row_of, entries.columns())
+    return _made(self, _indices_of(keys, entries.sizes), values.reshape(-1, *entries.values.shape[1:]), True)
 
 
 @handles_sparse("aten::_to_dense")
 def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool | None = None) -> Tensor:
-    """`aten::_to_dense`: +0 where nothing is stored."""
+    """Compute `aten::_to_dense`: +0 where nothing is stored."""
     del masked_grad
     entries = entries_of(_whole(self))
     columns = entries.columns()
@@ -91,25 +91,25 @@ def to_dense(self: Tensor, dtype: torch.dtype | None = None, masked_grad: bool |
 
 @handles_sparse("aten::_to_sparse", "aten::_to_sparse.sparse_dim")
 def to_sparse(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`aten::_to_sparse` of a sparse tensor."""
+    """Compute `aten::_to_sparse` of a sparse tensor."""
     return _whole(self).to_sparse(*args, **kwargs)
 
 
 @handles_sparse("aten::_to_sparse_csr")
 def to_csr(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`aten::_to_sparse_csr` of a sparse tensor."""
+    """Compute `aten::_to_sparse_csr` of a sparse tensor."""
     return _whole(self).to_sparse_csr(*args, **kwargs)
 
 
 @handles_sparse("aten::_to_sparse_csc")
 def to_csc(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
-    """`aten::_to_sparse_csc` of a sparse tensor."""
+    """Compute `aten::_to_sparse_csc` of a sparse tensor."""
     return _whole(self).to_sparse_csc(*args, **kwargs)
 
 
 @handles_sparse("aten::_to_copy")
 def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) -> Tensor:
-    """`aten::_to_copy`: to another float dtype."""
+    """Compute `aten::_to_copy` to another float dtype."""
     asked = {name: value for name, value in kwargs.items() if name in {"layout", "device"}}
     if asked.get("layout") not in {None, self.layout} or asked.get("device") not in {None, self.device}:
         refuse("_to_copy", "of a sparse tensor to another layout or device")
@@ -120,7 +120,7 @@ def to_copy(self: Tensor, *, dtype: torch.dtype | None = None, **kwargs: Any) ->
 
 @handles_sparse("aten::mm")
 def mm(self: Tensor, mat2: Tensor) -> Tensor:
-    """`aten::mm`, one of them sparse."""
+    """Compute `aten::mm`, one of them sparse."""
     if not _is_sparse(self):
         return mm(mat2.t(), self.t()).t().contiguous()
     if _is_sparse(mat2):
@@ -129,39 +129,39 @@ def mm(self: Tensor, mat2: Tensor) -> Tensor:
     if entries.values.dim() != 1:
         refuse("mm", "of a sparse tensor with dense dimensions")
     out = torch.zeros((self.shape[0], mat2.shape[1]))
-    rows, columns = entries.places
+    rows, columns = entries.indices
     part = max(1, _AT_ONCE // max(1, mat2.shape[1]))
     dtype = torch.promote_types(entries.values.dtype, mat2.dtype)
     for start in range(0, rows.numel(), part):
         at = slice(start, start + part)
-        factors = _raised(mat2.index_select(0, columns[at]))
-        out = _added(out, rows[at], _raised(entries.values[at, None]) * factors, keep=True)
+        factors = raised(mat2.index_select(0, columns[at]))
+        out = _added(out, rows[at], raised(entries.values[at, None]) * factors, keep=True)
     return out.to(dtype)
 
 
 @handles_sparse("aten::addmm", "aten::_sparse_addmm")
 def addmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
-    """`aten::addmm`, a factor sparse: the product is scaled first, then the scaled `self` is added."""
+    """Compute `aten::addmm`, a factor sparse: the product is scaled, then the scaled `self` is added."""
     if _is_sparse(self):
         refuse("addmm", "onto a sparse tensor")
-    out = _raised(mm(mat1, mat2))
+    out = raised(mm(mat1, mat2))
     if alpha != 1:
         out = out * alpha
     if beta != 0:
-        added = _raised(self)
+        added = raised(self)
         out = out + (added if beta == 1 else added * beta)
     return out.to(self.dtype)
 
 
 @handles_sparse("aten::mv")
 def mv(self: Tensor, vec: Tensor) -> Tensor:
-    """`aten::mv`, the matrix sparse."""
+    """Compute `aten::mv`, the matrix sparse."""
     return mm(self, vec.unsqueeze(1)).squeeze(1)
 
 
 @handles_sparse("aten::add.Tensor")
 def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::add`: to a dense tensor, entries are added in the order in which they are stored.
+    """Compute `aten::add`: entries are added to a dense tensor in the order in which they are stored.
 
     Of two sparse ones, the entries of `other` follow those of `self`; they are coalesced if both were.
     """
@@ -170,32 +170,32 @@ def add(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
     _only_coo("add", self, other)
     mine, more = entries_of(self), entries_of(other)
     scaled = more.values if alpha == 1 else more.values * alpha
-    both = torch.cat([mine.places, more.places], 1), torch.cat([mine.values, scaled])
+    both = torch.cat([mine.indices, more.indices], 1), torch.cat([mine.values, scaled])
     out = _made(self, *both, coalesced=False)
     return coalesce(out) if mine.coalesced and more.coalesced else out
 
 
 @handles_sparse("aten::add_.Tensor")
 def add_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::add_`, at least one of them sparse."""
+    """Compute `aten::add_`, at least one of them sparse."""
     return self.copy_(add(self, other, alpha=alpha))
 
 
 @handles_sparse("aten::sub.Tensor")
 def sub(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::sub`: `other` times -alpha is added."""
+    """Compute `aten::sub`: `other` times -alpha is added."""
     return add(self, other, alpha=-alpha)
 
 
 @handles_sparse("aten::sub_.Tensor")
 def sub_(self: Tensor, other: Tensor, *, alpha: float = 1) -> Tensor:
-    """`aten::sub_`."""
+    """Compute `aten::sub_`."""
     return add_(self, other, alpha=-alpha)
 
 
 @handles_sparse("aten::mul.Tensor", "aten::mul.Scalar")
 def mul(self: Tensor, other: Tensor | float) -> Tensor:
-    """`aten::mul`: of a sparse tensor and a number, or a dense tensor of its shape."""
+    """Compute `aten::mul` of a sparse tensor and a number, or a dense tensor of its shape."""
     if not _is_sparse(self):
         self, other = other, self  # type: ignore[assignment]
     if isinstance(other, torch.Tensor) and _is_sparse(other):
@@ -211,13 +211,13 @@ def mul(self: Tensor, other: Tensor | float) -> Tensor:
 
 @handles_sparse("aten::mul_.Tensor", "aten::mul_.Scalar")
 def mul_(self: Tensor, other: Tensor | float) -> Tensor:
-    """`aten::mul_`."""
+    """Compute `aten::mul_`."""
     return self.copy_(mul(self, other))
 
 
 @handles_sparse("aten::div.Tensor", "aten::div.Scalar")
 def div(self: Tensor, other: Tensor | float) -> Tensor:
-    """`aten::div`: of a sparse tensor by a number; entries of the same place are added first."""
+    """Compute `aten::div` of a sparse tensor by a number; entries with the same index are added first."""
     if isinstance(other, torch.Tensor) and other.dim():
         refuse("div", "by a tensor with dimensions, of a sparse tensor")
     whole = _whole(self)
@@ -226,28 +226,28 @@ def div(self: Tensor, other: Tensor | float) -> Tensor:
 
 @handles_sparse("aten::neg")
 def neg(self: Tensor) -> Tensor:
-    """`aten::neg`."""
+    """Compute `aten::neg`."""
     return _with_values(self, -_values(self))
 
 
 @handles_sparse("aten::_sparse_sum.dim")
 def sum_dim(self: Tensor, dim: Sequence[int]) -> Tensor:
-    """`aten::_sparse_sum.dim` over sparse dimensions: entries are added in the order of storage."""
+    """Compute `aten::_sparse_sum.dim` over sparse dimensions: entries are added in the order of storage."""
     _only_coo("_sparse_sum", self)
     gone = {d % self.dim() for d in dim}
     sparse_dims = self.sparse_dim()
-    kept = [d for d in range(sparse_dims) if d not in gone]
-    if not kept or any(d >= sparse_dims for d in gone):
+    left = [d for d in range(sparse_dims) if d not in gone]
+    if not left or any(d >= sparse_dims for d in gone):
         refuse("_sparse_sum", "over all sparse or over dense dimensions")
     entries = entries_of(self)
     shape = [self.shape[d] for d in range(self.dim()) if d not in gone]
-    index = entries.places[torch.tensor(kept)]
+    index = entries.indices[torch.tensor(left)]
     return coalesce(torch.sparse_coo_tensor(index, entries.values, shape, check_invariants=False))
 
 
 @handles_sparse("aten::sparse_mask")
 def sparse_mask(self: Tensor, mask: Tensor) -> Tensor:
-    """`aten::sparse_mask`: `self` at the places of `mask`."""
+    """Compute `aten::sparse_mask`: `self` at the indices of `mask`."""
     if _is_sparse(self):
         _only_coo("sparse_mask", self)
         self = coalesce(self)
@@ -258,33 +258,29 @@ def _add_to_dense(dense: Tensor, sparse: Tensor, alpha: float) -> Tensor:
     if dense.shape != sparse.shape:
         refuse("add", "of a sparse tensor and a dense one of another shape")
     entries = entries_of(sparse)
-    columns = _raised(entries.columns())
-    start = _raised(dense).reshape(entries.sizes.numel(), columns.shape[1])
+    columns = raised(entries.columns())
+    start = raised(dense).reshape(entries.sizes.numel(), columns.shape[1])
     out = _added(start, entries.keys(), columns if alpha == 1 else columns * alpha, keep=True)
     return out.to(torch.promote_types(dense.dtype, sparse.dtype)).reshape(dense.shape)
 
 
-def _added(start: Tensor, place_of: Tensor, columns: Tensor, *, keep: bool = False) -> Tensor:
-    """`start` with each row of `columns` added at its place, in ascending order of the rows.
+def _added(start: Tensor, row_of: Tensor, columns: Tensor, *, keep: bool = False) -> Tensor:
+    """Return `start` with each row of `columns` added to its row there, in ascending order.
 
     Args:
-        start: (places, columns).
-        place_of: int64, of each row.
+        start: (rows, columns).
+        row_of: int64, of each row.
         columns: of any float dtype; float16 and bfloat16 are added up in float32 and rounded once.
         keep: give the dtype of the sum.
     """
-    terms = _raised(columns)
+    terms = raised(columns)
     out = start.to(terms.dtype).clone(memory_format=torch.contiguous_format)[None]
-    accumulate_(out, place_of[None, :, None].expand(1, *terms.shape), terms[None])
+    accumulate_(out, row_of[None, :, None].expand(1, *terms.shape), terms[None])
     return out[0] if keep else out[0].to(columns.dtype)
 
 
-def _raised(tensor: Tensor) -> Tensor:
-    return tensor.to(torch.float32) if tensor.dtype in {torch.float16, torch.bfloat16} else tensor
-
-
-def _places(keys: Tensor, sizes: torch.Size) -> Tensor:
-    """The index of each key; what `Entries.keys` undoes."""
+def _indices_of(keys: Tensor, sizes: torch.Size) -> Tensor:
+    """Return the index of each key, the inverse of `Entries.keys`."""
     lines = []
     for size in reversed(sizes):
         lines.append(keys % max(size, 1))
@@ -293,7 +289,7 @@ def _places(keys: Tensor, sizes: torch.Size) -> Tensor:
 
 
 def _whole(tensor: Tensor) -> Tensor:
-    """The tensor with no place twice; compressed ones have none."""
+    """Return the tensor with no index twice; compressed ones have none."""
     return coalesce(tensor) if tensor.layout == torch.sparse_coo else tensor
 
 
@@ -306,7 +302,7 @@ def _values(tensor: Tensor) -> Tensor:
 
 
 def _with_values(tensor: Tensor, values: Tensor) -> Tensor:
-    """A tensor with the same places."""
+    """Return a tensor with the same indices and other values."""
     if tensor.layout == torch.sparse_coo:
         return _made(tensor, tensor._indices(), values, tensor.is_coalesced())
     by_rows = tensor.layout == torch.sparse_csr

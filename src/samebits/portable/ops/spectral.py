@@ -1,6 +1,6 @@
 """Eigenvalues of symmetric matrices and singular values, by Jacobi rotations in float64.
 
-What is computed is in docs/portable-numerics.md, "Eigenvalues and singular values".
+The computation is defined in docs/portable-numerics.md, "Eigenvalues and singular values".
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _TOLERANCE = {torch.float32: 2.0**-37, torch.float64: 2.0**-49}
 
 
 class Decomposition(NamedTuple):
-    """Of (batch, m, n) matrices with m >= n.
+    """The parts of (batch, m, n) matrices with m >= n.
 
     Args:
         left: (batch, m, n) or (batch, m, m), None if not asked for.
@@ -44,7 +44,7 @@ class Decomposition(NamedTuple):
 
 @handles("aten::_linalg_eigh")
 def linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:
-    """`aten::_linalg_eigh`."""
+    """Compute `aten::_linalg_eigh`."""
     if UPLO.upper() not in {"L", "U"}:
         raise RuntimeError(f"Expected UPLO argument to be 'L' or 'U', but got {UPLO}")
     lower = (A if UPLO.upper() == "L" else A.mT).tril()
@@ -54,20 +54,20 @@ def linalg_eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Ten
     limits = sqrt(sum_squares_over(a, (1, 2))) * _SYMMETRIC_TOLERANCE[A.dtype]
     _check_done(rotate(Problem(rows, n, limits, 0.0)), "linalg.eigh", A.dim())
     values = _times_power(sum_products_over(rows[..., :n], rows[..., n:], -1), exponents)
-    places = order(values)
-    found = (values.gather(1, places) + 0.0).reshape(A.shape[:-1]).to(A.dtype)
+    ascending = order(values)
+    sorted_values = (values.gather(1, ascending) + 0.0).reshape(A.shape[:-1]).to(A.dtype)
     if not compute_v:
-        return found, found.new_zeros(0)
-    vectors = _placed(rows[..., n:], places)
+        return sorted_values, sorted_values.new_zeros(0)
+    vectors = _in_order(rows[..., n:], ascending)
     vectors = vectors * _signs(vectors) + 0.0
-    return found, vectors.mT.reshape(A.shape).to(A.dtype)
+    return sorted_values, vectors.mT.reshape(A.shape).to(A.dtype)
 
 
 @handles("aten::_linalg_svd")
 def linalg_svd(
     A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver: str | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """`aten::_linalg_svd`."""
+    """Compute `aten::_linalg_svd`."""
     if driver is not None:
         raise RuntimeError(
             "torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs "
@@ -85,14 +85,14 @@ def linalg_svd(
     return _shaped(u, A), s, _shaped(vh, A)
 
 
-def _shaped(found: Tensor, like: Tensor) -> Tensor:
-    return found.reshape(*like.shape[:-2], *found.shape[1:]).to(like.dtype).contiguous()
+def _shaped(vectors: Tensor, like: Tensor) -> Tensor:
+    return vectors.reshape(*like.shape[:-2], *vectors.shape[1:]).to(like.dtype).contiguous()
 
 
 def _decomposed(a: Tensor, tolerance: float, full: bool, vectors: bool) -> tuple[Decomposition, Tensor]:
-    """The rows of the triangle of QR are rotated: they become the right vectors times the values.
+    """Decompose matrices: rotating the rows of QR's triangle makes them the right vectors times the values.
 
-    Also the numbers of the matrices that were not done.
+    Return the numbers of the matrices that were not done too.
     """
     m, n = a.shape[1:]
     upper, reflections = factored(a)
@@ -101,21 +101,22 @@ def _decomposed(a: Tensor, tolerance: float, full: bool, vectors: bool) -> tuple
     failed = rotate(Problem(rows, n, None, tolerance))
     squares = sum_squares_over(rows[..., :n], -1)
     values = sqrt(squares)
-    places = order(-values)
-    values = values.gather(1, places)
+    descending = order(-values)
+    values = values.gather(1, descending)
     if not vectors:
         return Decomposition(None, values, None), failed
     left = product(reflections, a.new_empty(a.shape[0], m, m if full else n))
-    left[..., :n] = gemm(left[..., :n], _placed(rows[..., n:], places).mT)
+    left[..., :n] = gemm(left[..., :n], _in_order(rows[..., n:], descending).mT)
     signs = _signs(left.mT)
-    right = _right(_placed(rows[..., :n], places), values, squares.gather(1, places) > SMALLEST)
+    nonzero = squares.gather(1, descending) > SMALLEST
+    right = _right(_in_order(rows[..., :n], descending), values, nonzero)
     return Decomposition(left * signs.mT + 0.0, values, right * signs[:, :n] + 0.0), failed
 
 
-def _right(rows: Tensor, values: Tensor, sure: Tensor) -> Tensor:
-    """Rows divided by their norms; where these are zero, what QR completes the others to a basis with."""
-    zero = ~sure[:, :, None]
-    right = torch.where(zero, torch.zeros_like(rows), rows / torch.where(sure, values, 1.0)[:, :, None])
+def _right(rows: Tensor, values: Tensor, nonzero: Tensor) -> Tensor:
+    """Return the rows divided by their norms; where these are zero, QR completes the others to a basis."""
+    zero = ~nonzero[:, :, None]
+    right = torch.where(zero, torch.zeros_like(rows), rows / torch.where(nonzero, values, 1.0)[:, :, None])
     open_ones = zero.any(1).any(1)
     if bool(open_ones.any()):
         basis = product(factored(right[open_ones].mT)[1], right[open_ones])
@@ -127,7 +128,7 @@ def _right(rows: Tensor, values: Tensor, sure: Tensor) -> Tensor:
 def linalg_pinv(
     self: Tensor, *, atol: Tensor | None = None, rtol: Tensor | None = None, hermitian: bool = False
 ) -> Tensor:
-    """`aten::linalg_pinv.atol_rtol_tensor`."""
+    """Compute `aten::linalg_pinv.atol_rtol_tensor`."""
     rows, columns = self.shape[-2:]
     batch = self.shape[:-2]
     if not self.numel():
@@ -147,7 +148,7 @@ def linalg_pinv(
 
 
 def _bound(self: Tensor, atol: Tensor | None, rtol: Tensor | None, greatest: Tensor) -> Tensor:
-    """The greater of atol and rtol times the greatest value."""
+    """Return the greater of atol and rtol times the greatest value."""
     usual = torch.finfo(self.dtype).eps * max(self.shape[-2:])
     absolute = self.new_zeros(()) if atol is None else atol.to(self.dtype)
     relative = torch.where(absolute > 0, 0.0, usual).to(self.dtype) if rtol is None else rtol.to(self.dtype)
@@ -162,7 +163,7 @@ def _stacked(a: Tensor, op: str) -> Tensor:
 
 
 def _scaled(a: Tensor, name: str, rank: int) -> tuple[Tensor, Tensor]:
-    """Each matrix with a power of two taken out, that its largest magnitude is in [1/2, 1); the exponents."""
+    """Return each matrix with its largest magnitude scaled to [1/2, 1) by a power of two; the exponents."""
     finite = torch.isfinite(a).flatten(1).all(1)
     if not bool(finite.all()):
         why = "because the input matrix contained non-finite values."
@@ -194,13 +195,13 @@ def _unit(like: Tensor) -> Tensor:
     return torch.eye(n, dtype=like.dtype).expand(like.shape[0], n, n)
 
 
-def _placed(rows: Tensor, places: Tensor) -> Tensor:
-    return rows.gather(1, places[:, :, None].expand(rows.shape))
+def _in_order(rows: Tensor, order: Tensor) -> Tensor:
+    return rows.gather(1, order[:, :, None].expand(rows.shape))
 
 
 def _signs(rows: Tensor) -> Tensor:
-    """-1 for each row whose first component of the largest magnitude is negative, else 1."""
+    """Return -1 for each row whose first component of the largest magnitude is negative, else 1."""
     if not rows.numel():
         return rows.new_ones(*rows.shape[:2], 1)
-    place = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
-    return torch.where(rows.gather(2, place) < 0, -1.0, 1.0).to(rows.dtype)
+    largest = as_tensor(np.abs(as_array(rows)).argmax(-1))[..., None]
+    return torch.where(rows.gather(2, largest) < 0, -1.0, 1.0).to(rows.dtype)

@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 @handles("aten::sum")
 def sum_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::sum`."""
+    """Compute `aten::sum`."""
     return sum_dims(self, None, dtype=dtype)
 
 
 @handles("aten::sum.dim_IntList")
 def sum_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::sum.dim_IntList`."""
+    """Compute `aten::sum.dim_IntList`."""
     self = _converted(self, dtype)
     if not self.is_floating_point():
         return torch.sum(self, axes(self.dim(), dim), keepdim, dtype=dtype)
@@ -46,13 +46,13 @@ def sum_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dty
 
 @handles("aten::mean")
 def mean_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::mean`."""
+    """Compute `aten::mean`."""
     return mean_dims(self, None, dtype=dtype)
 
 
 @handles("aten::mean.dim")
 def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::mean.dim`."""
+    """Compute `aten::mean.dim`."""
     self = _converted(self, dtype)
     if not self.is_floating_point():
         raise RuntimeError(f"mean(): input dtype must be a floating point dtype, got {self.dtype}")
@@ -63,7 +63,7 @@ def mean_dims(self: Tensor, dim: Dims, keepdim: bool = False, *, dtype: torch.dt
 def nansum(
     self: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Tensor:
-    """`aten::nansum`: NaNs count as +0."""
+    """Compute `aten::nansum`: NaNs count as +0."""
     if self.is_floating_point():
         self = torch.where(self.isnan(), 0, self)
     return sum_dims(self, dim, keepdim, dtype=dtype)
@@ -71,14 +71,14 @@ def nansum(
 
 @handles("aten::prod")
 def prod_all(self: Tensor, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::prod`."""
+    """Compute `aten::prod`."""
     self = _converted(self, dtype)
     return product_over(self, None) if self.is_floating_point() else torch.prod(self, dtype=dtype)
 
 
 @handles("aten::prod.dim_int")
 def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None) -> Tensor:
-    """`aten::prod.dim_int`."""
+    """Compute `aten::prod.dim_int`."""
     self = _converted(self, dtype)
     return (
         product_over(self, dim, keepdim)
@@ -91,20 +91,20 @@ def prod_dim(self: Tensor, dim: int, keepdim: bool = False, *, dtype: torch.dtyp
 def var_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::var_mean.correction`: in float64, as torch does."""
+    """Compute `aten::var_mean.correction` in float64, as torch does."""
     variance, mean = _moments(self, dim, correction, keepdim)
     return variance.to(self.dtype), mean.to(self.dtype)
 
 
 @handles("aten::var.correction")
 def var(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
-    """`aten::var.correction`."""
+    """Compute `aten::var.correction`."""
     return _moments(self, dim, correction, keepdim)[0].to(self.dtype)
 
 
 @handles("aten::std.correction")
 def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False) -> Tensor:
-    """`aten::std.correction`."""
+    """Compute `aten::std.correction`."""
     return sqrt(_moments(self, dim, correction, keepdim)[0]).to(self.dtype)
 
 
@@ -112,13 +112,13 @@ def std(self: Tensor, dim: Dims = None, *, correction: float | None = None, keep
 def std_mean(
     self: Tensor, dim: Dims = None, *, correction: float | None = None, keepdim: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """`aten::std_mean.correction`."""
+    """Compute `aten::std_mean.correction`."""
     variance, mean = _moments(self, dim, correction, keepdim)
     return sqrt(variance).to(self.dtype), mean.to(self.dtype)
 
 
 def _moments(x: Tensor, dim: Dims, correction: float | None, keepdim: bool) -> tuple[Tensor, Tensor]:
-    """Variance and mean in float64: squares of x - mean summed, divided by n - correction (or 0)."""
+    """Return variance and mean in float64: squares of x - mean summed, divided by n - correction (or 0)."""
     if not x.is_floating_point():
         raise RuntimeError("std and var only support floating point and complex dtypes")
     wide = x.to(torch.float64)
@@ -137,7 +137,7 @@ def vector_norm(
     *,
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """`aten::linalg_vector_norm`."""
+    """Compute `aten::linalg_vector_norm`."""
     self = _converted(self, dtype)
     if not self.is_floating_point():
         raise RuntimeError(
@@ -146,25 +146,25 @@ def vector_norm(
     special = _NORMS.get(ord)
     if special is not None:
         return special(self, dim, keepdim)
-    powers = sum_over(_power(self.abs(), ord), dim, keepdim)
-    return _power(powers, 1 / ord)
+    powers = sum_over(power(self.abs(), ord), dim, keepdim)
+    return power(powers, 1 / ord)
 
 
 @handles("aten::norm.Scalar")
 def norm_all(self: Tensor, p: float = 2) -> Tensor:
-    """`aten::norm.Scalar`."""
+    """Compute `aten::norm.Scalar`."""
     return vector_norm(self, 2 if p is None else p)
 
 
 @handles("aten::norm.ScalarOpt_dtype")
 def norm_dtype(self: Tensor, p: float | None, *, dtype: torch.dtype) -> Tensor:
-    """`aten::norm.ScalarOpt_dtype`."""
+    """Compute `aten::norm.ScalarOpt_dtype`."""
     return vector_norm(self, 2 if p is None else p, dtype=dtype)
 
 
 @handles("aten::norm.ScalarOpt_dim")
 def norm_dims(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False) -> Tensor:
-    """`aten::norm.ScalarOpt_dim`."""
+    """Compute `aten::norm.ScalarOpt_dim`."""
     return vector_norm(self, 2 if p is None else p, dim, keepdim)
 
 
@@ -172,25 +172,25 @@ def norm_dims(self: Tensor, p: float | None, dim: Dims, keepdim: bool = False) -
 def norm_dims_dtype(
     self: Tensor, p: float | None, dim: Dims, keepdim: bool = False, *, dtype: torch.dtype
 ) -> Tensor:
-    """`aten::norm.ScalarOpt_dim_dtype`."""
+    """Compute `aten::norm.ScalarOpt_dim_dtype`."""
     return vector_norm(self, 2 if p is None else p, dim, keepdim, dtype=dtype)
 
 
 @handles("aten::_foreach_norm.Scalar")
 def foreach_norm(self: Sequence[Tensor], ord: float = 2, dtype: torch.dtype | None = None) -> list[Tensor]:
-    """`aten::_foreach_norm.Scalar`."""
+    """Compute `aten::_foreach_norm.Scalar`."""
     return [vector_norm(tensor, ord, dtype=dtype) for tensor in self]
 
 
 @handles("aten::dist")
 def dist(self: Tensor, other: Tensor, p: float = 2) -> Tensor:
-    """`aten::dist`: the norm of the difference."""
+    """Compute `aten::dist`: the norm of the difference."""
     return vector_norm(self - other, p)
 
 
 @handles("aten::renorm")
 def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
-    """`aten::renorm`: slices whose norm is above `maxnorm` times maxnorm / (norm + 1e-7)."""
+    """Compute `aten::renorm`: slices whose norm is above `maxnorm` times maxnorm / (norm + 1e-7)."""
     others = [d for d in range(self.dim()) if d != dim % self.dim()]
     norms = vector_norm(self, p, others, keepdim=True)
     factor = (norms + 1e-7).reciprocal_().mul_(maxnorm)
@@ -199,7 +199,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 
 @handles("aten::trace")
 def trace(self: Tensor) -> Tensor:
-    """`aten::trace`."""
+    """Compute `aten::trace`."""
     return sum_dims(self.diagonal(), None)
 
 
@@ -207,7 +207,8 @@ def _converted(x: Tensor, dtype: torch.dtype | None) -> Tensor:
     return x if dtype is None or dtype == x.dtype else x.to(dtype)
 
 
-def _power(x: Tensor, exponent: float) -> Tensor:
+def power(x: Tensor, exponent: float) -> Tensor:
+    """Return every element to the same power."""
     return elementwise.binary("pow", x, torch.full((), exponent, dtype=x.dtype).expand_as(x))
 
 

@@ -30,40 +30,40 @@ def _window(
     dtype: torch.dtype | None = None,
     **_: Any,
 ) -> Tensor:
-    """Values of `shape` at places from 0 to 1; a periodic window is the longer one without its last value."""
+    """Return `shape` at positions 0 .. 1; a periodic window is the longer one without its last value."""
     if window_length < 0:
         raise RuntimeError(f"a window of {window_length} values: 0 or more were expected")
     dtype = dtype or torch.get_default_dtype()
     if window_length <= 1:
         return torch.ones(window_length, dtype=dtype)
     last = window_length if periodic else window_length - 1
-    places = torch.arange(window_length, dtype=torch.int64).to(torch.float64) / last
-    return shape(places, *parameters).to(dtype)
+    positions = torch.arange(window_length, dtype=torch.int64).to(torch.float64) / last
+    return shape(positions, *parameters).to(dtype)
 
 
 def _cosine(turns: Tensor) -> Tensor:
     return unary("cos", turns * (2 * math.pi))
 
 
-def _hamming(places: Tensor, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
-    return alpha - _cosine(places) * beta
+def _hamming(positions: Tensor, alpha: float = 0.54, beta: float = 0.46) -> Tensor:
+    return alpha - _cosine(positions) * beta
 
 
-def _hann(places: Tensor) -> Tensor:
-    return _hamming(places, 0.5, 0.5)
+def _hann(positions: Tensor) -> Tensor:
+    return _hamming(positions, 0.5, 0.5)
 
 
-def _blackman(places: Tensor) -> Tensor:
-    return (_cosine(places * 2) * 0.08 - _cosine(places) * 0.5) + 0.42
+def _blackman(positions: Tensor) -> Tensor:
+    return (_cosine(positions * 2) * 0.08 - _cosine(positions) * 0.5) + 0.42
 
 
-def _bartlett(places: Tensor) -> Tensor:
-    return torch.where(places <= 0.5, places * 2, 2 - places * 2)
+def _bartlett(positions: Tensor) -> Tensor:
+    return torch.where(positions <= 0.5, positions * 2, 2 - positions * 2)
 
 
-def _kaiser(places: Tensor, beta: float = 12.0) -> Tensor:
-    side = places * 2 - 1
-    top = torch.full_like(places, beta)
+def _kaiser(positions: Tensor, beta: float = 12.0) -> Tensor:
+    side = positions * 2 - 1
+    top = torch.full_like(positions, beta)
     return bessel(sqrt(1 - side * side) * beta, 0, scaled=False) / bessel(top, 0, scaled=False)
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def accumulate(out: Array, index: Array, src: Array, kind: str, *, skip: bool) -> None:
-    """For m ascending: `out[n, index[n, m, c], c]` takes `src[n, m, c]`.
+    """Let `out[n, index[n, m, c], c]` take `src[n, m, c]`, for ascending m.
 
     Args:
         out: (batch, rows, columns), float32 or float64; changed in place.

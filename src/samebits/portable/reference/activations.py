@@ -32,7 +32,7 @@ LOG2_TAIL = _coefficients(
 
 
 def pointwise(name: str, inputs: Sequence[Array], params: Sequence[float] = ()) -> Array:
-    """The function of this name, element by element.
+    """Return the function of this name, element by element.
 
     Args:
         name: one of `samebits.portable.kernels.activations.NAMES`.

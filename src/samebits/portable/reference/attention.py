@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def attend(
     query: Array, key: Array, value: Array, mask: Array | None, *, is_causal: bool
 ) -> tuple[Array, Array]:
-    """The weighted values, and the logarithms of sums of exponentials.
+    """Return the weighted values, and the logarithms of sums of exponentials.
 
     Args:
         query: (batch, heads, queries, size), multiplied by the root of the scale.
@@ -38,7 +38,7 @@ def attend(
 def attend_backward(
     query: Array, key: Array, value: Array, mask: Array | None, grad: Array, *, is_causal: bool
 ) -> tuple[Array, Array, Array]:
-    """The gradients of query, key and value."""
+    """Return the gradients of query, key and value."""
     weights = _weights(_scores(query, key, mask, is_causal))
     flat = weights.reshape(-1, weights.shape[-1])
     slope = softmax_gradient(flat, gemm(grad, value.swapaxes(2, 3)).reshape(flat.shape)).reshape(

@@ -22,14 +22,14 @@ LIMIT = 2.0**19
 
 
 def two_sum(a: Array, b: Array) -> tuple[Array, Array]:
-    """A + b = total + low."""
+    """Return total and low: a + b = total + low."""
     total = a + b
     of_b = total - a
     return total, (a - (total - of_b)) + (b - of_b)
 
 
 def reduce(x: Array) -> tuple[Array, Array, Array]:
-    """X = k pi/2 + r + r_low: r, r_low, k."""
+    """Return r, r_low and k: x = k pi/2 + r + r_low."""
     small = np.where(np.abs(x) <= LIMIT, x, 0)
     r, r_low, k = _reduce_small(np.where(np.isfinite(x), small, x * 0))
     for index in np.argwhere((np.abs(x) > LIMIT) & np.isfinite(x)):
@@ -49,7 +49,7 @@ def _reduce_small(x: Array) -> tuple[Array, Array, Array]:
 
 
 def _reduce_large(x: float) -> tuple[float, float, float]:
-    """By integers: x 2/pi modulo 4 in units of 2^-190, from the 192 digits of 2/pi that matter."""
+    """Reduce in integers: x 2/pi modulo 4 in units of 2^-190, from the 192 digits of 2/pi that matter."""
     mantissa, exponent = np.frexp(abs(x))
     m, e = int(mantissa * 2**53), int(exponent) - 53
     start = e - 1  # number of the first digit after the point that counts
@@ -74,7 +74,7 @@ def _reduce_large(x: float) -> tuple[float, float, float]:
 
 @cache
 def _two_by_pi() -> int:
-    """The first 1400 binary digits of 2/pi after the point, by Machin's formula for pi."""
+    """Return the first 1400 binary digits of 2/pi after the point, by Machin's formula for pi."""
     bits = 1500
 
     def atan_of_inverse(n: int) -> int:
@@ -90,7 +90,7 @@ def _two_by_pi() -> int:
 
 
 def of_pi(x: Array) -> tuple[Array, Array, Array]:
-    """Pi x = quarters pi/2 + r + r_low: r, r_low, quarters."""
+    """Return r, r_low and quarters: pi x = quarters pi/2 + r + r_low."""
     quarters = REAL.round(2 * x)
     rest = x - 0.5 * quarters
     pi = 2 * constant("HALF_PI_FULL")
@@ -109,7 +109,7 @@ def _sin_cos(r: Array, r_low: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def sin_turned(r: Array, r_low: Array, turns: Array) -> Array:
-    """sin(r + r_low + turns pi/2)."""
+    """Return sin(r + r_low + turns pi/2)."""
     s, s_low, c, c_low = _sin_cos(r, r_low)
     n = REAL.whole(turns) if np.max(np.abs(turns), initial=0) < 5000 else np.fmod(turns, 4).astype(np.int64)
     value = where(n & 1, c + c_low, s + s_low)
@@ -117,7 +117,7 @@ def sin_turned(r: Array, r_low: Array, turns: Array) -> Array:
 
 
 def tan_turned(r: Array, r_low: Array, turns: Array) -> Array:
-    """tan(r + r_low + turns pi/2)."""
+    """Return tan(r + r_low + turns pi/2)."""
     s, s_low, c, c_low = _sin_cos(r, r_low)
     odd = np.fmod(turns, 2) != 0
     sine, cosine = s + s_low, c + c_low
@@ -129,25 +129,25 @@ def tan_turned(r: Array, r_low: Array, turns: Array) -> Array:
 
 
 def sin(x: Array) -> Array:
-    """`sin` of every element."""
+    """Compute `sin` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), where(x == 0, x, sin_turned(r, r_low, np.nan_to_num(k))), np.nan)
 
 
 def cos(x: Array) -> Array:
-    """`cos` of every element."""
+    """Compute `cos` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), sin_turned(r, r_low, np.nan_to_num(k) + 1), np.nan)
 
 
 def tan(x: Array) -> Array:
-    """`tan` of every element."""
+    """Compute `tan` of every element."""
     r, r_low, k = reduce(x)
     return where(np.isfinite(x), where(x == 0, x, tan_turned(r, r_low, np.nan_to_num(k))), np.nan)
 
 
 def _angle(n: Array, d: Array) -> tuple[Array, Array, Array]:
-    """The angle of (d, n), 0 <= n <= d: v, more, octants."""
+    """Return the angle of (d, n), 0 <= n <= d: v, more, octants."""
     wide = n > float.fromhex("0x1.a8p-2") * d
     less, n_low = two_sum(n, -d)
     total, d_low = two_sum(d, n)
@@ -171,7 +171,7 @@ def _of_octants(octants: Array, sign: Array, v: Array, more: Array) -> Array:
 
 
 def atan(x: Array) -> Array:
-    """`atan` of every element."""
+    """Compute `atan` of every element."""
     a = np.abs(x)
     steep = a > 1
     v, more, octants = _angle(where(steep, 1.0, a), where(steep, a, 1.0))
@@ -180,7 +180,7 @@ def atan(x: Array) -> Array:
 
 
 def atan2(y: Array, x: Array) -> Array:
-    """`atan2` of every element."""
+    """Compute `atan2` of every element."""
     a, b = np.abs(x), np.abs(y)
     steep, left = a < b, np.signbit(x)
     most, least = where(steep, b, a), where(steep, a, b)
@@ -199,7 +199,7 @@ def _asin_of_root(w: Array) -> tuple[Array, Array]:
 
 
 def asin(x: Array) -> Array:
-    """`asin` of every element."""
+    """Compute `asin` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("asin", z), x)
     root, s_low = _asin_of_root(0.5 * (1 - a))
@@ -211,7 +211,7 @@ def asin(x: Array) -> Array:
 
 
 def acos(x: Array) -> Array:
-    """`acos` of every element."""
+    """Compute `acos` of every element."""
     a, z = np.abs(x), x * x
     full, low_part = constant("HALF_PI_FULL"), constant("HALF_PI_REST")
     high = full - x

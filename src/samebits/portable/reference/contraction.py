@@ -15,7 +15,7 @@ K_BLOCK = 128
 
 
 def gemm(a: Array, b: Array) -> Array:
-    """`a @ b`.
+    """Return `a @ b`.
 
     Args:
         a: (..., m, k), float32 or float64.

@@ -18,7 +18,7 @@ Shape = tuple[Sizes, Sizes, Sizes, int]
 
 
 def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array:
-    """The inputs of each output position, zeros where it reaches into the padding.
+    """Return the inputs of each output position, with zeros from the padding.
 
     Args:
         image: (samples, channels, sizes...).
@@ -43,7 +43,7 @@ def columns(image: Array, kernel: Sizes, geometry: Shape, sizes: Sizes) -> Array
 
 
 def forward(image: Array, weight: Array, geometry: Shape) -> Array:
-    """A convolution, without the bias."""
+    """Compute a convolution, without the bias."""
     stride, padding, dilation, groups = geometry
     kernel = weight.shape[2:]
     sizes = tuple(
@@ -56,7 +56,7 @@ def forward(image: Array, weight: Array, geometry: Shape) -> Array:
 
 
 def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Array:
-    """The transpose of a convolution of an input of these sizes, without the bias.
+    """Compute the transpose of a convolution of an input of these sizes, without the bias.
 
     Args:
         image: the gradient of the output, or the input of what torch calls a transposed convolution.
@@ -82,7 +82,7 @@ def transposed(image: Array, weight: Array, geometry: Shape, sizes: Sizes) -> Ar
 
 
 def weight_gradient(gradient: Array, image: Array, kernel: Sizes, geometry: Shape) -> Array:
-    """The gradient of the weight, over (sample, position)."""
+    """Return the gradient of the weight, over (sample, position)."""
     groups = geometry[3]
     inputs = columns(image, kernel, geometry, tuple(gradient.shape[2:]))
     outputs = gradient.reshape(gradient.shape[0], groups, gradient.shape[1] // groups, -1)

@@ -27,7 +27,7 @@ fma, constant, terms = REAL.fma, REAL.constant, REAL.terms
 
 
 def erfc_parts(x: Array, x_low: Array) -> tuple[Array, Array, Array]:
-    """erfc(x + x_low) = (high + low) 2^k."""
+    """Return high, low and k: erfc(x + x_low) = (high + low) 2^k."""
     s = x * x
     s_low = fma(2 * x, x_low, fma(x, x, -s))
     n, n_low = circle.two_sum(x, np.float64(-3))
@@ -48,7 +48,7 @@ def erfc_parts(x: Array, x_low: Array) -> tuple[Array, Array, Array]:
 
 
 def erfc(x: Array) -> Array:
-    """`erfc` of every element."""
+    """Compute `erfc` of every element."""
     a, start = np.abs(x), 1 - x
     near = start + (((1 - start) - x) - x * terms("erf", x * x))
     high, low, k = erfc_parts(where(a > 28, 28.0, a), np.float64(0))
@@ -57,7 +57,7 @@ def erfc(x: Array) -> Array:
 
 
 def ndtr(x: Array) -> Array:
-    """`ndtr` of every element."""
+    """Compute `ndtr` of every element."""
     root, root_rest = constant("ROOT_HALF_FULL"), constant("ROOT_HALF_REST")
     y = x * root
     rest = fma(x, root_rest, fma(x, root, -y))
@@ -78,7 +78,7 @@ def _exp_both(a: Array) -> tuple[Array, Array, Array, Array, Array]:
 
 
 def sinh(x: Array) -> Array:
-    """`sinh` of every element."""
+    """Compute `sinh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("sinh", z), x)
     m, m_low, i, i_low, k = _exp_both(a)
@@ -89,7 +89,7 @@ def sinh(x: Array) -> Array:
 
 
 def cosh(x: Array) -> Array:
-    """`cosh` of every element."""
+    """Compute `cosh` of every element."""
     a = np.abs(x)
     m, m_low, i, i_low, k = _exp_both(a)
     high = m + i
@@ -98,7 +98,7 @@ def cosh(x: Array) -> Array:
 
 
 def log_of_sum(x: Array, x_low: Array, twice: Any) -> Array:
-    """log(x + x_low), and log 2 more where asked."""
+    """Return log(x + x_low), and log 2 more where asked."""
     high, low = log_parts(REAL, x)
     more = where(twice, constant("LN2_FULL"), 0.0)
     total = high + more
@@ -107,7 +107,7 @@ def log_of_sum(x: Array, x_low: Array, twice: Any) -> Array:
 
 
 def asinh(x: Array) -> Array:
-    """`asinh` of every element."""
+    """Compute `asinh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("asinh", z), x)
     u = z + 1
@@ -122,7 +122,7 @@ def asinh(x: Array) -> Array:
 
 
 def acosh(x: Array) -> Array:
-    """`acosh` of every element."""
+    """Compute `acosh` of every element."""
     t = x - 1
     square, twice = t * t, 2 * t
     p, p_low = circle.two_sum(twice, square)
@@ -137,7 +137,7 @@ def acosh(x: Array) -> Array:
 
 
 def atanh(x: Array) -> Array:
-    """`atanh` of every element."""
+    """Compute `atanh` of every element."""
     a, z = np.abs(x), x * x
     near = fma(x * z, terms("atanh", z), x)
     n = 1 + a
@@ -150,7 +150,7 @@ def atanh(x: Array) -> Array:
 
 
 def sinc(x: Array) -> Array:
-    """`sinc` of every element."""
+    """Compute `sinc` of every element."""
     a = np.abs(x)
     r, r_low, quarters = circle.of_pi(where(a < 2.0**50, a, 0.0))
     pi = 2 * constant("HALF_PI_FULL")
@@ -164,7 +164,7 @@ def sinc(x: Array) -> Array:
 
 
 def logit(x: Array) -> Array:
-    """`logit` of every element."""
+    """Compute `logit` of every element."""
     t = 2 * x - 1
     z = t * t
     near = 2 * fma(t * z, terms("atanh", z), t)
@@ -175,7 +175,7 @@ def logit(x: Array) -> Array:
 
 
 def log_ndtr(x: Array) -> Array:
-    """`log_ndtr` of every element."""
+    """Compute `log_ndtr` of every element."""
     root, root_rest = constant("ROOT_HALF_FULL"), constant("ROOT_HALF_REST")
     y = -x * root
     c = where(y > 2.0**500, 2.0**500, y)
@@ -193,7 +193,7 @@ def log_ndtr(x: Array) -> Array:
 
 
 def erfinv(y: Array) -> Array:
-    """`erfinv` of every element."""
+    """Compute `erfinv` of every element."""
     a = np.abs(y)
     rest = 1 - a
     w = -log1p(REAL, -(a * a))
@@ -239,7 +239,7 @@ _BINARY: dict[str, Callable[..., Array]] = {
 
 
 def unary(name: str, x: Array) -> Array:
-    """The function of this name of every element.
+    """Return the function of this name of every element.
 
     Args:
         name: one of `samebits.portable.kernels.elementwise.UNARY`.
@@ -252,7 +252,7 @@ def unary(name: str, x: Array) -> Array:
 
 
 def binary(name: str, x: Array, y: Array) -> Array:
-    """The function of this name of every pair of elements.
+    """Return the function of this name of every pair of elements.
 
     Args:
         name: one of `samebits.portable.kernels.elementwise.BINARY`.

@@ -1,4 +1,4 @@
-"""Exponentials, logarithms and what is made of them, for float32 and float64: NumPy and fma."""
+"""Exponentials, logarithms and functions of them, for float32 and float64: NumPy and fma."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ where = np.where
 
 
 def exp(real: Real, x: Array) -> Array:
-    """`exp` of every element."""
+    """Compute `exp` of every element."""
     limits = real.limits
     r, more, k = exp_parts(real, x, real(0))
     result = np.ldexp(one_plus(real, r, more), k)
@@ -34,7 +34,7 @@ def exp(real: Real, x: Array) -> Array:
 
 
 def exp2(real: Real, x: Array) -> Array:
-    """`exp2` of every element."""
+    """Compute `exp2` of every element."""
     k = real.round(x)
     y = x - k
     r = y * real.constant("LN2_FULL")
@@ -45,7 +45,7 @@ def exp2(real: Real, x: Array) -> Array:
 
 
 def expm1(real: Real, x: Array) -> Array:
-    """`expm1` of every element."""
+    """Compute `expm1` of every element."""
     fma = real.fma
     k = real.times_rounded(x, real.constant("LOG2_E"))
     head = fma(-k, real.constant("LN2_HIGH"), x)
@@ -70,13 +70,13 @@ def expm1(real: Real, x: Array) -> Array:
 
 
 def log(real: Real, x: Array) -> Array:
-    """`log` of every element."""
+    """Compute `log` of every element."""
     high, low = log_parts(real, x)
     return log_or_special(x, high + low)
 
 
 def log2(real: Real, x: Array) -> Array:
-    """`log2` of every element."""
+    """Compute `log2` of every element."""
     fma, full, rest = real.fma, real.constant("ONE_BY_LN2_FULL"), real.constant("ONE_BY_LN2_REST")
     mantissa, k = split(real, x)
     high, low = log_of_mantissa(real, mantissa - 1)
@@ -87,7 +87,7 @@ def log2(real: Real, x: Array) -> Array:
 
 
 def log10(real: Real, x: Array) -> Array:
-    """`log10` of every element."""
+    """Compute `log10` of every element."""
     fma, full, rest = real.fma, real.constant("ONE_BY_LN10_FULL"), real.constant("ONE_BY_LN10_REST")
     mantissa, k = split(real, x)
     high, low = log_of_mantissa(real, mantissa - 1)
@@ -99,7 +99,7 @@ def log10(real: Real, x: Array) -> Array:
 
 
 def log1p(real: Real, x: Array) -> Array:
-    """`log1p` of every element."""
+    """Compute `log1p` of every element."""
     u = 1 + x
     back = u - 1
     lost = (1 - (u - back)) + (x - back)
@@ -108,7 +108,7 @@ def log1p(real: Real, x: Array) -> Array:
 
 
 def tanh(real: Real, x: Array) -> Array:
-    """`tanh` of every element."""
+    """Compute `tanh` of every element."""
     a, z = np.abs(x), x * x
     near = real.fma(x * z, real.terms("tanh", z), x)
     r, more, k = exp_parts(real, 2 * a, real(0))
@@ -118,7 +118,7 @@ def tanh(real: Real, x: Array) -> Array:
 
 
 def sigmoid(real: Real, x: Array) -> Array:
-    """`sigmoid` of every element."""
+    """Compute `sigmoid` of every element."""
     fma, a = real.fma, np.abs(x)
     m, m_low, k = exp_pair(real, -a, real(0))
     e = np.ldexp(m, k)
@@ -135,7 +135,7 @@ def sigmoid(real: Real, x: Array) -> Array:
 
 
 def erf(real: Real, x: Array) -> Array:
-    """`erf` of every element."""
+    """Compute `erf` of every element."""
     a = np.abs(x)
     near = real.fma(x, real.terms("erf", x * x), x)
     r, more, k = exp_parts(real, -real.terms("erf_far", a - 1), real(0))
@@ -144,7 +144,7 @@ def erf(real: Real, x: Array) -> Array:
 
 
 def rsqrt(real: Real, x: Array) -> Array:
-    """`rsqrt` of every element."""
+    """Compute `rsqrt` of every element."""
     y = 1 / np.sqrt(x)
     xy = x * y
     xy_low = real.fma(x, y, -xy)

@@ -11,7 +11,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def fma(a: Array, b: Array, c: Array) -> Array:
-    """`a * b + c` rounded once, element by element.
+    """Return `a * b + c` rounded once, element by element.
 
     Args:
         a: float32 or float64, all three alike; shapes that broadcast.

@@ -18,12 +18,12 @@ fma, constant, terms = REAL.fma, REAL.constant, REAL.terms
 
 
 def lgamma(x: Array) -> Array:
-    """`lgamma` of every element."""
+    """Compute `lgamma` of every element."""
     return np.asarray([_lgamma(np.float64(each)) for each in x.ravel()], dtype=np.float64).reshape(x.shape)  # type: ignore[no-any-return]
 
 
 def digamma(x: Array) -> Array:
-    """`digamma` of every element."""
+    """Compute `digamma` of every element."""
     return np.asarray([_digamma(np.float64(each)) for each in x.ravel()], dtype=np.float64).reshape(x.shape)  # type: ignore[no-any-return]
 
 

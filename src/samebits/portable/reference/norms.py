@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -> tuple[Array, Array, Array]:
-    """The rows of a matrix normalised; their means and 1 / sqrt(variance + eps)."""
+    """Return the normalised rows of a matrix, their means and 1 / sqrt(variance + eps)."""
     width = x.dtype.type(x.shape[1])
     with np.errstate(all="ignore"):
         mean = sum_over(x, [1]) / width
@@ -33,7 +33,7 @@ def layer_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
 
 
 def layer_norm_gradient(gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None) -> Array:
-    """The gradient of x."""
+    """Return the gradient of x."""
     width = x.dtype.type(x.shape[1])
     with np.errstate(all="ignore"):
         scaled = gradient if weight is None else gradient * weight
@@ -43,7 +43,7 @@ def layer_norm_gradient(gradient: Array, x: Array, mean: Array, rstd: Array, wei
 
 
 def layer_norm_weight_gradients(gradient: Array, x: Array, mean: Array, rstd: Array) -> tuple[Array, Array]:
-    """The gradients of the weight and the bias."""
+    """Return the gradients of the weight and the bias."""
     with np.errstate(all="ignore"):
         normal = (x - mean[:, None]) * rstd[:, None]
     return sum_products_over(gradient, normal, [0]), sum_over(gradient, [0])
@@ -52,7 +52,7 @@ def layer_norm_weight_gradients(gradient: Array, x: Array, mean: Array, rstd: Ar
 def group_norm(
     x: Array, weight: Array | None, bias: Array | None, groups: int, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Groups of channels normalised; their means and 1 / sqrt(variance + eps).
+    """Return the groups of channels normalised, their means and 1 / sqrt(variance + eps).
 
     Args:
         x: (samples, channels, positions).
@@ -78,7 +78,7 @@ def group_norm(
 def group_norm_gradient(
     gradient: Array, x: Array, mean: Array, rstd: Array, weight: Array | None
 ) -> tuple[Array, Array, Array]:
-    """The gradients of x, of the weight and of the bias."""
+    """Return the gradients of x, of the weight and of the bias."""
     samples, channels, positions = x.shape
     groups = mean.shape[1]
     each = channels // groups
@@ -102,7 +102,7 @@ def group_norm_gradient(
 def batch_norm_gradient(
     gradient: Array, x: Array, statistics: tuple[Array, Array], weight: Array | None, *, training: bool
 ) -> tuple[Array, Array, Array]:
-    """The gradients of x, of the weight and of the bias.
+    """Return the gradients of x, of the weight and of the bias.
 
     Args:
         gradient: (outer, channels, inner).
@@ -123,13 +123,13 @@ def batch_norm_gradient(
 
 
 def scale_channels(x: Array, mean: Array, scale: Array, shift: Array) -> Array:
-    """fma(x - mean, scale, shift); x is (outer, channels, inner)."""
+    """Return fma(x - mean, scale, shift); x is (outer, channels, inner)."""
     with np.errstate(all="ignore"):
         return fma(x - mean[:, None], scale[:, None], shift[:, None])
 
 
 def channels_gradient(gradient: Array, x: Array, terms: Sequence[Array]) -> Array:
-    """fma(mean - x, slope, gradient * weight - shift) * scale.
+    """Return fma(mean - x, slope, gradient * weight - shift) * scale.
 
     Args:
         gradient: (outer, channels, inner).

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def adam(rule: AdamRule, arrays: tuple[Array, ...], minus_step: float, root: float) -> None:
-    """One step of Adam or AdamW, in place.
+    """Take one step of Adam or AdamW, in place.
 
     Args:
         rule: what is the same for all tensors.
@@ -37,7 +37,7 @@ def adam(rule: AdamRule, arrays: tuple[Array, ...], minus_step: float, root: flo
 
 
 def sgd(rule: SgdRule, arrays: tuple[Array, ...]) -> None:
-    """One step of SGD, in place.
+    """Take one step of SGD, in place.
 
     Args:
         rule: what is the same for all tensors.

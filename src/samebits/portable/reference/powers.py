@@ -27,7 +27,7 @@ fma, constant, terms = REAL.fma, REAL.constant, REAL.terms
 
 
 def log_wide(x: Array) -> tuple[Array, Array]:
-    """log(x) = high + low to 2^-64."""
+    """Return high and low: log(x) = high + low to 2^-64."""
     mantissa, k = split(REAL, x)
     f = mantissa - 1
     d = 2 + f
@@ -54,7 +54,7 @@ def log_wide(x: Array) -> tuple[Array, Array]:
 
 
 def power(x: Array, y: Array, *, narrow: bool = False) -> Array:
-    """x^y; `narrow` for float32, whose logarithm need not be as good."""
+    """Return x^y; `narrow` is for float32, whose logarithm need not be as good."""
     a, b = np.abs(x), np.abs(y)
     high, low = log_pair(REAL, a) if narrow else log_wide(a)
     log_a = where(a == np.inf, np.inf, where(a == 0, -np.inf, where(np.isnan(a), np.nan, high)))
@@ -78,7 +78,7 @@ def _times_pair(x: Array, high: Array, low: Array) -> Array:
 
 
 def xlogy(x: Array, y: Array) -> Array:
-    """`xlogy` of every element."""
+    """Compute `xlogy` of every element."""
     high, low = log_pair(REAL, y)
     value, special = _times_pair(x, high, low), x * log_or_special(y, high)
     found = where((y > 0) & (y < np.inf), value, special)
@@ -86,7 +86,7 @@ def xlogy(x: Array, y: Array) -> Array:
 
 
 def xlog1py(x: Array, y: Array) -> Array:
-    """`xlog1py` of every element."""
+    """Compute `xlog1py` of every element."""
     u = 1 + y
     back = u - 1
     lost = (1 - (u - back)) + (y - back)
@@ -102,7 +102,7 @@ def xlog1py(x: Array, y: Array) -> Array:
 
 
 def hypot(x: Array, y: Array) -> Array:
-    """`hypot` of every element."""
+    """Compute `hypot` of every element."""
     a, b = np.abs(x), np.abs(y)
     most, least = where(a > b, a, b), where(a > b, b, a)
     scale = where(most > 2.0**500, 2.0**-600, where(most < 2.0**-400, 2.0**600, 1.0))
@@ -138,10 +138,10 @@ def _log_add(a: Array, b: Array, unit: Array, unit_low: Array) -> Array:
 
 
 def logaddexp(a: Array, b: Array) -> Array:
-    """`logaddexp` of every element."""
+    """Compute `logaddexp` of every element."""
     return _log_add(a, b, np.float64(1), np.float64(0))
 
 
 def logaddexp2(a: Array, b: Array) -> Array:
-    """`logaddexp2` of every element."""
+    """Compute `logaddexp2` of every element."""
     return _log_add(a, b, constant("LN2_FULL"), constant("LN2_REST"))

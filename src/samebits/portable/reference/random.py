@@ -1,4 +1,4 @@
-"""Philox4x32-10, and what is made of its words ("Random numbers" in docs/portable-numerics.md)."""
+"""Philox4x32-10, and the values made of its words ("Random numbers" in docs/portable-numerics.md)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UP = np.uint64(32)
 
 
 def philox(key: int, counters: Array) -> Array:
-    """Ten rounds of Philox4x32.
+    """Return the words of ten rounds of Philox4x32.
 
     Args:
         key: 64 bits.
@@ -35,7 +35,7 @@ def philox(key: int, counters: Array) -> Array:
 
 
 def words(key: int, count: int, *, first: int = 0, stream: int = 0, lane: int = 0) -> Array:
-    """The first `count` words from block `first` of a stream on, uint32."""
+    """Return the first `count` words from block `first` of a stream on, uint32."""
     blocks = (np.arange((count + 3) // 4, dtype=np.uint64) + np.uint64(first)).astype(np.uint64)
     counters = np.empty((len(blocks), 4), np.uint32)
     counters[:, 0], counters[:, 1] = (blocks & _LOW).astype(np.uint32), (blocks >> _UP).astype(np.uint32)
@@ -44,20 +44,20 @@ def words(key: int, count: int, *, first: int = 0, stream: int = 0, lane: int = 
 
 
 def words64(key: int, count: int, stream: int = 0) -> Array:
-    """The first `count` pairs of words as numbers of 64 bits, uint64."""
+    """Return the first `count` pairs of words as numbers of 64 bits, uint64."""
     pairs = words(key, 2 * count, stream=stream).reshape(-1, 2).astype(np.uint64)
     joined: Array = pairs[:, 0] | pairs[:, 1] << _UP
     return joined
 
 
 def uniform_f32(key: int, count: int, bits: int, low: float, high: float) -> Array:
-    """float32 values in [low, high), from the upper `bits` of a word each."""
+    """Draw float32 values in [low, high), each from the upper `bits` of a word."""
     u = (words(key, count) >> np.uint32(32 - bits)).astype(np.float32) / np.float32(1 << bits)
     return _between(u, np.float32(low), np.float32(high))
 
 
 def uniform_f64(key: int, count: int, low: float, high: float) -> Array:
-    """float64 values in [low, high), from 53 bits each."""
+    """Draw float64 values in [low, high), from 53 bits each."""
     u = (words64(key, count) >> np.uint64(11)).astype(np.float64) / np.float64(2**53)
     return _between(u, np.float64(low), np.float64(high))
 
@@ -69,12 +69,12 @@ def _between(u: Array, low: np.floating, high: np.floating) -> Array:
 
 
 def bernoulli(key: int, count: int, p: Array) -> Array:
-    """uint8: 1 with probability p, float64, for all or for each."""
+    """Draw 1 with probability p, else 0, as uint8; p is float64, for all or for each."""
     return (words(key, count).astype(np.float64) * 2.0**-32 < p).astype(np.uint8)
 
 
 def integers(key: int, count: int, low: int, size: int) -> Array:
-    """int64 values in low … low + size - 1, size at most 2^64."""
+    """Draw int64 values in low … low + size - 1, size at most 2^64."""
     drawn = ((int(word) * size >> 64) + low for word in words64(key, count))
     return np.fromiter(((value + 2**63) % 2**64 - 2**63 for value in drawn), np.int64, count)
 
@@ -93,7 +93,7 @@ _COS_F64 = (
 
 
 def _polynomial(coefficients: str, z: Array) -> Array:
-    """Ascending coefficients, by fma from the highest one down."""
+    """Evaluate a polynomial by fma from the highest coefficient down; they are given in ascending order."""
     values = [z.dtype.type(float.fromhex(text)) for text in coefficients.split()]
     total = np.full_like(z, values[-1])
     for value in values[-2::-1]:
@@ -102,7 +102,7 @@ def _polynomial(coefficients: str, z: Array) -> Array:
 
 
 def turn(drawn: Array) -> tuple[Array, Array]:
-    """Cosine and sine of word / 2^32 (or 2^64) turns, float32 (float64)."""
+    """Return cosine and sine of word / 2^32 (or 2^64) turns, float32 (float64)."""
     wide = drawn.dtype == np.uint64
     bits, of = (64, np.float64) if wide else (32, np.float32)
     word = drawn.dtype.type
@@ -116,7 +116,7 @@ def turn(drawn: Array) -> tuple[Array, Array]:
 
 
 def unit(drawn: Array) -> Array:
-    """In (0, 1]: float32 of words of 32 bits, float64 of 64."""
+    """Return numbers in (0, 1]: float32 from words of 32 bits, float64 from 64."""
     if drawn.dtype == np.uint64:
         wide: Array = ((drawn >> np.uint64(11)).astype(np.float64) + 0.5) * np.float64(2.0**-53)
         return wide
@@ -129,7 +129,7 @@ def _drawn(key: int, count: int, wide: bool, stream: int) -> Array:
 
 
 def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stream: int = 0) -> Array:
-    """Normal values, float64 if wide, else float32."""
+    """Draw normal values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
     drawn = _drawn(key, count + count % 2, wide, stream)
@@ -141,7 +141,7 @@ def normal(key: int, count: int, wide: bool, mean: float, deviation: float, stre
 
 
 def exponential(key: int, count: int, wide: bool, rate: float, stream: int = 0) -> Array:
-    """Exponential values, float64 if wide, else float32."""
+    """Draw exponential values, float64 if wide, else float32."""
     from samebits.portable.reference.elementary import unary
 
     drawn = _drawn(key, count, wide, stream)

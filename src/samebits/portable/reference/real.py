@@ -1,4 +1,4 @@
-"""What elementary functions are made of, for float32 and for float64."""
+"""The parts of elementary functions, for float32 and for float64."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Limits:
-    """Where a function has its last value, or the smallest exponent that matters."""
+    """The arguments beyond which a function is constant, or the smallest exponent that matters."""
 
     exp_top: float
     exp_bottom: float
@@ -48,19 +48,19 @@ class Real:
         self.limits = _LIMITS[self._suffix]
 
     def __call__(self, value: float) -> Any:
-        """A number of this type."""
+        """Return a number of this type."""
         return self._type(value)
 
     def constant(self, name: str) -> Any:
-        """A constant of docs/portable-numerics.md."""
+        """Return a constant of docs/portable-numerics.md."""
         return self._type(CONSTANTS[f"{name}_{self._suffix}"])
 
     def fma(self, a: Array, b: Array, c: Array) -> Array:
-        """A b + c rounded once."""
+        """Return a b + c, rounded once."""
         return any_fma(*(np.asarray(each, dtype=self._type) for each in (a, b, c)))
 
     def terms(self, name: str, x: Array) -> Array:
-        """The polynomial of this name, by Horner's rule with fma."""
+        """Return the polynomial of this name, by Horner's rule with fma."""
         coefficients = POLYNOMIALS[f"{name}_{self._suffix}"]
         p = np.full_like(x, coefficients[-1])
         for coefficient in reversed(coefficients[:-1]):
@@ -68,20 +68,20 @@ class Real:
         return p
 
     def round(self, x: Array) -> Array:
-        """The nearest integer, ties to even, for the small numbers that matter."""
+        """Return the nearest integer, ties to even, for the small numbers that matter."""
         return np.asarray((x + self._rounder) - self._rounder)
 
     def times_rounded(self, x: Array, y: Array) -> Array:
-        """The integer nearest to x y, ties to even."""
+        """Return the integer nearest to x y, ties to even."""
         return np.asarray(self.fma(x, y, self._rounder) - self._rounder)
 
     def whole(self, k: Array) -> Array:
-        """An integral float as an integer; anything for one that is no integer, or too large to matter."""
+        """Return an integral float as an integer; anything if it is not integral, or too large to matter."""
         return np.asarray(np.nan_to_num(np.clip(k, -5000, 5000)), dtype=np.int32)
 
 
 def exp_parts(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
-    """e^(x + x_low) = (1 + r + more) 2^k."""
+    """Return r, more and k: e^(x + x_low) = (1 + r + more) 2^k."""
     k = real.times_rounded(x, real.constant("LOG2_E"))
     head = real.fma(-k, real.constant("LN2_HIGH"), x)
     tail = real.fma(-k, real.constant("LN2_LOW"), x_low)
@@ -92,13 +92,13 @@ def exp_parts(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
 
 
 def one_plus(real: Real, r: Array, more: Array) -> Array:
-    """1 + r + more."""
+    """Return 1 + r + more."""
     high = real(1) + r
     return np.asarray(high + ((r - (high - 1)) + more))
 
 
 def exp_pair(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
-    """e^(x + x_low) = (high + low) 2^k."""
+    """Return high, low and k: e^(x + x_low) = (high + low) 2^k."""
     r, more, k = exp_parts(real, x, x_low)
     first = 1 + r
     second = (r - (first - 1)) + more
@@ -107,7 +107,7 @@ def exp_pair(real: Real, x: Array, x_low: Array) -> tuple[Array, Array, Array]:
 
 
 def split(real: Real, x: Array) -> tuple[Array, Array]:
-    """X = mantissa 2^k, mantissa from sqrt(1/2), rounded, on."""
+    """Return mantissa and k: x = mantissa 2^k, the mantissa from sqrt(1/2), rounded, on."""
     mantissa, exponent = np.frexp(np.asarray(where_normal(x)))
     edge = real(float.fromhex("0x1.6a09e8p-1" if real(0).dtype == np.float32 else "0x1.6a09e667f3bcdp-1"))
     small = mantissa < edge
@@ -115,12 +115,12 @@ def split(real: Real, x: Array) -> tuple[Array, Array]:
 
 
 def where_normal(x: Array) -> Array:
-    """x, and 1 in place of what has no logarithm: no caller uses what comes of it."""
+    """Return x, and 1 in place of what has no logarithm: no caller uses what comes of it."""
     return np.where((x > 0) & (x < np.inf), x, x.dtype.type(1))
 
 
 def log_of_mantissa(real: Real, f: Array) -> tuple[Array, Array]:
-    """log(1 + f) = high + low."""
+    """Return high and low: log(1 + f) = high + low."""
     half = real(0.5) * f
     square = half * f
     square_low = real.fma(half, f, -square)
@@ -129,7 +129,7 @@ def log_of_mantissa(real: Real, f: Array) -> tuple[Array, Array]:
 
 
 def log_parts(real: Real, x: Array) -> tuple[Array, Array]:
-    """log(x) = high + low."""
+    """Return high and low: log(x) = high + low."""
     mantissa, k = split(real, x)
     whole = k * real.constant("LN2_HIGH")
     high, low = log_of_mantissa(real, mantissa - 1)
@@ -138,13 +138,13 @@ def log_parts(real: Real, x: Array) -> tuple[Array, Array]:
 
 
 def log_pair(real: Real, x: Array) -> tuple[Array, Array]:
-    """The same, high being the logarithm rounded."""
+    """Return the same, high being the logarithm rounded."""
     first, second = log_parts(real, x)
     high = first + second
     return high, (first - high) + second
 
 
 def log_or_special(x: Array, result: Array) -> Array:
-    """`result` where the logarithm of x is finite."""
+    """Return `result` where the logarithm of x is finite."""
     special = np.where(x == 0, -np.inf, np.nan)
     return np.where(x == np.inf, x, np.where(x > 0, result, special))

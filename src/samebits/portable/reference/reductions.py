@@ -21,7 +21,7 @@ LANES = 16
 
 
 def sum_over(x: Array, dims: Sequence[int]) -> Array:
-    """The sum over some dimensions, which are left out of the result.
+    """Return the sum over some dimensions, which are left out of the result.
 
     Args:
         x: float32 or float64.
@@ -31,35 +31,35 @@ def sum_over(x: Array, dims: Sequence[int]) -> Array:
 
 
 def sum_squares_over(x: Array, dims: Sequence[int]) -> Array:
-    """The sum of squares."""
+    """Return the sum of squares."""
     return sum_products_over(x, x, dims)
 
 
 def sum_products_over(a: Array, b: Array, dims: Sequence[int]) -> Array:
-    """The sum of products of two arrays of one shape."""
+    """Return the sum of products of two arrays of one shape."""
     left, right = _last(a, dims), _last(b, dims)
     return _reduce(len(left), lambda lane, i: fma(left[i], right[i], lane), left)
 
 
 def sum_magnitudes_over(x: Array, dims: Sequence[int]) -> Array:
-    """The sum of absolute values."""
+    """Return the sum of absolute values."""
     return sum_over(np.abs(x), dims)
 
 
 def product_over(x: Array, dims: Sequence[int]) -> Array:
-    """The product: lanes start at 1, and multiply."""
+    """Return the product: lanes start at 1, and multiply."""
     flat = _last(x, dims)
     return _reduce(len(flat), lambda lane, i: lane * flat[i], flat, np.multiply)
 
 
 def sum_deviations_over(x: Array, mean: Array, dims: Sequence[int]) -> Array:
-    """The sum of squares of x - mean; `mean` has the shape of the result."""
+    """Return the sum of squares of x - mean; `mean` has the shape of the result."""
     deviations = _subtract(x, mean, dims)
     return sum_products_over(deviations, deviations, dims)
 
 
 def sum_cross_over(x: Array, mean: Array, b: Array, dims: Sequence[int]) -> Array:
-    """The sum of products of b and x - mean."""
+    """Return the sum of products of b and x - mean."""
     return sum_products_over(b, _subtract(x, mean, dims), dims)
 
 
@@ -70,7 +70,7 @@ def _subtract(x: Array, mean: Array, dims: Sequence[int]) -> Array:
 
 
 def _last(x: Array, dims: Sequence[int]) -> Array:
-    """The reduced dimensions as one, in front."""
+    """Return the reduced dimensions as one, in front."""
     kept = [d for d in range(x.ndim) if d not in dims]
     shape = [x.shape[d] for d in kept]
     rows: Array = x.transpose([*dims, *kept]).reshape(math.prod(x.shape[d] for d in dims), *shape)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def running(x: Array, dim: int, *, product: bool) -> Array:
-    """The sum, or the product, of the values up to each one.
+    """Return the sum, or the product, of the values up to each one.
 
     Args:
         x: float32 or float64.

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 def softmax(x: Array) -> Array:
-    """Softmax along the last of two dimensions."""
+    """Return softmax along the last of two dimensions."""
     _, powers, total = _parts(x)
     with np.errstate(all="ignore"):
         return powers / total[:, None]
 
 
 def log_softmax(x: Array) -> Array:
-    """The logarithm of `softmax`."""
+    """Return the logarithm of `softmax`."""
     shifted, _, total = _parts(x)
     with np.errstate(all="ignore"):
         return shifted - unary("log", total)[:, None]
 
 
 def softmax_gradient(y: Array, gradient: Array) -> Array:
-    """The gradient of the input of `softmax`, y being its output."""
+    """Return the gradient of the input of `softmax`, y being its output."""
     total = sum_products_over(gradient, y, [1])
     with np.errstate(all="ignore"):
         return (gradient - total[:, None]) * y
 
 
 def log_softmax_gradient(y: Array, gradient: Array) -> Array:
-    """The gradient of the input of `log_softmax`, y being its output."""
+    """Return the gradient of the input of `log_softmax`, y being its output."""
     total = sum_over(gradient, [1])
     with np.errstate(all="ignore"):
         result: Array = gradient - unary("exp", y) * total[:, None]
