@@ -1,4 +1,4 @@
-"""What can end a run before the script does: a number of steps, or the first difference."""
+"""Limits that end a run before the script does, and the thread that disturbs scheduling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ State: TypeAlias = "tuple[tuple[TensorInfo, ...], bytes]"
 class StepLimit:
     """Stops the run after a number of steps.
 
-    Several optimizers may follow one backward pass; how many, the step before shows.
+    Several optimizers may follow one backward pass; the step before shows how many.
 
     Args:
         recorder: counts the steps.
@@ -42,7 +42,7 @@ class StepLimit:
         self._step = self._n_boundaries = self._n_before = 0
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Called at each boundary."""
+        """End the run at the boundary that reaches the limit."""
         step = self._recorder.step
         if step != self._step:
             self._step, self._n_before, self._n_boundaries = step, self._n_boundaries, 0
@@ -54,8 +54,8 @@ class StepLimit:
 class ReferenceLimit:
     """Stops the run at the first boundary whose state differs from another record's.
 
-    The other record is read ahead, many steps at a time, and let go of: the script may close descriptors that
-    it did not open.
+    The other record is read ahead, many steps at a time, and its descriptor is closed in between: the script
+    may close descriptors that it did not open.
 
     Args:
         recorder: whose run is followed.
@@ -79,21 +79,21 @@ class ReferenceLimit:
         self._read_ahead()
 
     def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        """Called at each boundary."""
+        """End the run at the first boundary whose state differs."""
         if not infos or not self._in_order:
             return
         with self._turn:
             self._threads.add(threading.current_thread().name)
             if self._goes_on(infos, digests):
                 return
-            # Where several threads make steps, which of them is next says nothing.
+            # Where several threads make steps, their order says nothing.
             self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
             self._reader.let_go()
         if self._in_order:
             stop(self._recorder)
 
     def _goes_on(self, infos: tuple[TensorInfo, ...], digests: bytes) -> bool:
-        """Whether the run is still like the other one, as far as that is known.
+        """Tell whether the run is still like the other one, as far as that is known.
 
         Several optimizers may follow one backward pass: the state after the last of them counts.
         """
@@ -110,7 +110,7 @@ class ReferenceLimit:
         return same
 
     def _next_step(self) -> list[Event]:
-        """The state events of the other run's next step; none where it has ended."""
+        """Return the state events of the other run's next step; none where that run has ended."""
         found: list[Event] = []
         while True:
             if not self._ahead:
@@ -138,7 +138,7 @@ class ReferenceLimit:
         self._reader.let_go()
 
     def _match(self, theirs: list[State]) -> bool:
-        """Whether tensors that both runs have are the same, whatever the names that are chance."""
+        """Tell whether the tensors that both runs have are equal, whatever names they got by chance."""
         ours, others, *before = (
             {name: value for name, value in _values(states).items() if name[1] not in self._excused}
             for states in (self._found, theirs, *self._before)
@@ -147,7 +147,7 @@ class ReferenceLimit:
 
 
 def _values(states: Iterable[State]) -> dict[Name, Value]:
-    """What a step leaves: the last state of the model, and that of each optimizer."""
+    """Return what a step leaves: the last state of the model, and that of each optimizer."""
     found: dict[Name, Value] = {}
     for infos, digests in states:
         found = {name: value for name, value in found.items() if name[0] == "optimizer"}
@@ -157,7 +157,7 @@ def _values(states: Iterable[State]) -> dict[Name, Value]:
 
 
 def stop(recorder: Recorder) -> None:
-    """End the run here: record nothing more, and end the process without going back to the script."""
+    """End the run here: record nothing more, and end the process without returning to the script."""
     recorder.stop()
     recorder.steps.end_run()
 
@@ -166,7 +166,7 @@ class SchedulingNoise:
     """A thread that takes the interpreter lock at random moments, and random switch intervals.
 
     Args:
-        seed: which disturbance; its own generator is used, not the script's.
+        seed: of the disturbance; it has its own generator, not the script's.
     """
 
     def __init__(self, seed: int) -> None:
@@ -175,12 +175,12 @@ class SchedulingNoise:
         self._interval_s = sys.getswitchinterval()
 
     def start(self) -> None:
-        """Begin; `threading` does not list the thread, so the script does not see it."""
+        """Begin to disturb; `threading` does not list the thread, so the script does not see it."""
         self._running = True
         _thread.start_new_thread(self._disturb, ())
 
     def stop(self) -> None:
-        """End, and restore the switch interval."""
+        """End the thread and restore the switch interval."""
         self._running = False
         sys.setswitchinterval(self._interval_s)
 

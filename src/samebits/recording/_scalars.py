@@ -1,4 +1,4 @@
-"""Where metrics are handed to a logger: TensorBoard, Lightning, Weights & Biases."""
+"""The values of losses, reads and metrics given to a logger, written to a file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FIRST = {"pair": ("tag", "key"), "mapping": ("metrics", "data")}
 def numbers_of(
     method: LoggerMethod, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[dict[str, float], int | None]:
-    """The metrics in a call that are numbers, and its step.
+    """Return the metrics in a call that are numbers, and its step.
 
     Args:
         method: what was called.

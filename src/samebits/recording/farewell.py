@@ -1,4 +1,4 @@
-"""Lines of samebits among the errors of a recorded script."""
+"""The lines that samebits writes to standard error, and the end of a run that has no parent."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class OwnLines:
-    """Says things on the descriptor that was the process's standard error when it began.
+    """Writes lines to the descriptor that was the process's standard error when it began.
 
-    Not on `sys.stderr`, which the script may replace; and not any more once the script has closed the
-    descriptor, for it may have opened a file of its own under that number.
+    It does not use `sys.stderr`, which the script may replace. It is silent once the script has closed the
+    descriptor, since the script may have opened a file of its own under that number.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class OwnLines:
 
     @property
     def open(self) -> bool:
-        """Whether there is still where to write."""
+        """True while there is still somewhere to write."""
         return self._identity is not None and _identity() == self._identity
 
     def say(self, text: str) -> None:
-        """Write one line, if there is still where to write it."""
+        """Write one line, if there is still somewhere to write it."""
         self.write(f"samebits: {text}\n")
 
     def tell(self, text: str) -> None:
@@ -44,7 +44,7 @@ class OwnLines:
             self.say(text)
 
     def write(self, text: str) -> None:
-        """Write text as it is, if there is still where to write it."""
+        """Write text as it is, if there is still somewhere to write it."""
         if not self.open:
             return
         try:
@@ -84,7 +84,7 @@ _spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may
 
 
 def read_info(record: Path) -> RunInfo | None:
-    """What a record says of its run; None when there is nothing that can be read."""
+    """Return what a record says of its run; None when nothing can be read."""
     try:
         with RecordReader(record) as reader:
             return reader.info
@@ -93,7 +93,7 @@ def read_info(record: Path) -> RunInfo | None:
 
 
 def steps_recorded(record: Path, info: RunInfo) -> int:
-    """How many steps of a run a comparison would count.
+    """Return how many steps of a run a comparison would count.
 
     Args:
         record: its path.
@@ -107,14 +107,14 @@ def steps_recorded(record: Path, info: RunInfo) -> int:
 
 
 def why_incomplete(record: Path) -> str:
-    """Why the writer of a record gave up, as far as it can be seen from outside."""
+    """Say why the writer of a record gave up, as far as that can be seen from outside."""
     disk = os.statvfs(record.parent)
     free = disk.f_bavail * disk.f_frsize
     return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
 
 
 def ending_words(record: Path, shown: str) -> str:
-    """What came of the recording of a run that ended by itself.
+    """Say what came of the recording of a run that ended by itself.
 
     Args:
         record: where it is.
@@ -147,8 +147,8 @@ def finish(record: str, shown: str, broken: str = "") -> None:
 class Farewell:
     """Closes the record at the end of a run that has no parent to do that, and says what came of it.
 
-    That is done by a process of its own, as it takes descriptors: in this one a thread of the script may
-    still close some by their numbers.
+    A separate process does it, since it needs descriptors: in this one a thread of the script may still
+    close some by their numbers.
 
     Args:
         record: where the record is.

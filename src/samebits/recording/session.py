@@ -41,7 +41,7 @@ _MOST_CHARACTERS = 80  # of a command
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended.
+    """The end of a recorded run.
 
     Args:
         status: `finished`, `stopped` or `failed`.
@@ -58,7 +58,7 @@ class RecordingSession:
     """Records this process from `start` to `finish`.
 
     Probes are put in place right after torch is imported, so that a script which sets environment variables
-    before it imports torch finds torch as it expects it.
+    before it imports torch finds torch as it expects.
 
     Args:
         settings: how to record.
@@ -124,7 +124,7 @@ class RecordingSession:
             self._probes.note_earlier_seeds()
 
     def watch_draws(self) -> None:
-        """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        """Begin to record draws, once control, which draws from the run seed instead, is in place."""
         if self._earlier is not None:  # before the draws, which look at who calls
             self._installed.append(self._earlier)
             self._earlier.install()
@@ -139,7 +139,7 @@ class RecordingSession:
         Args:
             ending: how the run ended; by default it finished.
             control: what the record keeps of the control that the run was under.
-            single: leave a single file; else whoever started this process does that (`store.fold`).
+            single: leave a single file; else whoever started this process does that (`fold`).
         """
         ending = ending or Ending("finished")
         if self._noise is not None:
@@ -175,7 +175,7 @@ class RecordingSession:
 
     @property
     def broken(self) -> str:
-        """Why recording ended before the run did; empty if it did not."""
+        """The reason why recording ended before the run did; empty if it did not."""
         return self.writer.broken
 
     def note_unrecorded(self, command: str) -> None:
@@ -236,13 +236,13 @@ def _shortened(command: str) -> str:
 
 
 def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
-    """How the paths begin that samebits uses in a run: its record and what is beside it, and another's."""
+    """Return how the paths begin that samebits uses in a run: its record, files beside it, the reference."""
     beside = os.path.splitext(settings.record)[0] + "."
     return beside, settings.reference
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
-    """The limit, unless the run reads what an earlier one wrote: then the next run is compared with it."""
+    """Return the limit, suspended once the run reads an earlier one's files: the next run is compared."""
 
     def call(infos: tuple[TensorInfo, ...], digests: bytes) -> None:
         if not earlier.any:
@@ -252,7 +252,7 @@ def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[Ten
 
 
 def _has_fixed_addresses(settings: RecordingSettings) -> bool:
-    """Whether the run is to allocate the same each time: then nothing may be done by the clock."""
+    """Tell whether the run is to allocate the same each time: then nothing may be done by the clock."""
     if settings.control is None:
         return "layout" in settings.pins
     from samebits.switches.table import holds_layout

@@ -1,4 +1,4 @@
-"""Which values of one run another run is to be given: rules, and what a record kept for them."""
+"""Values that one run keeps and another is given: the rules, and the events of a record that match them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Place = tuple[str, str, tuple[str, int], tuple[str, int]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Events of one place in the script, whose values are kept in one run and put in place in another.
+    """Events of one line of the script, whose values are kept in one run and put in place in another.
 
     Args:
         kind: kind of the events.
@@ -29,9 +29,9 @@ class Rule:
         line: line of their site.
         forward_file: for backward ops, file of the line whose forward made them.
         forward_line: that line.
-        part: what is kept: `out` (what an op gave or wrote), `in` (what it read, at `positions`), `state`
-            (that of the generator that it drew from, or that was seeded), `value` (the tensors of any other
-            event), or `draw` (only to be compared: what the op draws after a seeding).
+        part: the part that is kept: `out` (what an op gave or wrote), `in` (what it read, at `positions`),
+            `state` (of the generator that it drew from, or that was seeded), `value` (the tensors of any
+            other event), or `draw` (what the op draws after a seeding; it is only compared).
         positions: which tensors of the event are meant by `in`.
         place: whether values are put in place; else they are only kept, in both runs.
     """
@@ -48,19 +48,19 @@ class Rule:
 
     @property
     def where(self) -> Place:
-        """What its events have in common."""
+        """The identity that its events share."""
         return self.kind, self.op, (self.file, self.line), (self.forward_file, self.forward_line)
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What a run keeps, or gets.
+    """The values that a run keeps or gets.
 
     Args:
         rules: at which events.
         source: the record that kept values; empty in the run that is to keep them.
         first_step: events of earlier steps are left alone; seedings are not.
-        most_bytes: no more is kept.
+        most_bytes: the most that is kept.
     """
 
     rules: tuple[Rule, ...]
@@ -76,7 +76,7 @@ class Substitution:
 
 
 class Matcher:
-    """Counts the events that rules speak of, each thread's for itself.
+    """Counts the events that rules match, for each thread separately.
 
     Args:
         substitution: the rules.
@@ -90,7 +90,7 @@ class Matcher:
         self._counts: dict[tuple[int, str], int] = defaultdict(int)
 
     def match(self, where: Place, thread: str, step: int) -> list[tuple[int, int]]:
-        """The rules that an event falls under, and how many events did so before it in its thread."""
+        """Return the rules that an event falls under, each with the number of such events before it."""
         if step < self._first_step and where[0] != "rng":
             return []
         found = []
@@ -106,21 +106,21 @@ class KeptRecord(Protocol):
     def events(
         self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """Events in order."""
+        """Yield events in order."""
         ...
 
     def captures(self, seq: int) -> dict[int, bytes]:
-        """Kept tensors of an event, by position."""
+        """Return the kept tensors of an event, by position."""
         ...
 
     def captured(self) -> dict[int, frozenset[int]]:
-        """The positions of the tensors that were kept, by event."""
+        """Return the positions of the tensors that were kept, by event."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """An event of which tensors were kept.
+    """An event whose tensors were kept.
 
     Args:
         event: the event.
@@ -134,7 +134,7 @@ class Kept:
 
 
 class KeptEvents:
-    """The events of a record of which tensors were kept, by rule, thread and order.
+    """The events of a record whose tensors were kept, by rule, thread and order.
 
     Args:
         record: the record.
@@ -150,15 +150,15 @@ class KeptEvents:
         self._search(kinds, Matcher(substitution))
 
     def get(self, rule: int, thread: str, count: int) -> Kept | None:
-        """The event with that place in its thread; None if nothing was kept of it."""
+        """Return the event with that number in its thread; None if nothing was kept of it."""
         return self._found.get((rule, thread, count))
 
     def first(self, rule: int) -> Kept | None:
-        """The first event of a rule."""
+        """Return the first event of a rule."""
         return next(iter(self._by_rule.get(rule, ())), None)
 
     def tensors(self, kept: Kept) -> dict[int, bytes]:
-        """What was kept of an event, as safetensors files, by position."""
+        """Return what was kept of an event, as safetensors files, by position."""
         with self._turn:
             return self._record.captures(kept.event.seq)
 
@@ -176,7 +176,7 @@ class KeptEvents:
 
 
 def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
-    """Whether a record holds what all events of the rules need, whatever it was kept for.
+    """Tell whether a record holds what all events of the rules need, whatever it was kept for.
 
     Args:
         record: the record.
@@ -194,7 +194,7 @@ def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
 
 
 def _needed(event: Event, rule: Rule) -> set[int]:
-    """Which tensors of an event a rule puts in place; a seeding's state counts as its first."""
+    """Return which tensors of an event a rule puts in place; a seeding's state counts as its first."""
     if rule.part == "draw" or not rule.place:
         return set()
     if rule.part == "in":
@@ -206,10 +206,10 @@ def _needed(event: Event, rule: Rule) -> set[int]:
 
 
 def where_of(event: Event) -> Place:
-    """The place of an event, as rules name it."""
+    """Return the identity of an event, as rules name it."""
     return event.kind, event.op, spot(event.site), spot(event.forward_site)
 
 
 def spot(site: Site | None) -> tuple[str, int]:
-    """File and line of a site; empty and 0 for none."""
+    """Return file and line of a site; empty and 0 for none."""
     return ("", 0) if site is None else (site.file, site.line)

@@ -1,4 +1,4 @@
-"""Whether the script asks for compiled code."""
+"""The set of probes that a recording needs, and two small ones: for compiled code and for new threads."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class CompileProbe:
         self._patches = Patches()
 
     def install(self, torch: Any) -> None:
-        """Watch."""
+        """Watch both functions."""
         for owner in (torch, torch.nn.Module):
             original = getattr(owner, "compile", None)
             if original is not None:
@@ -158,11 +158,11 @@ class ProbeSet:
             probe.remove()
 
     def notes(self) -> list[Note]:
-        """What the user should know of how it was recorded."""
+        """Return what the user should know of how the run was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
 
     def replay_facts(self) -> dict[str, Any]:
-        """What came of executing ops again, as the record holds it; empty where none were."""
+        """Return what came of executing ops again, as the record holds it; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
 
     def watch_numpy(self, numpy: Any) -> None:

@@ -1,4 +1,4 @@
-"""What a DataLoader hands to the training loop."""
+"""Batches that a DataLoader hands to the training loop."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """(position, leaf) of the tensors, arrays and plain values in nested containers."""
+    """Yield (position, leaf) of the tensors, arrays and plain values in nested containers."""
     if is_tensor(value) or isinstance(value, _PLAIN) or _is_array(value):
         yield name or "0", value
         return
@@ -114,7 +114,7 @@ def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value of NumPy has bytes of its own, not addresses of objects."""
+    """Tell whether a value of NumPy has bytes of its own, not addresses of objects."""
     return type(value).__module__ == "numpy" and not getattr(
         getattr(value, "dtype", None), "hasobject", False
     )
@@ -158,8 +158,9 @@ class _Pass:
 class BatchLog:
     """Logs passes over the data and their batches.
 
-    What a worker is asked for is known when it is asked, and batches come in that order: so each has the
-    samples that were asked for first. With `in_order=False` that does not hold, and they are left out.
+    The samples that a worker is asked for are known when it is asked, and batches come in that order. So each
+    batch has the samples that were asked for first. With `in_order=False` that does not hold, and they are
+    left out.
 
     Args:
         recorder: tells what is in a batch.
@@ -212,7 +213,7 @@ class BatchLog:
         return init
 
     def _noted_reset(self, original: Any) -> Any:
-        """With persistent workers an iterator makes pass after pass."""
+        """Note each further pass of an iterator that has persistent workers."""
 
         @functools.wraps(original)
         def reset(iterator: Any, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's
@@ -249,7 +250,7 @@ class BatchLog:
         return next_batch
 
     def _begin(self, iterator: Any, loader: Any) -> None:
-        """A pass over the data begins."""
+        """Log that a pass over the data begins."""
         dataset = loader.dataset
         # A loader may be made anew for each pass, with its data set.
         key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
@@ -286,7 +287,7 @@ def _size_of(dataset: Any) -> int | None:
 
 
 def _plain_indices(found: Any) -> list[Any] | None:
-    """The numbers of the samples that a loader asks for; None where they are no numbers."""
+    """Return the numbers of the samples that a loader asks for; None where they are not numbers."""
     listed = [found] if type(found) is int else found
     if not isinstance(listed, (list, tuple)) or len(listed) > _MOST_INDICES:
         return None

@@ -1,4 +1,4 @@
-"""Draws from what several threads or processes fill: queues, and pipes that are waited for together."""
+"""Draws from queues that several threads or processes fill, and from pipes that are waited for together."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def _watch_wait(module: Any, patches: Patches, log: DrawLog) -> None:
 
 
 def contents(value: Any) -> bytes:
-    """A digest of numbers, text, arrays and tensors, also inside tuples, lists and dictionaries."""
+    """Digest numbers, text, arrays and tensors, also inside tuples, lists and dictionaries."""
     found = hashlib.blake2b(digest_size=16)
     waiting, seen = [value], 0
     while waiting and seen < _MOST_PARTS:

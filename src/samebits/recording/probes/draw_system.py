@@ -1,4 +1,4 @@
-"""Draws of what the system says: file times, kernel files, the order of directories and of threads."""
+"""Draws of facts that the system gives: file times, kernel files, the order of directories and threads."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
 
 
 def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
-    """Stands for `os.stat`: times and inode are draws of their own, for other things decide them."""
+    """Return a proxy of `os.stat`; times and inode are separate draws, since different things decide them."""
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -84,7 +84,7 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
 
 
 def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
-    """What a script asks of a process by `psutil`: memory, time, files."""
+    """Record what a script asks of a process by `psutil`: memory, time, files."""
     for name in _OF_PROCESS:
         method = getattr(kind, name, None)
         if method is not None:
@@ -126,7 +126,7 @@ _MOST = 4096  # bytes
 
 
 def watch_files(patches: Patches, log: DrawLog) -> None:
-    """Record what the script reads there, as it stands when the file is opened.
+    """Record what the script reads from kernel files, with their contents when they are opened.
 
     Args:
         patches: undo the replacements.
@@ -180,7 +180,7 @@ def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
 
 
 def scan(function: Any, op: str, log: DrawLog) -> Any:
-    """Stands for `os.scandir`: the order of the entries is recorded when the last one was taken."""
+    """Return a proxy of `os.scandir` that records the order of the entries once the last one is taken."""
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -197,7 +197,7 @@ def scan(function: Any, op: str, log: DrawLog) -> Any:
 
 
 class Entries:
-    """Stands for the iterator that `os.scandir` gives.
+    """A proxy of the iterator that `os.scandir` gives.
 
     Args:
         entries: the iterator.
@@ -229,7 +229,7 @@ class Entries:
         self.close()
 
     def close(self) -> None:
-        """Close the directory; tell what was seen."""
+        """Close the directory and pass on the names that were seen."""
         self._entries.close()
         done, self._done = self._done, None
         if done is not None:

@@ -1,4 +1,4 @@
-"""Tensors whole, as safetensors files."""
+"""Whole tensors as safetensors files, and the probe that keeps them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def to_file(tensor: Any) -> bytes | None:
-    """A tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
+    """Write a tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
 
     Complex tensors are kept as pairs.
     """
@@ -32,14 +32,14 @@ def to_file(tensor: Any) -> bytes | None:
 
 
 def from_file(data: bytes) -> Any:
-    """The tensor that `to_file` kept; a complex one as pairs."""
+    """Return the tensor that `to_file` wrote; a complex one as pairs."""
     from safetensors.torch import load
 
     return load(data)["value"]
 
 
 def fits(tensor: Any, kept: Any) -> bool:
-    """Whether a kept tensor has the dtype and shape of another."""
+    """Tell whether a kept tensor has the dtype and shape of another."""
     if tensor.is_complex():
         return bool(kept.shape == (*tensor.shape, 2) and kept.dtype == tensor.real.dtype)
     return bool(kept.shape == tensor.shape and kept.dtype == tensor.dtype)
@@ -48,8 +48,8 @@ def fits(tensor: Any, kept: Any) -> bool:
 def put(tensor: Any, kept: Any) -> None:
     """Write kept contents to a tensor's own memory.
 
-    By way of `data`, which has a version counter of its own: a backward pass that saved the tensor does not
-    take it for modified.
+    It goes through `data`, which has a version counter of its own, so that a backward pass that saved the
+    tensor does not take it for modified.
     """
     from torch import view_as_complex
 
@@ -63,7 +63,7 @@ _KINDS = frozenset({"op", "batch", "rng"})
 class KeepProbe:
     """Stores the tensors that ops and loaders give, from a step on and until a number of bytes is reached.
 
-    With them go what came from outside torch into an op, and the states that generators were seeded to or
+    It also stores what came from outside torch into an op, and the states that generators were seeded to or
     drawn from.
 
     Args:

@@ -1,4 +1,4 @@
-"""Ops and their arguments: what is known of an op before it is called, tensors apart from the rest."""
+"""Facts of ops before they are called, and their arguments with the tensors apart from the rest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WORKSPACE_READERS = frozenset(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What is known of an op before it is called.
+    """The facts of an op that are known before it is called.
 
     Args:
         name: text id of `aten::mm.default`.
@@ -116,7 +116,7 @@ def flatten_arguments(values: Iterable[Any], tensors: list[Any], others: list[An
 
 
 def flatten_outputs(outcome: Any) -> list[Any]:
-    """The tensors that an op returned."""
+    """Return the tensors that an op returned."""
     if is_tensor(outcome):
         return [outcome]
     if isinstance(outcome, (list, tuple)):
@@ -127,7 +127,7 @@ def flatten_outputs(outcome: Any) -> list[Any]:
 
 
 def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The tensors that an op returned, and those that it wrote to without returning them."""
+    """Return the tensors that an op returned, and those that it wrote to without returning them."""
     outputs = flatten_outputs(outcome)
     if spec.positions == (0,) and not spec.keywords and outputs and outputs[0] is args[0]:
         return outputs
@@ -140,7 +140,7 @@ def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: d
 
 
 class _Named:
-    """Stands for a value whose repr could hold an address."""
+    """A replacement of a value whose repr could hold an address."""
 
     __slots__ = ("_text",)
 

@@ -1,4 +1,4 @@
-"""Executes each op again, on the same inputs and generator states, and compares the bits."""
+"""The probe that executes each op again on the same inputs and generator states, and compares the bits."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never a
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What is needed to execute a call again, taken before it runs.
+    """Everything needed to execute a call again, taken before it runs.
 
     Args:
         traits: of the op.
@@ -117,11 +117,11 @@ class ReplayProbe:
             return function()
 
     def plain_dispatch(self) -> Any:
-        """What a class of tensors has for `__torch_dispatch__` when it has none of its own."""
+        """Return the `__torch_dispatch__` of a class of tensors that has none of its own."""
         return self._torch.Tensor.__torch_dispatch__
 
     def summary(self) -> ReplaySummary:
-        """What came of it."""
+        """Return what came of executing the ops again."""
         return self._tally.summary()
 
     def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
@@ -151,7 +151,7 @@ class ReplayProbe:
         return outcome
 
     def skip(self, op: Any, reason: str) -> None:
-        """Count a call that was not looked into."""
+        """Count a call that was not examined."""
         if self._recorder.active and not self._recorder.quietly.depth:
             self._tally.skip(reason, self._learn(op)[0].name)
 
@@ -179,7 +179,7 @@ class ReplayProbe:
         return Place(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
-        """What is needed to execute a call again; None when it is not to be."""
+        """Return what is needed to execute a call again; None when it is not to be executed again."""
         try:
             with self._recorder.quietly:
                 return self._attempt(traits, call)
@@ -214,7 +214,7 @@ class ReplayProbe:
         return _Attempt(traits, tensors, copies, states, inputs, untouched)
 
     def _only_read(self, traits: OpTraits, tensors: list[Any], call: Call) -> bytes:
-        """Digests of the arguments of a foreign op that do not share memory with one that it writes to."""
+        """Digest the arguments of a foreign op that do not share memory with one that it writes to."""
         written = {_memory(tensor) for tensor in results_of(traits, None, call)}
         return self._digests([tensor for tensor in tensors if _memory(tensor) not in written])
 
@@ -248,14 +248,14 @@ class ReplayProbe:
             self._fail(traits, error)
 
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
-        """Leave a call alone whose results have no memory, or that wrote where its schema denies it."""
+        """Reject a call whose results have no memory, or that wrote where its schema denies it."""
         if any(is_virtual(output) for output in outputs):
             raise _Unfit(rules.SUBCLASS)
         if attempt.untouched and self._only_read(attempt.traits, attempt.tensors, call) != attempt.untouched:
             raise _Unfit(rules.UNDECLARED)
 
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
-        """What differed in any of the repetitions."""
+        """Execute a call again and return what differed in any of the repetitions."""
         times, states = self._recorder.settings.replay, attempt.states
         foreign = rules.is_foreign(attempt.traits)
         differing, example, moved = 0, None, False
@@ -288,7 +288,7 @@ class ReplayProbe:
         )
 
     def _wait(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """A copy to the CPU may still be on its way."""
+        """Wait for a copy to the CPU that may still be on its way."""
         if any(t.is_cuda for t in inputs) and any(not t.is_cuda for t in outputs):
             self._torch.cuda.current_stream().synchronize()
 
@@ -301,12 +301,12 @@ class ReplayProbe:
 
 
 def _unequal(a: bytes, b: bytes) -> list[int]:
-    """Positions of the digests that differ."""
+    """Return the positions of the digests that differ."""
     return [i // 16 for i in range(0, max(len(a), len(b)), 16) if a[i : i + 16] != b[i : i + 16]]
 
 
 def _distance(outputs: list[Any], again: list[Any], positions: list[int]) -> Difference | None:
-    """How far the first tensors that differ are apart; None where that cannot be told."""
+    """Return how far the first tensors that differ are apart; None where that cannot be told."""
     for position in positions:
         if position < min(len(outputs), len(again)):
             try:

@@ -1,4 +1,4 @@
-"""Every op that torch dispatches: its inputs, outputs, scalar arguments, site and module."""
+"""The probe that records every op that torch dispatches: inputs, outputs, scalars, site and module."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come lat
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadState:
-    """What is known of a thread.
+    """The facts of a running thread.
 
     Args:
         forward: site and module of its forward ops by the number of their autograd node.
@@ -119,7 +119,7 @@ class OpProbe:
             return function()
 
     def thread_state(self) -> ThreadState:
-        """What is known of the thread that calls this."""
+        """Return what is known of the thread that calls this."""
         return ThreadState({}, self._modules.stack(), self._recorder.thread())
 
     def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState) -> Any:
@@ -185,7 +185,7 @@ class OpProbe:
             turns.recorded(seq)
 
     def _returned(self, outcome: Any) -> list[Any] | None:
-        """The tensors that an op returned; None where one has no contents."""
+        """Return the tensors that an op returned; None where one has no contents."""
         if type(outcome) is self._tensor:
             return [outcome]
         outputs = flatten_outputs(outcome)
@@ -196,7 +196,7 @@ class OpProbe:
     def _prepare(
         self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
     ) -> tuple[OpTurns | None, str, bytes]:
-        """What a substitution does around an op, its RNG source and the digest of that one's state."""
+        """Return what a substitution does around an op, its RNG source and the digest of its state."""
         source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
         turns = None
         if self._substituter is not None and spec.text in self._substituted:
@@ -258,7 +258,7 @@ class OpProbe:
         return self._recorder.writer.layout(tuple(infos))
 
     def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:
-        """The RNG source that an op draws from, and its generator; None where that is not known."""
+        """Return the RNG source that an op draws from, and its generator; None where that is not known."""
         generator, source = kwargs.get("generator"), GIVEN
         if generator is None:
             device = self._torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
@@ -268,7 +268,7 @@ class OpProbe:
 
 
 def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
-    """What an op read that no recorded event wrote, by position; nothing of an op that writes to it."""
+    """Return by position what an op read that no recorded event wrote; nothing if it writes to it."""
     if spec.writes:
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
@@ -282,7 +282,7 @@ def _seen_around(
     before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
-    """What was seen before and after an op that writes to its arguments."""
+    """Combine what was seen before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
     after = _hidden(after, spec.workspaces) if spec.workspaces else after
@@ -292,7 +292,7 @@ def _seen_around(
 
 
 def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
-    """What is seen after an op that left its inputs as they were: one look at all."""
+    """Look once at everything after an op that left its inputs unchanged."""
     if spec.alias:
         digests, kinds, bases = observe(inputs)
         return inputs, outputs, digests + digests, kinds, bases, bases
@@ -306,7 +306,7 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
 
 
 def _hidden(digests: bytes, positions: Sequence[int]) -> bytes:
-    """Digests with those of scratch memory all alike: nothing has filled it."""
+    """Return digests in which those of scratch memory are all alike: nothing has filled it."""
     each = range(len(digests) >> 4)
     return b"".join(bytes(16) if i in positions else digests[16 * i : 16 * i + 16] for i in each)
 

@@ -1,4 +1,4 @@
-"""What a rank of a distributed run is compared with the others by: its replicas, and its share of the data.
+"""The replicas and the share of the data by which the ranks of a distributed run are compared.
 
 Events of kind `collective`:
 
@@ -42,7 +42,7 @@ _GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module n
 
 
 class RankProbe:
-    """Records what the ranks of a run are compared by; only in a run of several ranks.
+    """Records the facts by which the ranks of a run are compared; only in a run of several ranks.
 
     Args:
         recorder: where events go.
@@ -178,7 +178,7 @@ class RankProbe:
 
 
 class _Iteration:
-    """What the sampler has given and the loader has not handed over yet."""
+    """The indices that the sampler has given and whose batches the loader has not handed over yet."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -186,7 +186,7 @@ class _Iteration:
 
 
 def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
-    """Which parameters of a state are kept equal on all ranks, and which are shards, by name.
+    """Return the names of the parameters that are kept equal on all ranks, and of those that are shards.
 
     Args:
         part: the parameters and buffers.
@@ -223,7 +223,7 @@ def _group(group: Any) -> str:
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:
-    """What tells how a loader divides its data, as JSON can hold it."""
+    """Return the facts that tell how a loader divides its data, as JSON can hold them."""
     sampler = _sampler(loader)
     facts: dict[str, Any] = {
         "size": _size(getattr(loader, "dataset", None)),
@@ -241,7 +241,7 @@ def loader_facts(loader: Any) -> dict[str, Any]:
 
 
 def _sampler(loader: Any) -> Any:
-    """The innermost sampler: those that make batches, or shards of batches, hold another."""
+    """Return the innermost sampler: those that make batches, or shards of batches, hold another."""
     found = loader
     for _ in range(_DEEP):
         inner = [getattr(found, name, None) for name in ("batch_sampler", "sampler")]
@@ -261,7 +261,7 @@ def _size(dataset: Any) -> int | None:
 
 
 def _word(index: Any) -> str:
-    """An index without blanks; of the samplers that give more than an index, their text."""
+    """Return an index without blanks; for samplers that give more than an index, its text."""
     try:
         return str(int(index))
     except Exception as error:  # noqa: BLE001 - whatever a sampler of the user's own gives

@@ -1,4 +1,4 @@
-"""Which ops can be executed again, and why the others are not."""
+"""The rules by which ops are executed again or skipped, and the count of what came of it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _UNINITIALIZED = frozenset(
 
 
 def reason_to_skip(traits: OpTraits) -> str:
-    """Why an op is never executed again; empty when it is."""
+    """Return why an op is never executed again; empty when it is."""
     silent = traits.has_schema and not traits.returns_tensors and not traits.writes
     reasons = (
         (not traits.has_schema, COMPILED),
@@ -91,7 +91,7 @@ def reason_to_skip(traits: OpTraits) -> str:
 
 
 def is_foreign(traits: OpTraits) -> bool:
-    """Whether an op is not torch's own: it may use any generator, and may not do what its schema says."""
+    """Tell whether an op is not torch's own: it may use any generator and do other than its schema says."""
     return traits.namespace not in BUILT_IN
 
 
@@ -117,7 +117,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deviation:
-    """What differed when a call was executed again.
+    """The difference between a call and its repetitions.
 
     Args:
         differing: how many of the repetitions did.
@@ -180,7 +180,7 @@ class Tally:
                 found["difference"] = _larger(found["difference"], deviation.measure())
 
     def summary(self) -> ReplaySummary:
-        """All of it."""
+        """Return what was counted."""
         with self._lock:
             unrepeated = []
             for place, found in self._found.items():

@@ -1,4 +1,4 @@
-"""States of the random number generators at each boundary, and who seeds them."""
+"""States of the random number generators at each boundary, and the calls that seed them."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ class RngProbe:
         self._recorder.event("rng", "state", None, self._layout(names), digests, ())
 
     def note_earlier_seeds(self) -> None:
-        """Note that generators may have been seeded already: of torch's the seed is known."""
+        """Note that generators may have been seeded already; only torch's seed is known."""
         site = self._recorder.sites.find(calling_frame())
         numpy = ["numpy.random"] if "numpy" in sys.modules else []
         for call in (f"torch.initial_seed() -> {self._torch.initial_seed()}", "random.getstate()", *numpy):
             self._recorder.remark("rng", "seed", site, f"{call}{EARLIER}")
 
     def states(self) -> tuple[tuple[str, ...], bytes]:
-        """The names of the global generators, and a digest of the state of each."""
+        """Return the names of the global generators, and a digest of the state of each."""
         torch = self._torch
         names, states = ["torch", "python"], [torch.get_rng_state(), self._python_state()]
         address = numpy_state_address()
@@ -91,7 +91,7 @@ class RngProbe:
         return self._torch.frombuffer(text, dtype=self._torch.uint8)
 
     def _memory_at(self, place: tuple[int, int]) -> Any:
-        """A tensor over the memory of a generator: address and number of bytes."""
+        """Return a tensor over the memory of a generator, given its address and number of bytes."""
         found = self._memory.get(place)
         if found is None:
             memory = (ctypes.c_ubyte * place[1]).from_address(place[0])
@@ -111,7 +111,7 @@ class RngProbe:
         return [torch.get_rng_state(), *devices]
 
     def _seeded(self, call: str, site: int | None) -> list[Turn]:
-        """Keep the states that a seeding left, or put those of another run in place."""
+        """Keep the states that a seeding left, or replace them by those of another run."""
         substituter = self._recorder.substituter
         if substituter is None or not call.startswith("torch."):
             return []
