@@ -60,12 +60,12 @@ class ReferenceLimit:
     Args:
         recorder: whose run is followed.
         path: the other record.
-        excused: names of tensors that may differ.
+        excluded: names of tensors that may differ.
     """
 
-    def __init__(self, recorder: Recorder, path: str, excused: tuple[str, ...]) -> None:
+    def __init__(self, recorder: Recorder, path: str, excluded: tuple[str, ...]) -> None:
         self._recorder = recorder
-        self._excused = frozenset(excused)
+        self._excluded = frozenset(excluded)
         self._reader = RecordReader(path)
         self._turn = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
@@ -140,7 +140,7 @@ class ReferenceLimit:
     def _match(self, theirs: list[State]) -> bool:
         """Tell whether the tensors that both runs have are equal, whatever names they got by chance."""
         ours, others, *before = (
-            {name: value for name, value in _values(states).items() if name[1] not in self._excused}
+            {name: value for name, value in _values(states).items() if name[1] not in self._excluded}
             for states in (self._found, theirs, *self._before)
         )
         return bool(ours and others) and not match(ours, others, (before[0], before[1])).differing

@@ -98,7 +98,7 @@ class RecordingSession:
         if settings.max_steps is not None:
             recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
-            limit = ReferenceLimit(recorder, settings.reference, settings.excused)
+            limit = ReferenceLimit(recorder, settings.reference, settings.excluded)
             recorder.steps.listen(limit if self._earlier is None else _unless(self._earlier, limit))
         if settings.progress:
             recorder.steps.listen(self.progress)

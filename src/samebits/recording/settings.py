@@ -37,7 +37,7 @@ class RecordingSettings:
         first_op_step: ops are recorded from this step on.
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
-        excused: names of state tensors that are left out of that comparison.
+        excluded: names of state tensors that are left out of that comparison.
         keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
         keep_from_step: from which step on.
         substitution: the values that are kept, or replaced by those that another run kept, if any.
@@ -74,7 +74,7 @@ class RecordingSettings:
     first_op_step: int = 0
     max_steps: int | None = None
     reference: str = ""
-    excused: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     keep_bytes: int = 0
     keep_from_step: int = 0
     substitution: Substitution | None = None
@@ -107,7 +107,7 @@ class RecordingSettings:
     def from_json(cls, text: str) -> RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
-        fields["excused"] = tuple(fields["excused"])
+        fields["excluded"] = tuple(fields["excluded"])
         fields["pins"] = tuple(fields["pins"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])

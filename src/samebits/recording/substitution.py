@@ -33,7 +33,7 @@ class Rule:
             `state` (of the generator that it drew from, or that was seeded), `value` (the tensors of any
             other event), or `draw` (what the op draws after a seeding; it is only compared).
         positions: which tensors of the event are meant by `in`.
-        place: whether values are put in place; else they are only kept, in both runs.
+        replaces: whether values are put in place; else they are only kept, in both runs.
     """
 
     kind: str
@@ -44,7 +44,7 @@ class Rule:
     forward_line: int = 0
     part: str = "out"
     positions: tuple[int, ...] = ()
-    place: bool = True
+    replaces: bool = True
 
     @property
     def where(self) -> Place:
@@ -195,7 +195,7 @@ def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
 
 def _needed(event: Event, rule: Rule) -> set[int]:
     """Return which tensors of an event a rule puts in place; a seeding's state counts as its first."""
-    if rule.part == "draw" or not rule.place:
+    if rule.part == "draw" or not rule.replaces:
         return set()
     if rule.part == "in":
         return set(rule.positions)
@@ -207,9 +207,9 @@ def _needed(event: Event, rule: Rule) -> set[int]:
 
 def where_of(event: Event) -> Place:
     """Return the identity of an event, as rules name it."""
-    return event.kind, event.op, spot(event.site), spot(event.forward_site)
+    return event.kind, event.op, line_of(event.site), line_of(event.forward_site)
 
 
-def spot(site: Site | None) -> tuple[str, int]:
+def line_of(site: Site | None) -> tuple[str, int]:
     """Return file and line of a site; empty and 0 for none."""
     return ("", 0) if site is None else (site.file, site.line)

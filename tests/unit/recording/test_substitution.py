@@ -12,7 +12,7 @@ from sentence_support import notes_of
 from samebits.recording.probes.keep import fits, from_file, put, to_file
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import KeptEvents, Rule, Substitution, spot
+from samebits.recording.substitution import KeptEvents, Rule, Substitution, line_of
 from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
 from samebits.report.notes import sentence
@@ -62,7 +62,7 @@ class Runs:
         path, _ = self.run(1.0)
         with RecordReader(path) as record:
             event = next(e for e in record.events() if e.op.startswith(op))
-        return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site), **fields)
+        return Rule(event.kind, event.op, *line_of(event.site), *line_of(event.forward_site), **fields)
 
     def pair(self, *rules: Rule, **fields) -> tuple[tuple[str, Source], tuple[str, Source]]:
         """A run that keeps, and one that gets."""
@@ -261,8 +261,8 @@ def test_a_seeding_is_followed_by_the_state_of_the_other_run(tmp_path):
     with RecordReader(path) as record:
         seed = next(e for e in record.events(("rng",)) if e.op == "seed")
     rules = (
-        Rule("rng", "seed", *spot(seed.site), part="state"),
-        runs.rule("aten::randn", part="draw", place=False),
+        Rule("rng", "seed", *line_of(seed.site), part="state"),
+        runs.rule("aten::randn", part="draw", replaces=False),
     )
     (_, a), (second, b) = runs.pair(*rules)
 
@@ -404,7 +404,7 @@ def test_only_what_is_compared_is_not_put_in_place(tmp_path):
         source.seen["x"] = torch.ones(2).mul(source.base)
 
     runs = Runs(tmp_path, script)
-    (_, _), (second, b) = runs.pair(runs.rule("aten::mul", place=False))
+    (_, _), (second, b) = runs.pair(runs.rule("aten::mul", replaces=False))
 
     assert b.seen["x"].tolist() == [2.0, 2.0]
     with RecordReader(second) as record:

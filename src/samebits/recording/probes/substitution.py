@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
 from samebits.recording.probes.keep import fits, from_file, put, to_file
-from samebits.recording.substitution import KeptEvents, Matcher, spot
+from samebits.recording.substitution import KeptEvents, Matcher, line_of
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
 
@@ -76,7 +76,7 @@ class Substituter:
     def turns(self, kind: str, op: str, site: int | None, forward_site: int | None = None) -> list[Turn]:
         """Return the turns of an event that is about to be recorded, one for each rule."""
         sites = self._recorder.sites
-        where = (kind, op, spot(sites.known(site)), spot(sites.known(forward_site)))
+        where = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
         main = threading.current_thread() is threading.main_thread()
         thread = "" if main else threading.current_thread().name
         with self._turn:
@@ -208,7 +208,7 @@ class Turn:
         wanted = self._wanted(tensors)
         if wanted and show:
             self.show(tensors)
-        return wanted if self.rule.place else {}
+        return wanted if self.rule.replaces else {}
 
     def replace(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors, or write to them what the other run kept of them."""
