@@ -45,7 +45,7 @@ def may_train(command: str) -> bool:
     return not re.search(r"python[\d.]*\s+(?:-\w+\s+)*-c\b", command) or "torch" in command
 
 
-def prefixed(words: Sequence[str], variable: str, value: str) -> str:
+def with_variable(words: Sequence[str], variable: str, value: str) -> str:
     """Return a shell command that runs a program with one more variable in its environment."""
     return f"{variable}={shlex.quote(value)} exec {shlex.join(words)}"
 

@@ -122,6 +122,6 @@ class ControlledRun:
 def _seeding(calls: list[ScriptSeed]) -> str:
     """Describe the first of these calls, and say how many more there are."""
     first, others = calls[0], len(calls) - 1
-    places = [f"{site.file}:{site.line}" for site in (first.by, first.site) if site is not None]
+    lines = [f"{site.file}:{site.line}" for site in (first.by, first.site) if site is not None]
     more = f" and {others} more such call{'s' if others > 1 else ''}" if others else ""
-    return f"{first.function}({first.given}) at {', called from '.join(places)}{more}"
+    return f"{first.function}({first.given}) at {', called from '.join(lines)}{more}"

@@ -74,7 +74,7 @@ class ReferenceLimit:
         self._last_read = -1  # number of the last event that was read ahead
         self._last_step: int | None = None
         self._expected: list[Event] = []  # those of the step that the run is in
-        self._found: list[State] = []  # what it has of it
+        self._seen: list[State] = []  # the states of this run in that step
         self._before: tuple[list[State], list[State]] = ([], [])
         self._read_ahead()
 
@@ -98,40 +98,40 @@ class ReferenceLimit:
         Several optimizers may follow one backward pass: the state after the last of them counts.
         """
         if not self._expected:
-            self._expected, self._found = self._next_step(), []
+            self._expected, self._seen = self._next_step(), []
         if not self._expected:
             return False
-        self._found.append((infos, digests))
-        if len(self._found) < len(self._expected):
+        self._seen.append((infos, digests))
+        if len(self._seen) < len(self._expected):
             return True
         theirs = [(event.tensors, b"".join(event.digests)) for event in self._expected]
-        same = theirs == self._found or self._match(theirs)
-        self._before, self._expected = (self._found, theirs), []
+        same = theirs == self._seen or self._match(theirs)
+        self._before, self._expected = (self._seen, theirs), []
         return same
 
     def _next_step(self) -> list[Event]:
         """Return the state events of the other run's next step; none where that run has ended."""
-        found: list[Event] = []
+        events: list[Event] = []
         while True:
             if not self._ahead:
                 self._read_ahead()
-            if not self._ahead or (found and self._ahead[0].step != found[0].step):
-                return found
+            if not self._ahead or (events and self._ahead[0].step != events[0].step):
+                return events
             event = self._ahead.popleft()
             if event.op == END:
-                return found
-            found.append(event)
+                return events
+            events.append(event)
 
     def _read_ahead(self) -> None:
         """Read the steps that come next, as many as fit into some memory."""
-        room = _AHEAD_BYTES
+        bytes_left = _AHEAD_BYTES
         for event in self._reader.events(("step",), self._last_step):
             if event.seq <= self._last_read:
                 continue
-            if room < 0:
+            if bytes_left < 0:
                 break
             self._ahead.append(event)
-            room -= 60 * len(event.digests) + 200
+            bytes_left -= 60 * len(event.digests) + 200
         if self._ahead:
             self._last_read = self._ahead[-1].seq
             self._last_step = self._ahead[-1].step
@@ -141,19 +141,19 @@ class ReferenceLimit:
         """Tell whether the tensors that both runs have are equal, whatever names they got by chance."""
         ours, others, *before = (
             {name: value for name, value in _values(states).items() if name[1] not in self._excluded}
-            for states in (self._found, theirs, *self._before)
+            for states in (self._seen, theirs, *self._before)
         )
         return bool(ours and others) and not match(ours, others, (before[0], before[1])).differing
 
 
 def _values(states: Iterable[State]) -> dict[Name, Value]:
     """Return what a step leaves: the last state of the model, and that of each optimizer."""
-    found: dict[Name, Value] = {}
+    values: dict[Name, Value] = {}
     for infos, digests in states:
-        found = {name: value for name, value in found.items() if name[0] == "optimizer"}
+        values = {name: value for name, value in values.items() if name[0] == "optimizer"}
         for n, info in enumerate(infos):
-            found[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
-    return found
+            values[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
+    return values
 
 
 def stop(recorder: Recorder) -> None:

@@ -187,20 +187,20 @@ class Recorder:
 
     def recording(self, part: RecordedPart) -> Guard:
         """Return a context in which a probe's ops are not recorded and its errors do not reach the script."""
-        found = self._guards.get(part)
-        if found is None:
-            found = self._guards[part] = Guard(self.quietly, self.failures, part)
-        return found
+        guard = self._guards.get(part)
+        if guard is None:
+            guard = self._guards[part] = Guard(self.quietly, self.failures, part)
+        return guard
 
     def thread(self) -> int:
         """Return the text id of the running thread's name; the main thread's is empty."""
         ident = threading.get_ident()
-        found = self._threads.get(ident)
-        if found is None or ident != self._main:
+        text_id = self._threads.get(ident)
+        if text_id is None or ident != self._main:
             # Thread idents are reused, so only the main thread's name can be kept.
             name = "" if ident == self._main else threading.current_thread().name
-            found = self._threads[ident] = self.writer.text(name)
-        return found
+            text_id = self._threads[ident] = self.writer.text(name)
+        return text_id
 
     def digests(self, tensors: Sequence[Any]) -> bytes:
         """Return 16 bytes per tensor; ops that this runs are not recorded."""
@@ -223,11 +223,11 @@ class Recorder:
             key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
         except (RuntimeError, TypeError):  # nested tensors have no shape, or one that cannot be a key
             key = (role, names, tuple([(t.dtype, shape_of(t)) for t in tensors]))
-        found = self._infos.get(key)
-        if found is None:
+        layout_id = self._infos.get(key)
+        if layout_id is None:
             infos = tuple(describe(role, name, t) for name, t in zip(names, tensors, strict=True))
-            found = self._infos[key] = self.writer.layout(infos)
-        return found
+            layout_id = self._infos[key] = self.writer.layout(infos)
+        return layout_id
 
     def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
         """Return the layout and the digests of some tensors that share a role."""
@@ -237,10 +237,10 @@ class Recorder:
         except SamebitsError:
             return self.layout(role, names, tensors), self.digests(tensors)
         key = (role, names, kinds)
-        found = self._infos.get(key)
-        if found is None:
-            found = self._infos[key] = self.layout(role, names, tensors)
-        return found, digests
+        layout_id = self._infos.get(key)
+        if layout_id is None:
+            layout_id = self._infos[key] = self.layout(role, names, tensors)
+        return layout_id, digests
 
     def value(
         self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]

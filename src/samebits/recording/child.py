@@ -25,7 +25,7 @@ from samebits.recording.children import (
     has_trained,
     remove_records,
 )
-from samebits.recording.farewell import Farewell, OwnLines
+from samebits.recording.farewell import ErrorLines, Farewell
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     PROGRAM.folders = program_folders(target)
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
-    lines = OwnLines()
+    lines = ErrorLines()
     farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
     run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
     if isinstance(session, RecordingSession) and not settings.replay:
@@ -97,7 +97,7 @@ class _Run:
         session: RecordingSession | StepClock,
         controlled: ControlledRun | None,
         portable: PortableRun | None,
-        lines: OwnLines,
+        lines: ErrorLines,
         farewell: Farewell | None,
     ) -> None:
         self.results: list[RunResult] = []

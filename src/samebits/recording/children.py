@@ -25,7 +25,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.imports import PostImport, own_package
 from samebits._runtime.interruptions import ignored
 from samebits._runtime.patching import PATCHED, Patches
-from samebits.recording._child_commands import may_train, prefixed, python_program, shell_words
+from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
 from samebits.recording.launch import command_of
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.rng.active import PROCESS, thread_name
@@ -57,11 +57,11 @@ def children_folder(record: str) -> Path:
 def remove_records(folder: Path) -> None:
     """Remove the records of children that a folder holds, and what is empty then."""
     with suppress(OSError):
-        for entry in list(folder.iterdir()):
-            if entry.suffix == FOLDER_SUFFIX:
-                remove_records(entry)
-            elif entry.name.endswith((SUFFIX, f"{SUFFIX}-log")):
-                entry.unlink()
+        for path in list(folder.iterdir()):
+            if path.suffix == FOLDER_SUFFIX:
+                remove_records(path)
+            elif path.name.endswith((SUFFIX, f"{SUFFIX}-log")):
+                path.unlink()
         folder.rmdir()
 
 
@@ -190,7 +190,7 @@ class ChildRecords:
             self._leave([command])
             return None
         program = self._program(words, folder)
-        return None if program is None else prefixed(program[0], ENVIRONMENT_NAME, program[1])
+        return None if program is None else with_variable(program[0], ENVIRONMENT_NAME, program[1])
 
     def _leave(self, words: Sequence[str]) -> None:
         """Take note of a command that is not recorded."""

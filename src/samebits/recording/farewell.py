@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from samebits.records.events import RunInfo
 
 
-class OwnLines:
+class ErrorLines:
     """Writes lines to the descriptor that was the process's standard error when it began.
 
     It does not use `sys.stderr`, which the script may replace. It is silent once the script has closed the
@@ -57,10 +57,10 @@ class OwnLines:
 
 def _identity() -> tuple[int, int] | None:
     try:
-        found = os.fstat(2)
+        status = os.fstat(2)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 _LITTLE_BYTES = 1 << 20
@@ -113,7 +113,7 @@ def why_incomplete(record: Path) -> str:
     return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
 
 
-def ending_words(record: Path, shown: str) -> str:
+def ending_text(record: Path, shown: str) -> str:
     """Say what came of the recording of a run that ended by itself.
 
     Args:
@@ -139,7 +139,7 @@ def finish(record: str, shown: str, broken: str = "") -> None:
     """
     with contextlib.suppress(SamebitsError):  # no room: readers bring its log into a copy
         fold(record)
-    line = printable_lines(f"samebits: {broken or ending_words(Path(record), shown)}\n")
+    line = printable_lines(f"samebits: {broken or ending_text(Path(record), shown)}\n")
     with contextlib.suppress(OSError):
         os.write(2, line.encode(errors="backslashreplace"))
 
@@ -156,7 +156,7 @@ class Farewell:
         lines: whether standard error is still what it was.
     """
 
-    def __init__(self, record: str, shown: str, lines: OwnLines) -> None:
+    def __init__(self, record: str, shown: str, lines: ErrorLines) -> None:
         code = python_code(_LIMITS, _CLOSE)
         self._command = [sys.executable, "-ISc", code, LOCATION, os.path.abspath(record), shown]
         self._environment = dict(os.environ)

@@ -177,7 +177,7 @@ def _waited(seconds: float, signals: Supervision) -> bool:
 
 
 def _kill(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    below = [found for child in children for found in descendants(child.pid)]
+    below = [process for child in children for process in descendants(child.pid)]
     for child in children:
         child.kill()
     for child in children:
@@ -346,8 +346,8 @@ def interpreter_options(command: Sequence[str]) -> list[str]:
         elif word.startswith("--") or not word.startswith("-") or word == "-":
             break
         else:
-            kept, needs_value, ended = _short_options(word[1:])
-            options += [f"-{kept}"] if kept else []
+            remaining, needs_value, ended = _short_options(word[1:])
+            options += [f"-{remaining}"] if remaining else []
             options += [next(words, "")] if needs_value else []
             if ended:
                 break
@@ -356,11 +356,11 @@ def interpreter_options(command: Sequence[str]) -> list[str]:
 
 def _short_options(letters: str) -> tuple[str, bool, bool]:
     """Return the options of a cluster such as `Bm`, whether one takes the next word, and whether they end."""
-    kept = ""
+    remaining = ""
     for index, letter in enumerate(letters):
         if letter in "cm":
-            return kept, False, True
+            return remaining, False, True
         if letter in _OPTIONS_WITH_VALUE:
-            return kept + letters[index:], index == len(letters) - 1, False
-        kept += "" if letter in _OPTIONS_DROPPED else letter
-    return kept, False, False
+            return remaining + letters[index:], index == len(letters) - 1, False
+        remaining += "" if letter in _OPTIONS_DROPPED else letter
+    return remaining, False, False

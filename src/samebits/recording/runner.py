@@ -67,11 +67,11 @@ def _without_wrappers(trace: TracebackType | None, error: BaseException) -> Trac
         trace = trace.tb_next
     n_kept = 0 if _is_raised_by_script(entries, error) else _n_innermost_own(entries)
     passed = len(entries) - n_kept
-    kept = [entry for i, entry in enumerate(entries) if i >= passed or not _is_wrapper(entries, i)]
-    if len(kept) == len(entries):
+    remaining = [entry for i, entry in enumerate(entries) if i >= passed or not _is_wrapper(entries, i)]
+    if len(remaining) == len(entries):
         return entries[0] if entries else None
     following: TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(remaining):
         entry.tb_next = following
         following = entry
     return following

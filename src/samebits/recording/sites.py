@@ -81,12 +81,12 @@ class SiteFinder:
 
     def _site(self, code: CodeType, line: int) -> int:
         key = (id(code), line)
-        found = self._ids.get(key)
-        if found is None:
+        site_id = self._ids.get(key)
+        if site_id is None:
             site = self._named(site_of(code, line))
-            found = self._ids[key] = self._intern(site)
-            self._by_id[found] = site
-        return found
+            site_id = self._ids[key] = self._intern(site)
+            self._by_id[site_id] = site
+        return site_id
 
 
 SEEDS = ("seed", "random_state", "random_seed", "rng")
@@ -124,8 +124,8 @@ class LibraryCall:
     @classmethod
     def from_text(cls, text: str) -> LibraryCall | None:
         """Parse what `to_text` wrote; None for any other text."""
-        found = _TEXT.fullmatch(text)
-        return cls(found[1], found[2]) if found else None
+        match = _TEXT.fullmatch(text)
+        return cls(match[1], match[2]) if match else None
 
 
 def library_call(ranks: FrameRanks, frame: FrameType | None) -> LibraryCall | None:
@@ -150,10 +150,10 @@ def library_call(ranks: FrameRanks, frame: FrameType | None) -> LibraryCall | No
             continue
         if ranks.of(inner) != LIBRARY or is_standard(module):
             break
-        found = _of_frame(inner, module)
-        if found.parameter:
-            return found
-        first = first or found
+        call = _of_frame(inner, module)
+        if call.parameter:
+            return call
+        first = first or call
         if inner.f_code.co_flags & _ANY != _ANY:
             break
     return first

@@ -80,13 +80,13 @@ def match(a: Tensors, b: Tensors, before: tuple[Tensors, Tensors] = ({}, {})) ->
     if not (ours or theirs):
         return Match()
     by_chance = _by_chance(a, b)
-    found = (
+    families = (
         _families((name, a[name]) for name in ours if by_chance(name)),
         _families((name, b[name]) for name in theirs if by_chance(name)),
     )
     same: tuple[set[Name], set[Name]] = (set(), set())
-    for family in found[0].keys() & found[1].keys():
-        _add_same(found[0][family], found[1][family], a, b, same)
+    for family in families[0].keys() & families[1].keys():
+        _add_same(families[0][family], families[1][family], a, b, same)
     rest = [name for name in ours if name not in same[0]], [name for name in theirs if name not in same[1]]
     changed = [
         [name for name in names if not (by_chance(name) and (name[0], *values[name]) in known)]
@@ -131,10 +131,10 @@ def _family(name: Name, value: Value) -> _Family:
 
 
 def _families(tensors: Iterable[tuple[Name, Value]]) -> dict[_Family, list[Name]]:
-    found: dict[_Family, list[Name]] = defaultdict(list)
+    families: dict[_Family, list[Name]] = defaultdict(list)
     for name, value in tensors:
-        found[_family(name, value)].append(name)
-    return found
+        families[_family(name, value)].append(name)
+    return families
 
 
 def _add_same(

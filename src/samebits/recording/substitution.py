@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 MOST_BYTES = 256 << 20
-Place = tuple[str, str, tuple[str, int], tuple[str, int]]
+EventKey = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 
 
@@ -47,8 +47,8 @@ class Rule:
     replaces: bool = True
 
     @property
-    def where(self) -> Place:
-        """The identity that its events share."""
+    def key(self) -> EventKey:
+        """The key that its events share."""
         return self.kind, self.op, (self.file, self.line), (self.forward_file, self.forward_line)
 
 
@@ -84,23 +84,23 @@ class Matcher:
 
     def __init__(self, substitution: Substitution) -> None:
         self._first_step = substitution.first_step
-        self._rules: dict[Place, list[int]] = defaultdict(list)
+        self._rules: dict[EventKey, list[int]] = defaultdict(list)
         for number, rule in enumerate(substitution.rules):
-            self._rules[rule.where].append(number)
+            self._rules[rule.key].append(number)
         self._counts: dict[tuple[int, str], int] = defaultdict(int)
 
-    def match(self, where: Place, thread: str, step: int) -> list[tuple[int, int]]:
+    def match(self, key: EventKey, thread: str, step: int) -> list[tuple[int, int]]:
         """Return the rules that an event falls under, each with the number of such events before it."""
-        if step < self._first_step and where[0] != "rng":
+        if step < self._first_step and key[0] != "rng":
             return []
-        found = []
-        for number in self._rules.get(where, ()):
-            found.append((number, self._counts[number, thread]))
+        matches = []
+        for number in self._rules.get(key, ()):
+            matches.append((number, self._counts[number, thread]))
             self._counts[number, thread] += 1
-        return found
+        return matches
 
 
-class KeptRecord(Protocol):
+class CapturingRecord(Protocol):
     """**Protocol:** a record that kept tensors: `RecordReader`."""
 
     def events(
@@ -119,7 +119,7 @@ class KeptRecord(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class CapturedEvent:
     """An event whose tensors were kept.
 
     Args:
@@ -133,7 +133,7 @@ class Kept:
     count: int
 
 
-class KeptEvents:
+class CapturedEvents:
     """The events of a record whose tensors were kept, by rule, thread and order.
 
     Args:
@@ -141,23 +141,23 @@ class KeptEvents:
         substitution: the rules by which they were kept.
     """
 
-    def __init__(self, record: KeptRecord, substitution: Substitution) -> None:
+    def __init__(self, record: CapturingRecord, substitution: Substitution) -> None:
         self._record = record
         self._turn = threading.Lock()  # a record is read by one thread at a time
-        self._found: dict[tuple[int, str, int], Kept] = {}
-        self._by_rule: dict[int, list[Kept]] = defaultdict(list)
+        self._by_event: dict[tuple[int, str, int], CapturedEvent] = {}
+        self._by_rule: dict[int, list[CapturedEvent]] = defaultdict(list)
         kinds = tuple({rule.kind for rule in substitution.rules})
         self._search(kinds, Matcher(substitution))
 
-    def get(self, rule: int, thread: str, count: int) -> Kept | None:
+    def get(self, rule: int, thread: str, count: int) -> CapturedEvent | None:
         """Return the event with that number in its thread; None if nothing was kept of it."""
-        return self._found.get((rule, thread, count))
+        return self._by_event.get((rule, thread, count))
 
-    def first(self, rule: int) -> Kept | None:
+    def first(self, rule: int) -> CapturedEvent | None:
         """Return the first event of a rule."""
         return next(iter(self._by_rule.get(rule, ())), None)
 
-    def tensors(self, kept: Kept) -> dict[int, bytes]:
+    def tensors(self, kept: CapturedEvent) -> dict[int, bytes]:
         """Return what was kept of an event, as safetensors files, by position."""
         with self._turn:
             return self._record.captures(kept.event.seq)
@@ -168,14 +168,14 @@ class KeptEvents:
         for event in self._record.events(kinds) if kinds and wanted else ():
             if event.seq > last:
                 break
-            for rule, count in matcher.match(where_of(event), event.thread, event.step):
+            for rule, count in matcher.match(event_key(event), event.thread, event.step):
                 if event.seq in wanted:
-                    kept = Kept(event, rule, count)
-                    self._found[rule, event.thread, count] = kept
+                    kept = CapturedEvent(event, rule, count)
+                    self._by_event[rule, event.thread, count] = kept
                     self._by_rule[rule].append(kept)
 
 
-def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
+def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
     """Tell whether a record holds what all events of the rules need, whatever it was kept for.
 
     Args:
@@ -189,7 +189,7 @@ def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
     return all(
         _needed(event, substitution.rules[number]) <= kept.get(event.seq, frozenset())
         for event in record.events(kinds)
-        for number, _ in matcher.match(where_of(event), event.thread, event.step)
+        for number, _ in matcher.match(event_key(event), event.thread, event.step)
     )
 
 
@@ -205,8 +205,8 @@ def _needed(event: Event, rule: Rule) -> set[int]:
     return {i for i, info in enumerate(event.tensors) if info.role == role and info.dtype != "python"}
 
 
-def where_of(event: Event) -> Place:
-    """Return the identity of an event, as rules name it."""
+def event_key(event: Event) -> EventKey:
+    """Return the key by which rules name an event."""
     return event.kind, event.op, line_of(event.site), line_of(event.forward_site)
 
 

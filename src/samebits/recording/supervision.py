@@ -139,7 +139,10 @@ class Supervision:
     def _started_below(self) -> list[Process]:
         """Return the processes that the running children have started."""
         return [
-            found for child in self._children if child.returncode is None for found in descendants(child.pid)
+            process
+            for child in self._children
+            if child.returncode is None
+            for process in descendants(child.pid)
         ]
 
     def _kill(self) -> None:

@@ -171,8 +171,10 @@ def program_folders(target: Target) -> tuple[str, ...]:
     """
     names = _imported_by(target.script) if target.script is not None else [str(target.module)]
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
-    found = (_place_of(top) for top in tops if top not in _LAUNCHERS and top not in sys.stdlib_module_names)
-    return tuple(place for place in found if place)
+    folders = (
+        _folder_of(top) for top in tops if top not in _LAUNCHERS and top not in sys.stdlib_module_names
+    )
+    return tuple(folder for folder in folders if folder)
 
 
 def _imported_by(script: str) -> list[str]:
@@ -195,16 +197,16 @@ def _imported_by(script: str) -> list[str]:
 
 def _named_entry_points(data: bytes) -> list[str]:
     """Return the modules that `load_entry_point("package==1.0", "console_scripts", "name")()` looks up."""
-    found = _ENTRY_POINT.search(data)
-    if found is None:
+    match = _ENTRY_POINT.search(data)
+    if match is None:
         return []
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        points = distribution(found[1].decode()).entry_points
+        points = distribution(match[1].decode()).entry_points
     except PackageNotFoundError:
         return []
-    return [point.module for point in points if point.name == found[2].decode()]
+    return [point.module for point in points if point.name == match[2].decode()]
 
 
 def _script_folders() -> set[str]:
@@ -212,7 +214,7 @@ def _script_folders() -> set[str]:
     return {os.path.realpath(folder) for folder in folders}
 
 
-def _place_of(top: str) -> str:
+def _folder_of(top: str) -> str:
     spec = PathFinder.find_spec(top, [os.getcwd(), *sys.path])
     if spec is None:
         return ""

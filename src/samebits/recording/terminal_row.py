@@ -63,10 +63,10 @@ class StatusRow:
         size = self._size()
         if size is None or size.lines < _LEAST_ROWS:
             return
-        room = "" if self._lines == size.lines else _MAKE_ROOM
+        make_room = "" if self._lines == size.lines else _MAKE_ROOM
         self._lines = size.lines
-        kept = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
-        self._write(f"{room}{_SAVE}{kept}{_RESTORE}")
+        line = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
+        self._write(f"{make_room}{_SAVE}{line}{_RESTORE}")
 
     def clear(self) -> None:
         """Give the row back."""

@@ -148,9 +148,9 @@ class _Rounds:
         ]
 
     def _is_known(self, pair: Pair, found: Finding) -> bool:
-        places = {rule.where for rule in self._rules}
+        places = {rule.key for rule in self._rules}
         rules = self._rules_for(pair, found)
-        if rules and all(rule.where in places for rule in rules):
+        if rules and all(rule.key in places for rule in rules):
             return True
         return any(_is_of(found, known) for known in self.findings)
 

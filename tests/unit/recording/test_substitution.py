@@ -12,7 +12,7 @@ from sentence_support import notes_of
 from samebits.recording.probes.keep import fits, from_file, put, to_file
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import KeptEvents, Rule, Substitution, line_of
+from samebits.recording.substitution import CapturedEvents, Rule, Substitution, line_of
 from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
 from samebits.report.notes import sentence
@@ -124,7 +124,7 @@ def test_the_first_own_value_that_differs_is_kept(tmp_path):
 
     substitution = Substitution((rule,))
     with RecordReader(first) as one, RecordReader(second) as two:
-        kept, own = KeptEvents(one, substitution), KeptEvents(two, substitution)
+        kept, own = CapturedEvents(one, substitution), CapturedEvents(two, substitution)
         theirs = own.first(0)
         assert theirs is not None
         assert theirs.count == 1

@@ -227,11 +227,11 @@ class BatchLog:
     def _noted_index(self, original: Any) -> Any:
         @functools.wraps(original)
         def next_index(iterator: Any) -> Any:
-            found = original(iterator)
+            requested = original(iterator)
             known = self._passes.get(iterator)
             if known is not None:
-                known.waiting.append(_plain_indices(found))
-            return found
+                known.waiting.append(_plain_indices(requested))
+            return requested
 
         return next_index
 
@@ -270,12 +270,12 @@ class BatchLog:
         if kind != "batch":
             return
         known, where = self._current, self._recorder.sites.known(site)
-        place = None if where is None else [where.file, where.line, where.function]
+        site_fields = None if where is None else [where.file, where.line, where.function]
         fields: dict[str, Any] = {"pass": None, "number": None, "indices": None}
         if known is not None:
             indices = known.waiting.popleft() if known.waiting else None
             fields = {"pass": known.number, "number": known.batches, "indices": indices}
-        self._log.write("batch", step=self.step, seq=seq, site=place, **fields)
+        self._log.write("batch", step=self.step, seq=seq, site=site_fields, **fields)
 
 
 def _size_of(dataset: Any) -> int | None:
@@ -286,9 +286,9 @@ def _size_of(dataset: Any) -> int | None:
         return None
 
 
-def _plain_indices(found: Any) -> list[Any] | None:
+def _plain_indices(requested: Any) -> list[Any] | None:
     """Return the numbers of the samples that a loader asks for; None where they are not numbers."""
-    listed = [found] if type(found) is int else found
+    listed = [requested] if type(requested) is int else requested
     if not isinstance(listed, (list, tuple)) or len(listed) > _MOST_INDICES:
         return None
     try:

@@ -146,9 +146,9 @@ class DrawLog:
         """
         if not self._sink.active:
             return
-        found = self.asker(frame, op, through=through)
-        if found is not None:
-            self._add(found[1], found[0], value, frame)
+        asked = self.asker(frame, op, through=through)
+        if asked is not None:
+            self._add(asked[1], asked[0], value, frame)
 
     def taken_by_call(self, op: str, frame: FrameType, state: Callable[[], bytes]) -> None:
         """Record a draw from a global generator by the state before it, once for each step and instruction.
@@ -161,9 +161,9 @@ class DrawLog:
         self.seen.add((id(frame.f_code), frame.f_lasti))
         if not self._sink.active or self._sink.torch_seeds:
             return
-        found = self.asker(frame, op)
-        if found is not None:
-            self._record(op, found[0], state(), frame)
+        asked = self.asker(frame, op)
+        if asked is not None:
+            self._record(op, asked[0], state(), frame)
 
     def asker(
         self, frame: FrameType | None, op: str, *, through: bool = False

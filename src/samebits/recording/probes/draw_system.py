@@ -66,7 +66,7 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            found = function(*args, **kwargs)
+            status = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
@@ -75,10 +75,10 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
             asked = asker.find(frame, f"os.{name}")
             asked_by = "" if asked is None else asked[1].rpartition(".")[2]
             if asked is not None and asked_by in _TIMES:
-                log.taken_by_user(f"{asked[1]}.time", asked[0], found.st_mtime_ns)
+                log.taken_by_user(f"{asked[1]}.time", asked[0], status.st_mtime_ns)
             if asked is not None and asked_by in _STATUS:
-                log.taken_by_user(f"{asked[1]}.inode", asked[0], found.st_ino)
-        return found
+                log.taken_by_user(f"{asked[1]}.inode", asked[0], status.st_ino)
+        return status
 
     return standing(function, call)
 
@@ -119,7 +119,7 @@ def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
     patches.set(module.socket, "getsockname", getsockname)
 
 
-_PLACES = ("/proc/", "/sys/")
+_KERNEL_FILES = ("/proc/", "/sys/")
 _ENTROPY = ("/dev/urandom", "/dev/random")
 _NUMBER = re.compile(r"/\d+")
 _MOST = 4096  # bytes
@@ -159,10 +159,10 @@ def _note(log: DrawLog, file: Any, frame: FrameType, read: tuple[Callable[..., A
     path = os.fsdecode(file)
     if path.startswith(_ENTROPY):
         log.taken(path, frame, _contents(path, read))
-    elif path.startswith(_PLACES):
-        found = log.asker(frame, _NUMBER.sub("/N", path))
-        if found is not None and log.ranks.of(found[0]) == USER:  # a fact: libraries ask for logs
-            log.taken_by_user(found[1], found[0], _contents(path, read))
+    elif path.startswith(_KERNEL_FILES):
+        asked = log.asker(frame, _NUMBER.sub("/N", path))
+        if asked is not None and log.ranks.of(asked[0]) == USER:  # a fact: libraries ask for logs
+            log.taken_by_user(asked[1], asked[0], _contents(path, read))
 
 
 def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
@@ -246,13 +246,13 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
         asked = log.asker(frame, "concurrent.futures.as_completed") if log.active else None
         site = None if asked is None else log.site(asked[0])
         listed = list(fs)
-        places = {id(future): place for place, future in reversed(list(enumerate(listed)))}
+        positions = {id(future): position for position, future in reversed(list(enumerate(listed)))}
         stream = as_completed(listed, timeout)
         del listed, fs  # results are freed as they are handed over
         try:
             for future in stream:
                 if asked is not None:
-                    log.at(asked[1], site, places[id(future)])
+                    log.at(asked[1], site, positions[id(future)])
                 yield future
                 del future
         except BaseException as error:
@@ -268,7 +268,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
             leave_no_line(error)
             raise
         if result.not_done:
-            done = [place for place, future in enumerate(listed) if future in result.done]
+            done = [position for position, future in enumerate(listed) if future in result.done]
             log.taken("concurrent.futures.wait", calling_frame(), done)
         return result
 

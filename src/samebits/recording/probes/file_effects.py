@@ -92,12 +92,12 @@ class EffectsProbe:
             if event not in watched or not self._watching:
                 return
             try:
-                found = event if is_effect(event, arguments, here(1)) else ""
+                effect = event if is_effect(event, arguments, here(1)) else ""
             except Exception as error:  # noqa: BLE001 - it would be raised into the script
                 pass_on(error)
-                found = _UNKNOWN
-            if found:
-                note(found)
+                effect = _UNKNOWN
+            if effect:
+                note(effect)
 
         return audit
 
@@ -129,12 +129,12 @@ class EffectsProbe:
         if not self._watching:
             return
         try:
-            found = "opened" if any(sign() for sign in signs) else ""
+            effect = "opened" if any(sign() for sign in signs) else ""
         except Exception as error:  # noqa: BLE001 - of a library that is half imported; nothing is known then
             pass_on(error)
-            found = _UNKNOWN
-        if found:
-            self._note(found)
+            effect = _UNKNOWN
+        if effect:
+            self._note(effect)
 
     def _note(self, text: str) -> None:
         """Note one thing, and nothing after it; a missing note says that nothing is known."""

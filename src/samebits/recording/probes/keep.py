@@ -38,14 +38,14 @@ def from_file(data: bytes) -> Any:
     return load(data)["value"]
 
 
-def fits(tensor: Any, kept: Any) -> bool:
+def fits(tensor: Any, contents: Any) -> bool:
     """Tell whether a kept tensor has the dtype and shape of another."""
     if tensor.is_complex():
-        return bool(kept.shape == (*tensor.shape, 2) and kept.dtype == tensor.real.dtype)
-    return bool(kept.shape == tensor.shape and kept.dtype == tensor.dtype)
+        return bool(contents.shape == (*tensor.shape, 2) and contents.dtype == tensor.real.dtype)
+    return bool(contents.shape == tensor.shape and contents.dtype == tensor.dtype)
 
 
-def put(tensor: Any, kept: Any) -> None:
+def put(tensor: Any, contents: Any) -> None:
     """Write kept contents to a tensor's own memory.
 
     It goes through `data`, which has a version counter of its own, so that a backward pass that saved the
@@ -53,7 +53,7 @@ def put(tensor: Any, kept: Any) -> None:
     """
     from torch import view_as_complex
 
-    tensor.data.copy_(view_as_complex(kept) if tensor.is_complex() else kept)
+    tensor.data.copy_(view_as_complex(contents) if tensor.is_complex() else contents)
 
 
 _MOST_EACH = 1 << 22
@@ -73,8 +73,8 @@ class KeepProbe:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._first_step = recorder.settings.keep_from_step
-        self._room = recorder.settings.keep_bytes
-        self._kept: list[tuple[int, int, Any]] = []
+        self._bytes_left = recorder.settings.keep_bytes
+        self._copies: list[tuple[int, int, Any]] = []
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Watch events."""
@@ -84,20 +84,20 @@ class KeepProbe:
         """Watch nothing, and write what was kept."""
         self._recorder.on_tensors.remove(self.see)
         files = []
-        for seq, position, tensor in self._kept:
+        for seq, position, tensor in self._copies:
             with ignored():  # of a class that cannot be written
                 files.append((seq, position, to_file(tensor)))
-        self._kept.clear()
+        self._copies.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 
     def see(self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]) -> None:  # noqa: ARG002 - what every listener is told
         """Keep a copy of the tensors (position in the event, tensor)."""
-        if self._room <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
+        if self._bytes_left <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
             return
         for position, tensor in tensors:
             n_bytes = tensor.numel() * tensor.element_size()
             if n_bytes > _MOST_EACH:
                 continue
-            self._room -= n_bytes
+            self._bytes_left -= n_bytes
             with ignored(), self._recorder.quietly:  # of a class that cannot be copied
-                self._kept.append((seq, position, tensor.detach().clone()))
+                self._copies.append((seq, position, tensor.detach().clone()))

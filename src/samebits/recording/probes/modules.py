@@ -47,7 +47,7 @@ class ModuleRegistry:
 
         self._patches.set(module_class, "__init__", noted_init)
         self._patches.set(module_class, "__setstate__", noted_set_state)
-        self._older = [weakref.ref(found) for found in instances(module_class)]
+        self._older = [weakref.ref(module) for module in instances(module_class)]
 
     def remove(self) -> None:
         """Note nothing from now on."""
@@ -95,8 +95,8 @@ class ModuleRegistry:
 
     def alive(self) -> list[Any]:
         """Return the modules that live and are fully made, in order of creation."""
-        found = [reference() for reference in list(self._modules.values())]
-        return [module for module in found if module is not None and is_made(module)]
+        modules = [reference() for reference in list(self._modules.values())]
+        return [module for module in modules if module is not None and is_made(module)]
 
     def named(self) -> Iterator[tuple[str, Any]]:
         """Yield (path, module) of every module below the roots that own tensors."""
@@ -115,7 +115,7 @@ class ModuleRegistry:
 
 def instances(kind: type[Any]) -> list[Any]:
     """Return the existing objects of a class without asking for their `__class__`, which proxies compute."""
-    return [found for found in gc.get_objects() if issubclass(type(found), kind)]
+    return [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
 
 
 def is_made(module: Any) -> bool:
@@ -188,19 +188,19 @@ class ModulePaths:
     def stack(self) -> list[Any]:
         """Return the modules that this thread executes, outermost first; the list changes with the calls."""
         try:
-            found: list[Any] = self._local.stack
+            stack: list[Any] = self._local.stack
         except AttributeError:
-            found = self._local.stack = []
-        return found
+            stack = self._local.stack = []
+        return stack
 
     def text(self, module: Any) -> int:
         """Return the text id of the path of a module."""
         if self._learned_version != self._registry.version:
             self._learn()
-        found = self._texts.get(id(module))
-        if found is None:
-            found = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)
-        return found
+        text_id = self._texts.get(id(module))
+        if text_id is None:
+            text_id = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)
+        return text_id
 
     def path(self, module: Any) -> str:
         """Return the path of a module; the name of its class where it has none."""

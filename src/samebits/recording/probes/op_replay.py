@@ -25,7 +25,7 @@ from samebits.recording.probes.replay_inputs import (
     UnknownGenerator,
     results_of,
 )
-from samebits.recording.probes.replay_rules import Deviation, Place, Tally
+from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -137,7 +137,7 @@ class ReplayProbe:
         if not recorder.active or recorder.quietly.depth:
             return op(*call[0], **call[1])
         traits, reason = self._learn(op)
-        place = self._place(traits.name, forward, frame)
+        call_site = self._call_site(traits.name, forward, frame)
         if reason:
             self._tally.skip(reason, traits.name)
             return op(*call[0], **call[1])
@@ -147,7 +147,7 @@ class ReplayProbe:
             attempt = self._prepare(traits, call)
             outcome = op(*call[0], **call[1])
             if attempt is not None:
-                self._replay(op, attempt, (outcome, call), place)
+                self._replay(op, attempt, (outcome, call), call_site)
         return outcome
 
     def skip(self, op: Any, reason: str) -> None:
@@ -156,14 +156,14 @@ class ReplayProbe:
             self._tally.skip(reason, self._learn(op)[0].name)
 
     def _learn(self, op: Any) -> tuple[OpTraits, str]:
-        found = self._known.get(id(op))
-        if found is None:
+        known = self._known.get(id(op))
+        if known is None:
             traits = traits_of(op)
             # With the op itself, so that no other gets its identity.
-            found = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
-        return found[0], found[1]
+            known = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
+        return known[0], known[1]
 
-    def _place(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Place:
+    def _call_site(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> CallSite:
         recorder, stack = self._recorder, self._modules.stack()
         site = recorder.sites.find(frame)
         module = self._modules.path(stack[-1]) if stack else ""
@@ -176,7 +176,7 @@ class ReplayProbe:
         else:
             forward_site, module = forward.get(node_sequence(node), (None, module))
         known = recorder.sites.known
-        return Place(name, module, known(site), known(forward_site))
+        return CallSite(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
         """Return what is needed to execute a call again; None when it is not to be executed again."""
@@ -218,7 +218,7 @@ class ReplayProbe:
         written = {_memory(tensor) for tensor in results_of(traits, None, call)}
         return self._digests([tensor for tensor in tensors if _memory(tensor) not in written])
 
-    def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], place: Place) -> None:
+    def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], call_site: CallSite) -> None:
         """Execute a call again and count what came of it; nothing of it reaches the script."""
         traits, states = attempt.traits, attempt.states
         outcome, call = ran
@@ -236,9 +236,9 @@ class ReplayProbe:
                     if states is not None:
                         states.as_after()
                 step = self._recorder.step
-                self._tally.count(place, step)
+                self._tally.count(call_site, step)
                 if deviation is not None:
-                    self._tally.differs(place, step, deviation)
+                    self._tally.differs(call_site, step, deviation)
         except _Unfit as reason:
             self._tally.skip(str(reason), traits.name)
         except SamebitsError:
@@ -267,13 +267,13 @@ class ReplayProbe:
                 outcome = op(*call[0], **call[1])
             again = results_of(attempt.traits, outcome, call)
             self._wait(attempt.tensors, again)
-            found = self._digests(again)
+            digests = self._digests(again)
             apart = states is not None and not states.are_as_after()
-            if found != expected or apart:
+            if digests != expected or apart:
                 differing += 1
                 moved |= apart
-                if found != expected and example is None:
-                    example = (_unequal(expected, found), again)
+                if digests != expected and example is None:
+                    example = (_unequal(expected, digests), again)
         if not differing:
             return None
         positions, last = example if example is not None else ([], [])

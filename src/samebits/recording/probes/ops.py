@@ -204,9 +204,9 @@ class OpProbe:
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
-            found = self._substituter.turns("op", spec.text, site, forward_site)
+            op_turns = self._substituter.turns("op", spec.text, site, forward_site)
             listed = functools.partial(written_tensors, spec)
-            turns = OpTurns(found, op, listed, arguments, self._recorder.quietly)
+            turns = OpTurns(op_turns, op, listed, arguments, self._recorder.quietly)
             turns.before(inputs, generator)
         if not spec.random:
             return turns, source, b""
@@ -245,10 +245,10 @@ class OpProbe:
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
         # Before the op: it may give a tensor another shape.
-        found = self._inputs.get((spec.name, kinds))
-        if found is None:
-            found = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
-        return found
+        infos = self._inputs.get((spec.name, kinds))
+        if infos is None:
+            infos = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
+        return infos
 
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
         infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]

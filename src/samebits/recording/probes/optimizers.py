@@ -64,11 +64,11 @@ class StateProbe:
     def _join(
         self, first: int, second: int, infos: tuple[TensorInfo, ...], more: tuple[TensorInfo, ...]
     ) -> tuple[int, tuple[TensorInfo, ...]]:
-        found = self._joined.get((first, second))
-        if found is None:
+        joined = self._joined.get((first, second))
+        if joined is None:
             both = infos + more
-            found = self._joined[first, second] = (self._recorder.writer.layout(both), both)
-        return found
+            joined = self._joined[first, second] = (self._recorder.writer.layout(both), both)
+        return joined
 
 
 class OptimizerProbe:
@@ -231,9 +231,9 @@ class _StepGroup:
 
 def _frames_above(frame: FrameType) -> set[int]:
     """Return the identities of the frames that called `frame`."""
-    found = set()
+    callers = set()
     caller = frame.f_back
     while caller is not None:
-        found.add(id(caller))
+        callers.add(id(caller))
         caller = caller.f_back
-    return found
+    return callers

@@ -134,9 +134,9 @@ class RankProbe:
         def noted_iter(loader: Any) -> Any:
             if not recorder.active:
                 return begin(loader)
-            kept = kept_iterator(loader)
-            if kept is not None:
-                self._running.pop(kept, None)
+            persistent = kept_iterator(loader)
+            if persistent is not None:
+                self._running.pop(persistent, None)
             iterator = begin(loader)
             with recorder.recording(RecordedPart.EPOCH):
                 self._begun(loader, iterator, calling_frame())
@@ -169,11 +169,11 @@ class RankProbe:
         whole = getattr(index, "indices", None)  # of the batches of `samebits.DataLoader`
         index = whole if isinstance(whole, tuple) else index
         indices = list(index) if isinstance(index, (list, tuple)) else [index]
-        if all(entry is None for entry in indices):  # also without any: an iterable dataset has none
+        if all(index is None for index in indices):  # also without any: an iterable dataset has none
             return
         self._left -= len(indices)
         known = self._left >= 0
-        words = " ".join(_word(entry) for entry in indices) if known else "?"
+        words = " ".join(_word(index) for index in indices) if known else "?"
         self._recorder.remark("collective", INDICES, None, f"{iteration.name}: {words}")
 
 
@@ -201,8 +201,8 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
         if "DistributedDataParallel" in kind:
             ignored = set(getattr(module, "parameters_to_ignore", ()))
             held = [p for name, p in module.module.named_parameters() if name not in ignored]
-            found = equal.setdefault(_group(module.process_group), [])
-            found += [names[id(p)] for p in held if id(p) in names]
+            equal_names = equal.setdefault(_group(module.process_group), [])
+            equal_names += [names[id(p)] for p in held if id(p) in names]
         elif "FullyShardedDataParallel" in kind:
             shards.update({names[id(p)]: None for p in module.parameters() if id(p) in names})
     for tensor in part.tensors:
@@ -212,7 +212,7 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
             shards[name] = None
     if shards:  # what a layer gathers for its forward and backward pass is held by no module
         shards.update({name: None for name in names.values() if _GATHERED.fullmatch(name)})
-    groups = [{"ranks": json.loads(ranks), "names": found} for ranks, found in equal.items()]
+    groups = [{"ranks": json.loads(ranks), "names": equal_names} for ranks, equal_names in equal.items()]
     return {"groups": groups, "shards": list(shards)}
 
 
@@ -242,14 +242,14 @@ def loader_facts(loader: Any) -> dict[str, Any]:
 
 def _sampler(loader: Any) -> Any:
     """Return the innermost sampler: those that make batches, or shards of batches, hold another."""
-    found = loader
+    sampler = loader
     for _ in range(_DEEP):
-        inner = [getattr(found, name, None) for name in ("batch_sampler", "sampler")]
+        inner = [getattr(sampler, name, None) for name in ("batch_sampler", "sampler")]
         inner = [sampler for sampler in inner if sampler is not None]  # not by truth: some have a length of 0
         if not inner:
             break
-        found = inner[0]
-    return found
+        sampler = inner[0]
+    return sampler
 
 
 def _size(dataset: Any) -> int | None:

@@ -70,8 +70,8 @@ class ReadProbe:
                 leave_no_line(error)
                 raise
 
-        found: Callable[..., Any] = unseen(read)
-        return found
+        patched: Callable[..., Any] = unseen(read)
+        return patched
 
     def _record(self, tensor: Any, op: str, frame: FrameType) -> None:
         recorder = self._recorder

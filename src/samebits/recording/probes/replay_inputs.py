@@ -75,18 +75,18 @@ class Copies:
             self._copy(written, everything)
 
     def _copy(self, written: list[Any], everything: list[Any]) -> None:
-        places: dict[tuple[object, int], list[Any]] = {}
+        by_storage: dict[tuple[object, int], list[Any]] = {}
         for tensor in written:
             if _has_plain_memory(tensor):
-                places.setdefault(_place(tensor), [])
+                by_storage.setdefault(_storage_of(tensor), [])
             elif all(tensor is not known for known, _ in self._others):
                 self._others.append((tensor, tensor.clone()))
         seen: set[int] = set()
         for tensor in everything:
-            if id(tensor) not in seen and _has_plain_memory(tensor) and _place(tensor) in places:
+            if id(tensor) not in seen and _has_plain_memory(tensor) and _storage_of(tensor) in by_storage:
                 seen.add(id(tensor))
-                places[_place(tensor)].append(tensor)
-        for tensors in places.values():
+                by_storage[_storage_of(tensor)].append(tensor)
+        for tensors in by_storage.values():
             if len(tensors) == 1 and _is_alone(tensors[0]):
                 self._others.append((tensors[0], tensors[0].clone()))
             else:
@@ -162,7 +162,7 @@ def _is_alone(tensor: Any) -> bool:
     )
 
 
-def _place(tensor: Any) -> tuple[object, int]:
+def _storage_of(tensor: Any) -> tuple[object, int]:
     """Return the identity of a tensor's storage; each empty storage is distinct."""
     base = tensor.untyped_storage().data_ptr()
     return (tensor.device, base) if base else (f"empty {id(tensor)}", 0)
@@ -228,7 +228,7 @@ class Generators:
         return States(own.generators, tuple(source for source in self._sources if source.available()))
 
     def _defaults(self, devices: Iterable[Any]) -> list[Any]:
-        found = []
+        defaults = []
         for device in devices:
             if device.type == "cpu":
                 continue
@@ -237,8 +237,8 @@ class Generators:
             if module is None or not generators:
                 raise UnknownGenerator(device.type)
             index = module.current_device() if device.index is None else device.index
-            found.append(generators[index])
-        return found
+            defaults.append(generators[index])
+        return defaults
 
 
 class States:

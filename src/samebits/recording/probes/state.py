@@ -49,12 +49,12 @@ def owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registr
 
 def _paths(registry: ModuleRegistry) -> dict[int, tuple[str, ...]]:
     """Return the path of the module of each tensor, by identity."""
-    found: dict[int, tuple[str, ...]] = {}
+    paths: dict[int, tuple[str, ...]] = {}
     for path, module in registry.named():
         own = vars(module)
         for tensor in _tensors(own["_parameters"], own["_buffers"]):
-            found.setdefault(id(tensor), tuple(path.split(".")) if path else ())
-    return found
+            paths.setdefault(id(tensor), tuple(path.split(".")) if path else ())
+    return paths
 
 
 def _tensors(*tables: dict[str, Any]) -> Iterable[Any]:
@@ -138,7 +138,7 @@ class StateTracker:
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
         """Look for optimizers that exist already; they count once they take part."""
-        self._older_optimizers = [weakref.ref(found) for found in instances(optimizer_class)]
+        self._older_optimizers = [weakref.ref(optimizer) for optimizer in instances(optimizer_class)]
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Remember an optimizer: its parameters belong to the state."""
@@ -228,11 +228,11 @@ class StateTracker:
         """Return (name, tensor) of the living trained tensors that no module or optimizer holds."""
         if not self.leaves:
             return []
-        found = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
-        for key, _, leaf in found:
+        leaves = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
+        for key, _, leaf in leaves:
             if leaf is None:
                 del self.leaves[key]
-        return [(name, leaf) for key, name, leaf in found if leaf is not None and key not in self._names]
+        return [(name, leaf) for key, name, leaf in leaves if leaf is not None and key not in self._names]
 
     def _release(self) -> None:
         """Release a model or optimizer that the script no longer holds."""
@@ -306,14 +306,14 @@ class StateTracker:
     def _build_main(
         self, key: Any, dicts: list[tuple[str, str, dict[str, Any]]], optimizers: list[Any]
     ) -> Part:
-        found: dict[int, tuple[str, str, Any]] = {}
+        by_id: dict[int, tuple[str, str, Any]] = {}
         for entry in chain(_module_entries(dicts), _held_entries(optimizers)):
-            found.setdefault(id(entry[2]), entry)
-        entries = _uniquely([entry for entry in found.values() if not is_virtual(entry[2])], ())
+            by_id.setdefault(id(entry[2]), entry)
+        entries = _uniquely([entry for entry in by_id.values() if not is_virtual(entry[2])], ())
         self._names = {id(tensor): name for _, name, tensor in entries}
         part = Part(self._recorder, entries, [])
         # A lazy parameter stays the same object when it gets its contents: then all is looked up each time.
-        self._stale = len(entries) < len(found)
+        self._stale = len(entries) < len(by_id)
         self._parts["model"] = (None if self._stale else key, part)
         self._owned.clear()
         return part

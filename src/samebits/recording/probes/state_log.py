@@ -82,7 +82,7 @@ class TrainingFacts:
 
     def __init__(self, state: StateTracker) -> None:
         self._state = state
-        self._found: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        self._labelled: dict[int, tuple[str, weakref.ref[Any]]] = {}
 
     def settings(self, step: int) -> dict[str, str]:
         """Return `SGD group 0 lr`, `LambdaLR last_epoch`, `GradScaler scale` and so on, with their values.
@@ -93,48 +93,50 @@ class TrainingFacts:
         """
         if not step & (step - 1):
             self._search()
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for name, optimizer in _named(self._state.optimizers()):
             for number, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     text = None if key in _NO_SETTINGS else _text(value)
                     if text is not None:
-                        found[f"{name} group {number} {key}"] = text
-        living = [(name, reference()) for name, reference in self._found.values()]
+                        settings[f"{name} group {number} {key}"] = text
+        living = [(name, reference()) for name, reference in self._labelled.values()]
         for name, holder in living:
             for key, value in list(vars(holder).items()) if holder is not None else []:
                 text = _text(value)
                 if text is not None:
-                    found[f"{name} {key.lstrip('_')}"] = text
-        return found
+                    settings[f"{name} {key.lstrip('_')}"] = text
+        return settings
 
     def _search(self) -> None:
         import torch
         from torch.optim.lr_scheduler import LRScheduler
 
-        self._found = {key: known for key, known in self._found.items() if known[1]() is not None}
-        taken = {label for label, _ in self._found.values()}
-        for found in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
-            if id(found) not in self._found:
-                name = type(found).__name__
+        self._labelled = {key: known for key, known in self._labelled.items() if known[1]() is not None}
+        taken = {label for label, _ in self._labelled.values()}
+        for thing in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(thing) not in self._labelled:
+                name = type(thing).__name__
                 labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
                 label = next(label for label in labels if label not in taken)
                 taken.add(label)
-                self._found[id(found)] = (label, weakref.ref(found))
+                self._labelled[id(thing)] = (label, weakref.ref(thing))
 
     def _in_order(self, schedules: list[Any]) -> list[Any]:
         """Sort schedules as their optimizers: the garbage collector lists them in an order that changes."""
-        places = {id(optimizer): place for place, optimizer in enumerate(self._state.optimizers())}
-        return sorted(schedules, key=lambda s: places.get(id(getattr(s, "optimizer", None)), len(places)))
+        positions = {id(optimizer): position for position, optimizer in enumerate(self._state.optimizers())}
+        return sorted(
+            schedules, key=lambda s: positions.get(id(getattr(s, "optimizer", None)), len(positions))
+        )
 
 
 def _named(objects: list[Any]) -> list[tuple[str, Any]]:
     counts: dict[str, int] = {}
     result = []
-    for found in objects:
-        name = type(found).__name__
+    for thing in objects:
+        name = type(thing).__name__
         counts[name] = number = counts.get(name, 0) + 1
-        result.append((name if number == 1 else f"{name}#{number}", found))
+        result.append((name if number == 1 else f"{name}#{number}", thing))
     return result
 
 
@@ -259,13 +261,13 @@ class StateLogProbe:
                 part = self._state.optimizer(optimizer)
                 infos += part.infos
                 digests += part.digest()
-            found: dict[str, Any] = _by_role(infos, digests)
+            facts: dict[str, Any] = _by_role(infos, digests)
             if self._steps == 0:
                 short = _shortened(digests)
-                found["tensors"] = [[i.role, i.name, d] for i, d in zip(infos, short, strict=True)]
-            found["generators"] = self.generators()
-            found["variables"] = self._variables.changes(calling_frame(2))
-        return found
+                facts["tensors"] = [[i.role, i.name, d] for i, d in zip(infos, short, strict=True)]
+            facts["generators"] = self.generators()
+            facts["variables"] = self._variables.changes(calling_frame(2))
+        return facts
 
 
 def _by_role(infos: Sequence[TensorInfo], digests: bytes) -> dict[str, str]:
@@ -274,8 +276,8 @@ def _by_role(infos: Sequence[TensorInfo], digests: bytes) -> dict[str, str]:
     for position, info in enumerate(infos):
         lists[info.role].append(digests[16 * position : 16 * position + 16])
     return {
-        _ROLES[role]: digest_bytes(b"".join(sorted(found)))[:_SHORT].hex() if found else ""
-        for role, found in lists.items()
+        _ROLES[role]: digest_bytes(b"".join(sorted(role_digests)))[:_SHORT].hex() if role_digests else ""
+        for role, role_digests in lists.items()
     }
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
 from samebits.recording.probes.keep import fits, from_file, put, to_file
-from samebits.recording.substitution import KeptEvents, Matcher, line_of
+from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.recording._recorder import Recorder
-    from samebits.recording.substitution import Kept, Rule, Substitution
+    from samebits.recording.substitution import CapturedEvent, Rule, Substitution
     from samebits.records.events import Event
 
 _OWN_PROBES = ("op", "batch", "rng")  # their probes ask before they record; the other kinds are only compared
@@ -43,9 +43,9 @@ class Substituter:
         self.rules = substitution.rules
         self._matcher = Matcher(substitution)
         self._reader = RecordReader(substitution.source) if substitution.source else None
-        self._kept = KeptEvents(self._reader, substitution) if self._reader is not None else None
+        self._kept = CapturedEvents(self._reader, substitution) if self._reader is not None else None
         self._let_go()
-        self._room = self._most_bytes = substitution.most_bytes
+        self._bytes_left = self._most_bytes = substitution.most_bytes
         self._turn = threading.Lock()
         self._tally: Counter[tuple[int, str]] = Counter()
         self.shown: set[int] = set()
@@ -76,11 +76,11 @@ class Substituter:
     def turns(self, kind: str, op: str, site: int | None, forward_site: int | None = None) -> list[Turn]:
         """Return the turns of an event that is about to be recorded, one for each rule."""
         sites = self._recorder.sites
-        where = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
+        key = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
         main = threading.current_thread() is threading.main_thread()
         thread = "" if main else threading.current_thread().name
         with self._turn:
-            matched = self._matcher.match(where, thread, self._recorder.step)
+            matched = self._matcher.match(key, thread, self._recorder.step)
         return [
             Turn(self, number, self._kept.get(number, thread, count) if self._kept else None)
             for number, count in matched
@@ -91,7 +91,7 @@ class Substituter:
         with self._recorder.quietly:
             return self._recorder.digest_many([tensor])
 
-    def load(self, kept: Kept) -> Mapping[int, bytes]:
+    def load(self, kept: CapturedEvent) -> Mapping[int, bytes]:
         """Return what the other run kept of an event."""
         try:
             return {} if self._kept is None else self._kept.tensors(kept)
@@ -106,8 +106,8 @@ class Substituter:
     def fits_in(self, size: int) -> bool:
         """Tell whether so many more bytes may be kept; once they may not, nothing more is kept."""
         with self._turn:
-            self._room = self._room - size if self._room >= size else -1
-            return self._room >= 0
+            self._bytes_left = self._bytes_left - size if self._bytes_left >= size else -1
+            return self._bytes_left >= 0
 
     def recorded(self, seq: int, turns: Sequence[Turn]) -> None:
         """Write what was kept of an event that has a number now, each tensor once."""
@@ -128,8 +128,8 @@ class Substituter:
             if missing or misfit:
                 counts = str(missing + misfit), str(placed + missing + misfit)
                 why = "both" if missing and misfit else "missing" if missing else "misfit"
-                place = f"{rule.file}:{rule.line}"
-                notes.append(Note.of(NoteCode.NOT_PLACED, *counts, rule.op, place, why))
+                line = f"{rule.file}:{rule.line}"
+                notes.append(Note.of(NoteCode.NOT_PLACED, *counts, rule.op, line, why))
         return notes
 
     def _let_go(self) -> None:
@@ -160,7 +160,7 @@ class Turn:
         contents: what is kept of the event, as safetensors files, by position.
     """
 
-    def __init__(self, owner: Substituter, number: int, kept: Kept | None) -> None:
+    def __init__(self, owner: Substituter, number: int, kept: CapturedEvent | None) -> None:
         self.owner = owner
         self.rule_number = number
         self.rule: Rule = owner.rules[number]
@@ -180,11 +180,11 @@ class Turn:
     def keep(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors by position."""
         files = {position: to_file(tensor) for position, tensor in tensors.items()}
-        found = {position: data for position, data in files.items() if data is not None}
-        if not self.owner.fits_in(sum(map(len, found.values()))):
+        contents = {position: data for position, data in files.items() if data is not None}
+        if not self.owner.fits_in(sum(map(len, contents.values()))):
             self.owner.count(self.rule_number, "cut")
             return
-        self.contents.update(found)
+        self.contents.update(contents)
 
     def show(self, tensors: Mapping[int, Any]) -> None:
         """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
@@ -220,7 +220,7 @@ class Turn:
             self.owner.count(self.rule_number, "missing")
             return {}
         event, files = self._kept.event, None
-        found: dict[int, Any] = {}
+        wanted: dict[int, Any] = {}
         misfit = False
         for position, tensor in tensors.items():
             if self.owner.digest(tensor) == _digest(event, position):
@@ -230,9 +230,9 @@ class Turn:
             if contents is None or not fits(tensor, contents):
                 misfit = True
             elif not self._is_equal_state(tensor, contents):
-                found[position] = contents
+                wanted[position] = contents
         self.owner.count(self.rule_number, "misfit" if misfit else "placed")
-        return found
+        return wanted
 
     def _is_equal_state(self, tensor: Any, contents: Any) -> bool:
         """Compare the states themselves where a seeding has no digests on record."""
@@ -340,8 +340,8 @@ class OpTurns:
 
     def _copies(self, replaced: dict[int, Any]) -> Arguments:
         """Copy the op's arguments with their tensors, so that what it writes to is not the script's."""
-        found: Arguments = copied(self._arguments, itertools.count(), replaced)
-        return found
+        copies: Arguments = copied(self._arguments, itertools.count(), replaced)
+        return copies
 
     def _own_outputs(self, copies: Arguments, state: Any) -> list[Any]:
         """Return what the op would have given without the values put in place."""

@@ -54,7 +54,7 @@ class Variables:
         return changed
 
     def _collect(self, frame: FrameType | None) -> dict[str, str]:
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         waiting: deque[tuple[str, Any, int, bool]] = deque()
         frames = 0
         while frame is not None and frames < _MOST_FRAMES:
@@ -67,20 +67,20 @@ class Variables:
             frame = frame.f_back
         seen: set[int] = set()
         for _ in range(_MOST_VISITED):  # breadth first: what is nearest comes first
-            if not waiting or len(found) >= _MOST_VALUES:
+            if not waiting or len(values) >= _MOST_VALUES:
                 break
             name, value, depth, is_own = waiting.popleft()
             if is_own and type(value) in _SIZED:
-                found.setdefault(f"{name} (length)", str(len(value)))
+                values.setdefault(f"{name} (length)", str(len(value)))
             text = self._text_if_any(value)
             if text is not None:
                 if is_own or text.startswith("generator "):
-                    found.setdefault(name, text)
+                    values.setdefault(name, text)
             elif depth < _DEPTH and id(value) not in seen:
                 seen.add(id(value))
                 owns = self._is_own(type(value), is_own)
                 waiting += [(f"{name}{part}", item, depth + 1, owns) for part, item in _parts(value)]
-        return found
+        return values
 
     def _is_own(self, kind: type[Any], is_own: bool) -> bool:  # noqa: FBT001 - of what holds it
         """Tell whether an object's contents are the user's: of a library's only generators are kept."""
