@@ -26,6 +26,7 @@ from samebits.records.events import RunInfo
 from samebits.records.notes import Note, NoteCode
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
+from samebits.rng.sources import RECORDED, package_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +111,9 @@ class RecordingSession:
         recorder.start()
         PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)
-        self._imports.on_import("numpy", self._install_numpy)
+        for package in dict.fromkeys(map(package_of, RECORDED)):
+            if package not in ("", "torch"):  # these are there when the probes are installed
+                self._imports.on_import(package, lambda module: self._watch_seeding(module.__name__))
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
         if self._values is not None:
             self._values.install(self._imports)
@@ -208,9 +211,9 @@ class RecordingSession:
         self._installed.append(self._probes)
         self._probes.install(torch)
 
-    def _install_numpy(self, numpy: Any) -> None:
+    def _watch_seeding(self, package: str) -> None:
         if self._probes is not None:
-            self._probes.watch_numpy(numpy)
+            self._probes.watch_seeding(package)
 
     def _notes(self) -> tuple[Note, ...]:
         graphs, settings, notes = compiled_graphs(), self.settings, []

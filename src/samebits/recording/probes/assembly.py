@@ -165,9 +165,9 @@ class ProbeSet:
         """Return what came of executing ops again, as the record holds it; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
 
-    def watch_numpy(self, numpy: Any) -> None:
-        """Watch NumPy too, once it is imported."""
-        self._rng.watch_numpy(numpy)
+    def watch_seeding(self, package: str) -> None:
+        """Watch the functions of a package that seed its generators, once it is imported."""
+        self._rng.watch_seeding(package)
 
     def record_end(self) -> None:
         """Record the state that the run leaves."""

@@ -20,7 +20,6 @@ from samebits.recording.probes.draw_functions import (
     given,
     global_draw,
     now,
-    python_state_address,
     reseeding,
     user_fact,
     watch_addresses,
@@ -32,6 +31,7 @@ from samebits.recording.probes.draw_functions import (
 from samebits.recording.probes.draw_log import DrawLog
 from samebits.recording.probes.draw_queues import watch_queues
 from samebits.recording.probes.draw_system import scan, watch_facts, watch_files, watch_futures, watch_pools
+from samebits.rng.sources.python_random import python_state_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
