@@ -26,9 +26,8 @@ from samebits.records.events import END
 from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.op_calls import DispatchProbe
 
 
 class CompileProbe:
@@ -64,13 +63,6 @@ class CompileProbe:
         return compile_
 
 
-class Follower(Protocol):
-    """**Protocol:** a probe that watches ops by thread."""
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-
-
 class ThreadProbe:
     """Has the ops of new threads recorded: torch keeps dispatch modes per thread.
 
@@ -78,7 +70,7 @@ class ThreadProbe:
         ops: records them, or executes them again.
     """
 
-    def __init__(self, ops: Follower) -> None:
+    def __init__(self, ops: DispatchProbe) -> None:
         self._ops = ops
         self._patches = Patches()
 

@@ -1,4 +1,4 @@
-"""Facts of ops before they are called, and their arguments with the tensors apart from the rest."""
+"""Ops as probes see them: by a dispatch mode, with facts known before the call, and with their arguments."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from samebits._torch.core import is_random, mutated_arguments
+from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.memory import RANDOM, SOURCE, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.backward import BackwardProbe
+    from samebits.recording.probes.modules import ModulePaths
 
 # What they return holds values from outside torch: Python, NumPy, a file.
 _SOURCES = ("aten::lift_fresh", "aten::lift", "aten::set_")
@@ -37,6 +41,48 @@ _WORKSPACE_READERS = frozenset(
     ("aten::_ctc_loss_backward", "aten::mkldnn_rnn_layer_backward", "aten::_cudnn_rnn_backward",
      "aten::miopen_rnn_backward", "aten::cudnn_batch_norm_backward", "aten::batch_norm_backward")
 )  # fmt: skip
+
+
+FORWARD_SITES = 1 << 18
+"""Forward sites that are held for backward passes that come later."""
+
+
+class DispatchProbe:
+    """**Base class** of the probes that watch the ops of each thread by a dispatch mode.
+
+    Args:
+        recorder: where events go; its settings say how to watch.
+        modules: knows the path of the module being executed.
+        backward: knows whether a backward pass is running.
+    """
+
+    def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
+        self._recorder = recorder
+        self._modules = modules
+        self._backward = backward
+        self._peek = sequence_peek()
+        self._node = current_node()
+        self._mode_class: type[Any] | None = None
+        self._mode: Any = None
+
+    def enter(self, mode_class: type[Any]) -> None:
+        """Watch the ops of this thread in that mode; those of new threads are watched by `in_thread`."""
+        self._mode_class = mode_class
+        self._mode = mode_class()
+        self._mode.__enter__()
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function of another thread with its ops watched."""
+        if self._mode_class is None or not self._recorder.active:
+            return function()
+        with self._mode_class():
+            return function()
 
 
 @dataclasses.dataclass(frozen=True, slots=True)

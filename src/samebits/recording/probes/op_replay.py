@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
-from samebits._torch.core import current_node, dispatch_mode_class, is_virtual, node_sequence, sequence_peek
+from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
 from samebits._torch.schemas import OpTraits, traits_of
 from samebits.errors import SamebitsError
 from samebits.recording._recorder import shape_of
 from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
-from samebits.recording.probes.op_calls import flatten_arguments
+from samebits.recording.probes.op_calls import FORWARD_SITES, DispatchProbe, flatten_arguments
 from samebits.recording.probes.replay_inputs import (
     CannotCopy,
     Copies,
@@ -29,7 +29,6 @@ from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from samebits.recording._recorder import Recorder
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from samebits.recording.probes.modules import ModulePaths
     from samebits.recording.probes.replay_inputs import Call
     from samebits.recording.replay_results import ReplaySummary
-
-_FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
 
 
 class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
@@ -67,7 +64,7 @@ class _Attempt:
     untouched: bytes
 
 
-class ReplayProbe:
+class ReplayProbe(DispatchProbe):
     """Executes the ops of every thread again.
 
     The script gets the results of the first execution; generators are left as that one left them.
@@ -79,17 +76,11 @@ class ReplayProbe:
     """
 
     def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
-        self._recorder = recorder
-        self._modules = modules
-        self._backward = backward
+        super().__init__(recorder, modules, backward)
         self._tally = Tally(recorder.settings.replay)
         self._known: dict[int, tuple[OpTraits, str, Any]] = {}
-        self._peek = sequence_peek()
-        self._node = current_node()
         # While one thread puts a generator of torch back, no other may draw from it.
         self._drawing = threading.RLock()
-        self._mode_class: type[Any] | None = None
-        self._mode: Any = None
         self._torch: Any = None
         self._generators: Generators | None = None
         self._cores: Any = None
@@ -99,22 +90,7 @@ class ReplayProbe:
         self._torch = torch
         self._generators = Generators(torch)
         self._cores = Cores(torch)
-        self._mode_class = _mode_class(self)
-        self._mode = self._mode_class()
-        self._mode.__enter__()
-
-    def remove(self) -> None:
-        """Watch nothing."""
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self._recorder.active:
-            return function()
-        with self._mode_class():
-            return function()
+        self.enter(_mode_class(self))
 
     def plain_dispatch(self) -> Any:
         """Return the `__torch_dispatch__` of a class of tensors that has none of its own."""
@@ -170,7 +146,7 @@ class ReplayProbe:
         forward_site = None
         node = self._node() if self._backward.running else None
         if node is None:
-            if len(forward) > _FORWARD_SITES:
+            if len(forward) > FORWARD_SITES:
                 forward.clear()
             forward.setdefault(self._peek() - 1, (site, module))
         else:

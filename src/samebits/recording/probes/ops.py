@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
 from samebits._torch.core import (
-    current_node,
     dispatch_mode_class,
     is_opaque,
     is_virtual,
     node_sequence,
-    sequence_peek,
 )
 from samebits.digest import digest_many, observe
 from samebits.recording._recorder import describe
 from samebits.recording.probes.op_calls import (
+    FORWARD_SITES,
+    DispatchProbe,
     OpSpec,
     flatten_arguments,
     flatten_outputs,
@@ -31,7 +31,7 @@ from samebits.records.events import GIVEN, KINDS, NO_WRITER, TensorInfo
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
 _OP = KINDS.index("op")
-_FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ class ThreadState:
     drawn_from: list[Any] = dataclasses.field(default_factory=list)
 
 
-class OpProbe:
+class OpProbe(DispatchProbe):
     """Records an `op` event for every op of every thread, from `first_op_step` on.
 
     Args:
@@ -77,21 +76,15 @@ class OpProbe:
     def __init__(
         self, recorder: Recorder, memory: Memory, modules: ModulePaths, backward: BackwardProbe
     ) -> None:
-        self._recorder = recorder
+        super().__init__(recorder, modules, backward)
         self._memory = memory
-        self._modules = modules
-        self._backward = backward
         self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._layouts: dict[Any, int] = {}
         self._inputs: dict[Any, list[TensorInfo]] = {}
         self._empty = recorder.writer.text("")
         self._first_step = recorder.settings.first_op_step
-        self._peek = sequence_peek()
-        self._node = current_node()
         self._torch: Any = None
         self._tensor: Any = None
-        self._mode_class: type[Any] | None = None
-        self._mode: Any = None
         self._substituter: Substituter | None = None
         self._substituted: frozenset[str] = frozenset()
 
@@ -101,22 +94,7 @@ class OpProbe:
         self._substituter = self._recorder.substituter
         if self._substituter is not None:
             self._substituted = self._substituter.ops
-        self._mode_class = _mode_class(self)
-        self._mode = self._mode_class()
-        self._mode.__enter__()
-
-    def remove(self) -> None:
-        """Watch nothing."""
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self._recorder.active:
-            return function()
-        with self._mode_class():
-            return function()
+        self.enter(_mode_class(self))
 
     def thread_state(self) -> ThreadState:
         """Return what is known of the thread that calls this."""
@@ -340,7 +318,7 @@ def _mode_class(probe: OpProbe) -> type[Any]:
             if any(is_opaque(tensor) for tensor in tensors):
                 return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
         thread = mode.thread
-        if len(thread.forward) > _FORWARD_SITES:
+        if len(thread.forward) > FORWARD_SITES:
             thread.forward.clear()
         return call(op, args, kwargs or nothing, thread)
 
