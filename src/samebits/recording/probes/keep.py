@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
 
 
-def to_file(tensor: Any) -> bytes | None:
-    """Write a tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
+def to_safetensors(tensor: Any) -> bytes | None:
+    """Return a tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
 
     Complex tensors are kept as pairs.
     """
@@ -31,8 +31,8 @@ def to_file(tensor: Any) -> bytes | None:
         return None
 
 
-def from_file(data: bytes) -> Any:
-    """Return the tensor that `to_file` wrote; a complex one as pairs."""
+def from_safetensors(data: bytes) -> Any:
+    """Return the tensor that `to_safetensors` wrote; a complex one as pairs."""
     from safetensors.torch import load
 
     return load(data)["value"]
@@ -45,7 +45,7 @@ def fits(tensor: Any, contents: Any) -> bool:
     return bool(contents.shape == tensor.shape and contents.dtype == tensor.dtype)
 
 
-def put(tensor: Any, contents: Any) -> None:
+def write_into(tensor: Any, contents: Any) -> None:
     """Write kept contents to a tensor's own memory.
 
     It goes through `data`, which has a version counter of its own, so that a backward pass that saved the
@@ -86,7 +86,7 @@ class KeepProbe:
         files = []
         for seq, position, tensor in self._copies:
             with ignored():  # of a class that cannot be written
-                files.append((seq, position, to_file(tensor)))
+                files.append((seq, position, to_safetensors(tensor)))
         self._copies.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 

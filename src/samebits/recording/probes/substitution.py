@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
-from samebits.recording.probes.keep import fits, from_file, put, to_file
+from samebits.recording.probes.keep import fits, from_safetensors, to_safetensors, write_into
 from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
@@ -179,7 +179,7 @@ class Turn:
 
     def keep(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors by position."""
-        files = {position: to_file(tensor) for position, tensor in tensors.items()}
+        files = {position: to_safetensors(tensor) for position, tensor in tensors.items()}
         contents = {position: data for position, data in files.items() if data is not None}
         if not self.owner.fits_in(sum(map(len, contents.values()))):
             self.owner.count(self.rule_number, "cut")
@@ -213,7 +213,7 @@ class Turn:
     def replace(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors, or write to them what the other run kept of them."""
         for position, contents in self.exchange(tensors).items():
-            put(tensors[position], contents)
+            write_into(tensors[position], contents)
 
     def _wanted(self, tensors: Mapping[int, Any]) -> dict[int, Any]:
         if self._kept is None:
@@ -226,7 +226,7 @@ class Turn:
             if self.owner.digest(tensor) == _digest(event, position):
                 continue
             files = self.owner.load(self._kept) if files is None else files
-            contents = from_file(files[position]) if position in files else None
+            contents = from_safetensors(files[position]) if position in files else None
             if contents is None or not fits(tensor, contents):
                 misfit = True
             elif not self._is_equal_state(tensor, contents):
@@ -329,7 +329,7 @@ class OpTurns:
         if wanted and turn.measures:
             self._own[turn.rule_number] = (self._copies(chosen), None)
         for position, contents in wanted.items():
-            put(chosen[position], contents)
+            write_into(chosen[position], contents)
 
     def _give_state(self, turn: Turn, generator: Any) -> None:
         own = generator.get_state()
@@ -367,7 +367,7 @@ class OpTurns:
             if _storage(tensor) in bases and not any(tensor is argument for argument in given):
                 # A view of an argument, such as another slice: writing there would change the argument.
                 target = fresh[id(tensor)] = tensor.clone()
-            put(target, contents)
+            write_into(target, contents)
         return renewed(outcome, fresh) if fresh else outcome
 
 
