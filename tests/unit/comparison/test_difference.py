@@ -15,7 +15,7 @@ from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
 from samebits.recording import distance as difference
 from samebits.recording.distance import as_doubles, tensor_difference, tensor_elements
-from samebits.recording.probes.keep import to_safetensors
+from samebits.recording.probes.captures import to_safetensors
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]

@@ -9,7 +9,7 @@ import pytest
 import torch
 from sentence_support import notes_of
 
-from samebits.recording.probes.keep import fits, from_safetensors, to_safetensors, write_into
+from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import CapturedEvents, Rule, Substitution, line_of

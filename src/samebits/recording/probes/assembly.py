@@ -10,7 +10,7 @@ from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
-from samebits.recording.probes.keep import KeepProbe
+from samebits.recording.probes.captures import CaptureProbe
 from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.modules import ModulePaths, ModuleRegistry
 from samebits.recording.probes.op_replay import ReplayProbe
@@ -120,7 +120,7 @@ class ProbeSet:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
             self._probes.insert(0, self._substituter)
         if recorder.settings.keep_bytes:
-            self._probes.append(KeepProbe(recorder))
+            self._probes.append(CaptureProbe(recorder))
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)

@@ -8,7 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
-from samebits.recording.probes.keep import fits, from_safetensors, to_safetensors, write_into
+from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
 from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader

@@ -60,7 +60,7 @@ _MOST_EACH = 1 << 22
 _KINDS = frozenset({"op", "batch", "rng"})
 
 
-class KeepProbe:
+class CaptureProbe:
     """Stores the tensors that ops and loaders give, from a step on and until a number of bytes is reached.
 
     It also stores what came from outside torch into an op, and the states that generators were seeded to or
