@@ -14,7 +14,7 @@ from samebits.cli.terminal import write
 from samebits.environment.distributed import rank_facts
 from samebits.errors import SamebitsError
 from samebits.interventions.plan import combine
-from samebits.recording.farewell import ending_words
+from samebits.recording.farewell import ending_text
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
@@ -94,7 +94,7 @@ class RunCommand:
         if in_place:
             replace_process(request)
         outcome = launch(request)
-        write(f"samebits: {ending_words(record, str(record))}", sys.stderr)
+        write(f"samebits: {ending_text(record, str(record))}", sys.stderr)
         return outcome.status
 
     @staticmethod

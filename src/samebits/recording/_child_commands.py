@@ -1,4 +1,4 @@
-"""What a command of a child process runs: a Python program that can be recorded, or one that cannot be."""
+"""The Python programs that commands of the script start, and the commands that cannot be recorded."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRAINS_NOTHING = re.compile(r"\s-(?:V|-version|h|-help)\b|\s-m\s*(?:pip|venv|en
 
 
 def shell_words(command: str) -> list[str] | None:
-    """The words of a shell command that is one program and its arguments; None where a shell does more."""
+    """Return the words of a shell command that is one program and its arguments; None for any other."""
     if not _PLAIN_WORDS.fullmatch(command):
         return None
     words = command.split()
@@ -34,7 +34,7 @@ def shell_words(command: str) -> list[str] | None:
 
 
 def may_train(command: str) -> bool:
-    """Whether a command that is not recorded may train: it runs Python, a launcher or a shell script.
+    """Tell whether a command that is not recorded may train: it runs Python, a launcher or a shell script.
 
     Args:
         command: its words, joined.
@@ -45,13 +45,13 @@ def may_train(command: str) -> bool:
     return not re.search(r"python[\d.]*\s+(?:-\w+\s+)*-c\b", command) or "torch" in command
 
 
-def prefixed(words: Sequence[str], variable: str, value: str) -> str:
-    """A shell command with a variable in its environment."""
+def with_variable(words: Sequence[str], variable: str, value: str) -> str:
+    """Return a shell command that runs a program with one more variable in its environment."""
     return f"{variable}={shlex.quote(value)} exec {shlex.join(words)}"
 
 
 def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str], Target] | None:
-    """What a command runs in this interpreter: its options, and the script or module.
+    """Return the interpreter options and the script or module of a command that runs this interpreter.
 
     Args:
         words: the command.
@@ -78,7 +78,7 @@ def python_program(words: Sequence[str], folder: Any = None) -> tuple[list[str],
 
 
 def _target(words: list[str]) -> Target | None:
-    """What follows the interpreter in a command."""
+    """Return the script or module that follows the interpreter in a command."""
     while words:
         word = words.pop(0)
         if word in ("-c", "-", "-i", "-V", "-h") or word.startswith("--"):
@@ -95,14 +95,14 @@ def _target(words: list[str]) -> Target | None:
 
 
 def _is_interpreter(path: str) -> bool:
-    """Whether this is a name of the interpreter that runs here, in the same environment."""
+    """Tell whether a path names the interpreter that runs here, in the same environment."""
     name = os.path.basename(path)
     same = os.path.dirname(os.path.abspath(path)) == os.path.dirname(os.path.abspath(sys.executable))
     return bool(re.fullmatch(r"python[0-9.]*", name)) and same
 
 
 def _shebang(path: str) -> str:
-    """The interpreter that a script names in its first line; empty if it names none."""
+    """Return the interpreter that a script names in its first line; empty if it names none."""
     with open(path, "rb") as file:
         line = file.readline(500)
     return os.fsdecode(line[2:].strip()) if line.startswith(b"#!") else ""

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 class StepClock:
     """Notes the time of each step boundary and writes the times when the run ends; it has no other probes.
 
-    A boundary is an `Optimizer.step`; in a script that makes no optimizer, the end of a `Tensor.backward`. On
-    CUDA the device is waited for at each boundary, else the time of a step would be that of queueing it.
+    A boundary is an `Optimizer.step`; in a script that makes no optimizer, it is the end of a
+    `Tensor.backward`. On CUDA it waits for the device at each boundary; otherwise the time of a step would be
+    that of queueing it.
 
     Args:
         settings: `record` is the path of the file of times, `max_steps` the number of steps to run.
@@ -46,7 +47,7 @@ class StepClock:
         self.steps: Final = Steps()
 
     def start(self) -> None:
-        """Begin, once torch is imported."""
+        """Begin to take times once torch is imported."""
         self._imports.on_torch(self._install)
         self._imports.install()
 
@@ -57,8 +58,8 @@ class StepClock:
 
         Args:
             ending: how the run ended.
-            control: what is said of the control that the run was under.
-            single: of no meaning here.
+            control: the facts of the control that the run was under.
+            single: not used here.
         """
         self._imports.remove()
         self._remove_hook()

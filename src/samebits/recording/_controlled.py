@@ -56,7 +56,7 @@ class ControlledRun:
         self._activation.stop()
 
     def facts(self) -> dict[str, Any]:
-        """What the record keeps: what was asked for, what came of it, what changed later."""
+        """Return what the record keeps: what was asked for, what came of it, and what changed later."""
         report = self._activation.report
         rows = {row.name: row._asdict() for row in report.switches}
         asked = {**self._control.to_dict(), "run_seed": report.seed}
@@ -81,7 +81,7 @@ class ControlledRun:
         return self._refusal
 
     def _tell_of_seeds(self) -> None:
-        """A seed that the script sets is not the one that was asked for, which is easily overlooked."""
+        """Say that the script sets a seed other than the one asked for, which is easily overlooked."""
         control = self._control
         if control.seed is None or control.reseed or control.sources is not None:
             return
@@ -99,7 +99,7 @@ class ControlledRun:
                 )
 
     def _tell_of_threads(self) -> None:
-        """What fixed addresses cannot hold."""
+        """Say that other threads run, whose allocations fixed addresses cannot hold."""
         site = self._threads.first
         if site is not None and os.getpid() == self._process:
             self._say(
@@ -120,8 +120,8 @@ class ControlledRun:
 
 
 def _seeding(calls: list[ScriptSeed]) -> str:
-    """The first of those calls, and how many more there are."""
+    """Describe the first of these calls, and say how many more there are."""
     first, others = calls[0], len(calls) - 1
-    places = [f"{site.file}:{site.line}" for site in (first.by, first.site) if site is not None]
+    lines = [f"{site.file}:{site.line}" for site in (first.by, first.site) if site is not None]
     more = f" and {others} more such call{'s' if others > 1 else ''}" if others else ""
-    return f"{first.function}({first.given}) at {', called from '.join(places)}{more}"
+    return f"{first.function}({first.given}) at {', called from '.join(lines)}{more}"

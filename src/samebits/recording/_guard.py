@@ -1,4 +1,4 @@
-"""An unexpected error of a probe is not the script's: it is noted, and the script goes on."""
+"""Isolation of the script from errors of probes: such an error is noted, and the script goes on."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 class Failures:
-    """What could not be recorded, and why: the first error of each part."""
+    """The first error of each part that could not be recorded."""
 
     def __init__(self) -> None:
         self._first: dict[tuple[RecordedPart, str], str] = {}
 
     def add(self, part: RecordedPart, error: BaseException, op: str = "") -> None:
-        """Note an error, unless one of this part is noted already.
+        """Note an error, unless one of its part is noted already.
 
         Args:
             part: what was being recorded.
@@ -34,7 +34,7 @@ class Failures:
             self._first[part, op] = type(error).__name__ + (f": {text}" if text else "")
 
     def notes(self) -> list[Note]:
-        """One for each part."""
+        """Return a note for each part that could not be recorded."""
         return [
             Note.of(NoteCode.NOT_RECORDED, part.value, text, op)
             for (part, op), text in list(self._first.items())

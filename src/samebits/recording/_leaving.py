@@ -1,10 +1,10 @@
 """Ending this process where it is, without going back to the script.
 
 A run that has shown enough (`--steps N`, the first difference) must not be ended by an exception: the
-script's own `except`, `finally` and `with` would take it for a failure, and libraries would report one. So
-what the interpreter does at its end is done here, in the middle of the script: buffers are written, the
-`atexit` functions run (temporary folders go, services are closed), and processes that the script started end.
-Its frames never run again, and what it would still print is not shown.
+script's own `except`, `finally` and `with` would take it for a failure, and libraries would report one. The
+work of the interpreter at its end is therefore done here, in the middle of the script: buffers are written,
+the `atexit` functions run (temporary folders are deleted, services are closed), and processes that the script
+started are ended. Its frames never run again, and what it would still print is not shown.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _flush_files() -> None:
 
 
 def _silence() -> None:
-    """What is printed from now on is not the script's work any more."""
+    """Send what is printed from now on nowhere: it is no longer the script's output."""
     with contextlib.suppress(OSError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for number in (1, 2):

@@ -1,4 +1,4 @@
-"""What can end a run before the script does: a number of steps, or the first difference."""
+"""Limits that end a run before the script does, and the thread that disturbs scheduling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ State: TypeAlias = "tuple[tuple[TensorInfo, ...], bytes]"
 class StepLimit:
     """Stops the run after a number of steps.
 
-    Several optimizers may follow one backward pass; how many, the step before shows.
+    Several optimizers may follow one backward pass; the step before shows how many.
 
     Args:
         recorder: counts the steps.
@@ -42,7 +42,7 @@ class StepLimit:
         self._step = self._n_boundaries = self._n_before = 0
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Called at each boundary."""
+        """End the run at the boundary that reaches the limit."""
         step = self._recorder.step
         if step != self._step:
             self._step, self._n_before, self._n_boundaries = step, self._n_boundaries, 0
@@ -54,18 +54,18 @@ class StepLimit:
 class ReferenceLimit:
     """Stops the run at the first boundary whose state differs from another record's.
 
-    The other record is read ahead, many steps at a time, and let go of: the script may close descriptors that
-    it did not open.
+    The other record is read ahead, many steps at a time, and its descriptor is closed in between: the script
+    may close descriptors that it did not open.
 
     Args:
         recorder: whose run is followed.
         path: the other record.
-        excused: names of tensors that may differ.
+        excluded: names of tensors that may differ.
     """
 
-    def __init__(self, recorder: Recorder, path: str, excused: tuple[str, ...]) -> None:
+    def __init__(self, recorder: Recorder, path: str, excluded: tuple[str, ...]) -> None:
         self._recorder = recorder
-        self._excused = frozenset(excused)
+        self._excluded = frozenset(excluded)
         self._reader = RecordReader(path)
         self._turn = threading.Lock()  # a script may make its steps in several threads
         self._threads: set[str] = set()
@@ -74,90 +74,90 @@ class ReferenceLimit:
         self._last_read = -1  # number of the last event that was read ahead
         self._last_step: int | None = None
         self._expected: list[Event] = []  # those of the step that the run is in
-        self._found: list[State] = []  # what it has of it
+        self._seen: list[State] = []  # the states of this run in that step
         self._before: tuple[list[State], list[State]] = ([], [])
         self._read_ahead()
 
     def __call__(self, infos: tuple[TensorInfo, ...], digests: bytes) -> None:
-        """Called at each boundary."""
+        """End the run at the first boundary whose state differs."""
         if not infos or not self._in_order:
             return
         with self._turn:
             self._threads.add(threading.current_thread().name)
             if self._goes_on(infos, digests):
                 return
-            # Where several threads make steps, which of them is next says nothing.
+            # Where several threads make steps, their order says nothing.
             self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
             self._reader.let_go()
         if self._in_order:
             stop(self._recorder)
 
     def _goes_on(self, infos: tuple[TensorInfo, ...], digests: bytes) -> bool:
-        """Whether the run is still like the other one, as far as that is known.
+        """Tell whether the run is still like the other one, as far as that is known.
 
         Several optimizers may follow one backward pass: the state after the last of them counts.
         """
         if not self._expected:
-            self._expected, self._found = self._next_step(), []
+            self._expected, self._seen = self._next_step(), []
         if not self._expected:
             return False
-        self._found.append((infos, digests))
-        if len(self._found) < len(self._expected):
+        self._seen.append((infos, digests))
+        if len(self._seen) < len(self._expected):
             return True
         theirs = [(event.tensors, b"".join(event.digests)) for event in self._expected]
-        same = theirs == self._found or self._match(theirs)
-        self._before, self._expected = (self._found, theirs), []
+        same = theirs == self._seen or self._match(theirs)
+        self._before, self._expected = (self._seen, theirs), []
         return same
 
     def _next_step(self) -> list[Event]:
-        """The state events of the other run's next step; none where it has ended."""
-        found: list[Event] = []
+        """Return the state events of the other run's next step; none where that run has ended."""
+        events: list[Event] = []
         while True:
             if not self._ahead:
                 self._read_ahead()
-            if not self._ahead or (found and self._ahead[0].step != found[0].step):
-                return found
+            if not self._ahead or (events and self._ahead[0].step != events[0].step):
+                return events
             event = self._ahead.popleft()
             if event.op == END:
-                return found
-            found.append(event)
+                return events
+            events.append(event)
 
     def _read_ahead(self) -> None:
         """Read the steps that come next, as many as fit into some memory."""
-        room = _AHEAD_BYTES
+        bytes_left = _AHEAD_BYTES
         for event in self._reader.events(("step",), self._last_step):
             if event.seq <= self._last_read:
                 continue
-            if room < 0:
+            if bytes_left < 0:
                 break
             self._ahead.append(event)
-            room -= 60 * len(event.digests) + 200
+            bytes_left -= 60 * len(event.digests) + 200
         if self._ahead:
             self._last_read = self._ahead[-1].seq
             self._last_step = self._ahead[-1].step
         self._reader.let_go()
 
     def _match(self, theirs: list[State]) -> bool:
-        """Whether tensors that both runs have are the same, whatever the names that are chance."""
+        """Tell whether the tensors that both runs have are equal, whatever names they got by chance."""
         ours, others, *before = (
-            {name: value for name, value in _values(states).items() if name[1] not in self._excused}
-            for states in (self._found, theirs, *self._before)
+            {name: value for name, value in _values(states).items() if name[1] not in self._excluded}
+            for states in (self._seen, theirs, *self._before)
         )
         return bool(ours and others) and not match(ours, others, (before[0], before[1])).differing
 
 
 def _values(states: Iterable[State]) -> dict[Name, Value]:
-    """What a step leaves: the last state of the model, and that of each optimizer."""
-    found: dict[Name, Value] = {}
+    """Return what a step leaves: the last state of the model, and that of each optimizer."""
+    values: dict[Name, Value] = {}
     for infos, digests in states:
-        found = {name: value for name, value in found.items() if name[0] == "optimizer"}
+        values = {name: value for name, value in values.items() if name[0] == "optimizer"}
         for n, info in enumerate(infos):
-            found[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
-    return found
+            values[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
+    return values
 
 
 def stop(recorder: Recorder) -> None:
-    """End the run here: record nothing more, and end the process without going back to the script."""
+    """End the run here: record nothing more, and end the process without returning to the script."""
     recorder.stop()
     recorder.steps.end_run()
 
@@ -166,7 +166,7 @@ class SchedulingNoise:
     """A thread that takes the interpreter lock at random moments, and random switch intervals.
 
     Args:
-        seed: which disturbance; its own generator is used, not the script's.
+        seed: of the disturbance; it has its own generator, not the script's.
     """
 
     def __init__(self, seed: int) -> None:
@@ -175,12 +175,12 @@ class SchedulingNoise:
         self._interval_s = sys.getswitchinterval()
 
     def start(self) -> None:
-        """Begin; `threading` does not list the thread, so the script does not see it."""
+        """Begin to disturb; `threading` does not list the thread, so the script does not see it."""
         self._running = True
         _thread.start_new_thread(self._disturb, ())
 
     def stop(self) -> None:
-        """End, and restore the switch interval."""
+        """End the thread and restore the switch interval."""
         self._running = False
         sys.setswitchinterval(self._interval_s)
 

@@ -1,4 +1,4 @@
-"""Running other text than a source file holds, under the file's own name: how a patch is tried.
+"""Source text that runs in place of a file's own, under the file's name: this is how a patch is tried.
 
 `__file__`, the lines in tracebacks and the sites of events are those of the real file; no byte code is read
 or written for it. It reaches the script itself, every module that `SourceFileLoader` loads, and the processes
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Overlay:
-    """The text that stands for some files while it is installed.
+    """The text that replaces that of some files while it is installed.
 
     Args:
         pairs: real path of a source file -> path of the file whose text is run instead.
@@ -35,7 +35,7 @@ class Overlay:
         self._imports = PostImport()
 
     def install(self) -> None:
-        """Begin to stand for them; nothing is changed where there are none."""
+        """Begin to replace it; nothing is changed where there are no files."""
         if not self._texts:
             return
         self._patch_loader()
@@ -54,7 +54,7 @@ class Overlay:
             linecache.cache.pop(path, None)
 
     def read(self, path: str) -> bytes | None:
-        """What is to be run for a path; None for the file's own contents."""
+        """Return the bytes that are run for a path; None for the file's own contents."""
         other = self._texts.get(os.path.realpath(path))
         if other is None:
             return None
@@ -86,7 +86,7 @@ class Overlay:
         return Payload("samebits.recording._overlay", "begin_in_child", arguments, needed=True)
 
     def overlay_path_runs(self) -> None:
-        """Stand for them in `runpy.run_path` too, by which a spawned child imports the script.
+        """Replace the text in `runpy.run_path` too, by which a spawned child imports the script.
 
         That reads the file itself (Lib/runpy.py, `_get_code_from_file`: until 3.11 with the name of the run
         before the path, and giving the path beside the code).
@@ -108,7 +108,7 @@ class Overlay:
 
 
 def begin_in_child(texts: dict[str, str]) -> Overlay:
-    """Stand for the same files in a process that was started afresh.
+    """Replace the same files in a process that was started afresh.
 
     Args:
         texts: real path of a source file -> path of the file whose text is run instead.

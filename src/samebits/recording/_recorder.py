@@ -1,4 +1,4 @@
-"""Turns what the probes see into events of the record."""
+"""The recorder, which turns what the probes see into events of the record."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
 class Quiet(threading.local):
-    """While a thread is inside, the ops that it runs are samebits' own. Can be nested.
+    """A context in which the ops that a thread runs are samebits' own. It can be nested.
 
     The script's torch modes and tensor subclasses are not told of what happens inside.
     """
@@ -57,7 +57,7 @@ class Quiet(threading.local):
 
 
 class TensorReader(NamedTuple):
-    """How tensors are looked at; there once torch is.
+    """The functions that look at tensors; they are there once torch is imported.
 
     Args:
         digest_many: gives 16 bytes for each tensor.
@@ -71,7 +71,7 @@ class TensorReader(NamedTuple):
 
 
 class TrainingSeen:
-    """What the probes have seen of the training so far.
+    """The parts of training that the probes have seen so far.
 
     Attributes:
         optimizer: whether an optimizer was made, or parameters are optimized.
@@ -131,7 +131,7 @@ class Recorder:
 
     @property
     def active(self) -> bool:
-        """Whether this process is recorded at the moment."""
+        """True while this process is recorded."""
         return self._active
 
     @property
@@ -141,12 +141,12 @@ class Recorder:
 
     @property
     def unreadable(self) -> int:
-        """How many tensors could not be read."""
+        """The number of tensors that could not be read."""
         return self._unreadable
 
     @property
     def substituter(self) -> Substituter | None:
-        """What puts other values in the place of some; None in most runs."""
+        """The object that replaces some values by those of another run; None in most runs."""
         return self._substituter
 
     def start(self) -> None:
@@ -162,23 +162,23 @@ class Recorder:
         self._active = False
 
     def read_by(self, tensors: TensorReader) -> None:
-        """Look at tensors in that way, now that torch is there."""
+        """Set the functions that look at tensors, now that torch is imported."""
         self._tensors = tensors
 
     def link_by(self, links: Callable[[int, bytes, bool], bytes]) -> None:
-        """Have events say which ones wrote what they show.
+        """Have events name the events that wrote what they show.
 
         Args:
-            links: gives that from an event's number, addresses, and whether what they hold is new.
+            links: gives the writers from an event's number, addresses, and whether their contents are new.
         """
         self._links = links
 
     def substitute_by(self, substituter: Substituter | None) -> None:
-        """Have some values replaced; None for no more."""
+        """Have some values replaced; with None, no longer."""
         self._substituter = substituter
 
     def digest_many(self, tensors: Sequence[Any]) -> bytes:
-        """16 bytes for each tensor; ops that this runs are recorded unless they run quietly.
+        """Return 16 bytes for each tensor; ops that this runs are recorded unless they run quietly.
 
         Raises:
             SamebitsError: one cannot be read.
@@ -186,24 +186,24 @@ class Recorder:
         return self._tensors.digest_many(tensors)
 
     def recording(self, part: RecordedPart) -> Guard:
-        """A context in which a probe records: its ops are not, and its errors do not reach the script."""
-        found = self._guards.get(part)
-        if found is None:
-            found = self._guards[part] = Guard(self.quietly, self.failures, part)
-        return found
+        """Return a context in which a probe's ops are not recorded and its errors do not reach the script."""
+        guard = self._guards.get(part)
+        if guard is None:
+            guard = self._guards[part] = Guard(self.quietly, self.failures, part)
+        return guard
 
     def thread(self) -> int:
-        """The text id of the running thread's name; the main thread's is empty."""
+        """Return the text id of the running thread's name; the main thread's is empty."""
         ident = threading.get_ident()
-        found = self._threads.get(ident)
-        if found is None or ident != self._main:
+        text_id = self._threads.get(ident)
+        if text_id is None or ident != self._main:
             # Thread idents are reused, so only the main thread's name can be kept.
             name = "" if ident == self._main else threading.current_thread().name
-            found = self._threads[ident] = self.writer.text(name)
-        return found
+            text_id = self._threads[ident] = self.writer.text(name)
+        return text_id
 
     def digests(self, tensors: Sequence[Any]) -> bytes:
-        """16 bytes per tensor; ops that this runs are not recorded."""
+        """Return 16 bytes per tensor; ops that this runs are not recorded."""
         with self.quietly:
             try:
                 return self.digest_many(tensors)
@@ -218,29 +218,29 @@ class Recorder:
             return bytes(16)
 
     def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
-        """The id of the description of some tensors that share a role."""
+        """Return the id of the description of some tensors that share a role."""
         try:
             key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
         except (RuntimeError, TypeError):  # nested tensors have no shape, or one that cannot be a key
             key = (role, names, tuple([(t.dtype, shape_of(t)) for t in tensors]))
-        found = self._infos.get(key)
-        if found is None:
+        layout_id = self._infos.get(key)
+        if layout_id is None:
             infos = tuple(describe(role, name, t) for name, t in zip(names, tensors, strict=True))
-            found = self._infos[key] = self.writer.layout(infos)
-        return found
+            layout_id = self._infos[key] = self.writer.layout(infos)
+        return layout_id
 
     def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
-        """The layout and the digests of some tensors that share a role."""
+        """Return the layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
                 digests, kinds, _ = self._tensors.observe(tensors)
         except SamebitsError:
             return self.layout(role, names, tensors), self.digests(tensors)
         key = (role, names, kinds)
-        found = self._infos.get(key)
-        if found is None:
-            found = self._infos[key] = self.layout(role, names, tensors)
-        return found, digests
+        layout_id = self._infos.get(key)
+        if layout_id is None:
+            layout_id = self._infos[key] = self.layout(role, names, tensors)
+        return layout_id, digests
 
     def value(
         self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]
@@ -319,12 +319,12 @@ class Recorder:
 
 
 def describe(role: str, name: str, tensor: Any) -> TensorInfo:
-    """What a record says of a tensor beside its digest."""
+    """Return what a record says of a tensor beside its digest."""
     return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
 
 
 def shape_of(tensor: Any) -> tuple[int, ...]:
-    """Sizes; empty for tensors that have none as a whole (nested)."""
+    """Return the sizes of a tensor; empty for one that has none as a whole (nested)."""
     try:
         return tuple(map(int, tensor.shape))
     except (RuntimeError, TypeError, AttributeError):
@@ -332,10 +332,10 @@ def shape_of(tensor: Any) -> tuple[int, ...]:
 
 
 def recordable(tensors: Sequence[Any]) -> bool:
-    """Whether all tensors have data (none is being traced)."""
+    """Tell whether all tensors have data (none is being traced)."""
     return not any(is_virtual(tensor) for tensor in tensors)
 
 
 def is_tensor(value: Any) -> bool:
-    """Whether a value is a tensor; asks its type, so that torch need not be imported."""
+    """Tell whether a value is a tensor; it asks the type, so that torch need not be imported."""
     return hasattr(type(value), "untyped_storage")

@@ -1,4 +1,4 @@
-"""Where metrics are handed to a logger: TensorBoard, Lightning, Weights & Biases."""
+"""The values of losses, reads and metrics given to a logger, written to a file."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _FIRST = {"pair": ("tag", "key"), "mapping": ("metrics", "data")}
 def numbers_of(
     method: LoggerMethod, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> tuple[dict[str, float], int | None]:
-    """The metrics in a call that are numbers, and its step.
+    """Return the metrics in a call that are numbers, and its step.
 
     Args:
         method: what was called.
@@ -155,8 +155,8 @@ class ValueLog:
         scalars = [tensor for _, tensor in tensors if _is_number(tensor)]
         if len(scalars) != 1 or len(tensors) != 1:
             return
-        found = self._recorder.sites.known(site)
-        name = "" if found is None else f"{os.path.basename(found.file)}:{found.line}"
+        caller = self._recorder.sites.known(site)
+        name = "" if caller is None else f"{os.path.basename(caller.file)}:{caller.line}"
         with self._turn:
             self._held.append(
                 _Held([source, name, self._recorder.step], scalars[0].detach().clone().reshape(()))
@@ -211,8 +211,8 @@ class ValueLog:
 
         self._patches.set(owner, method.name, noted)
 
-    def _log(self, found: tuple[dict[str, float], int | None]) -> None:
-        numbers, step = found
+    def _log(self, metrics: tuple[dict[str, float], int | None]) -> None:
+        numbers, step = metrics
         with self._turn:
             self._held += [_Held(["logged", name, step], value) for name, value in numbers.items()]
             self._flush()

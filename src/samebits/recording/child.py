@@ -1,4 +1,4 @@
-"""What the process does in which a recorded script runs; `launch` starts it."""
+"""The main program of a process in which a recorded script runs; `launch` starts it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from samebits.recording.children import (
     has_trained,
     remove_records,
 )
-from samebits.recording.farewell import Farewell, OwnLines
+from samebits.recording.farewell import ErrorLines, Farewell
 from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 
 def target_of(arguments: list[str]) -> Target:
-    """What the command line of a child asks to run."""
+    """Return what the command line of a child asks to run."""
     if arguments[0] == "-m":
         return Target(script=None, module=arguments[1], arguments=tuple(arguments[2:]))
     return Target(script=arguments[0], module=None, arguments=tuple(arguments[1:]))
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
     PROGRAM.folders = program_folders(target)
     timed = settings.level == "clock"
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
-    lines = OwnLines()
+    lines = ErrorLines()
     farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None
     run = _Run(session, *_begin(session, settings, lines.say), lines, farewell)
     if isinstance(session, RecordingSession) and not settings.replay:
@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 
 class _Run:
-    """The end of a run, whichever way it comes.
+    """The end of a run, in whichever way it comes.
 
     Args:
         session: records it.
@@ -97,7 +97,7 @@ class _Run:
         session: RecordingSession | StepClock,
         controlled: ControlledRun | None,
         portable: PortableRun | None,
-        lines: OwnLines,
+        lines: ErrorLines,
         farewell: Farewell | None,
     ) -> None:
         self.results: list[RunResult] = []
@@ -172,7 +172,7 @@ class _Run:
             leave(self.results[0].exit_status, self._exit)
 
     def close_before_exit(self) -> None:
-        """Have `os._exit`, by which some scripts end, close the record first."""
+        """Have `os._exit`, with which some scripts end, close the record first."""
         end = self._exit
 
         def exit_now(_self: Any, /, *args: Any, **named: Any) -> None:
@@ -213,7 +213,7 @@ def _portable_facts(portable: PortableRun | None) -> dict[str, Any]:
 
 
 def _handled_error(status: int) -> str:
-    """The error for which a script ends with a status other than 0; empty if there is none."""
+    """Return the error for which a script ends with a status other than 0; empty if there is none."""
     error = sys.exc_info()[1] or getattr(sys, "last_value", None)
     return "" if not status or error is None or isinstance(error, SystemExit) else last_line(error)
 

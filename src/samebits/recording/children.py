@@ -1,9 +1,9 @@
-"""Processes that the script starts and that train: each gets a record of its own, beside that of the script.
+"""Recording of processes that the script starts and that train: each gets its own record beside the script's.
 
 Python programs that are started by `subprocess` or `os.system` run as the script itself does (`child`);
 processes of `multiprocessing` and of joblib's loky begin to record in `_bootstrap`, forked or spawned. A
 record is kept where a step or a backward pass was made. Workers of DataLoaders, which train nothing, are left
-alone. The name of a record is the target's, and which of those started it is, so that the children of two
+alone. A record is named after the target and numbered in the order of starting, so that the children of two
 runs can be paired.
 """
 
@@ -25,7 +25,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.imports import PostImport, own_package
 from samebits._runtime.interruptions import ignored
 from samebits._runtime.patching import PATCHED, Patches
-from samebits.recording._child_commands import may_train, prefixed, python_program, shell_words
+from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
 from samebits.recording.launch import command_of
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.rng.active import PROCESS, thread_name
@@ -50,18 +50,18 @@ _SPAWNED_BY_TORCH = "torch.multiprocessing.spawn"
 
 
 def children_folder(record: str) -> Path:
-    """Where the records of the children of a process are."""
+    """Return the folder with the records of a process's children."""
     return Path(os.path.abspath(record)).with_suffix(FOLDER_SUFFIX)
 
 
 def remove_records(folder: Path) -> None:
     """Remove the records of children that a folder holds, and what is empty then."""
     with suppress(OSError):
-        for entry in list(folder.iterdir()):
-            if entry.suffix == FOLDER_SUFFIX:
-                remove_records(entry)
-            elif entry.name.endswith((SUFFIX, f"{SUFFIX}-log")):
-                entry.unlink()
+        for path in list(folder.iterdir()):
+            if path.suffix == FOLDER_SUFFIX:
+                remove_records(path)
+            elif path.name.endswith((SUFFIX, f"{SUFFIX}-log")):
+                path.unlink()
         folder.rmdir()
 
 
@@ -164,7 +164,7 @@ class ChildRecords:
             )
 
     def _recorded(self, args: Any, rest: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
-        """The command and the other arguments of `_execute_child`, as they are for a recorded child."""
+        """Return the command and the other arguments of `_execute_child` for a recorded child."""
         executable, preexec, close, passed, folder, variables, startup, flags, shell, *pipes = rest
         words = (
             [os.fsdecode(args)]
@@ -184,13 +184,13 @@ class ChildRecords:
         return program[0], rest
 
     def _recorded_text(self, command: str, folder: Any) -> str | None:
-        """A shell command as it is for a recorded child; None where it stays as it is."""
+        """Return a shell command changed so that its child is recorded; None where it stays as it is."""
         words = shell_words(command)
         if words is None:
             self._leave([command])
             return None
         program = self._program(words, folder)
-        return None if program is None else prefixed(program[0], ENVIRONMENT_NAME, program[1])
+        return None if program is None else with_variable(program[0], ENVIRONMENT_NAME, program[1])
 
     def _leave(self, words: Sequence[str]) -> None:
         """Take note of a command that is not recorded."""
@@ -199,7 +199,7 @@ class ChildRecords:
             self._unrecorded(command)
 
     def _program(self, words: list[str], folder: Any) -> tuple[list[str], str] | None:
-        """The command of a recorded child and its settings; None where it is not recorded."""
+        """Return the command of a recorded child and its settings; None where it is not recorded."""
         program = python_program(words, folder)
         if program is None:
             self._leave(words)
@@ -287,7 +287,7 @@ def begin_in_spawned(settings: str) -> None:
 
 
 def has_trained(session: RecordingSession) -> bool:
-    """Whether a step or a backward pass was made."""
+    """Tell whether a step or a backward pass was made."""
     return bool(session.steps.count or session.recorder.seen.backward)
 
 
@@ -301,7 +301,7 @@ def forget(session: RecordingSession) -> None:
 
 
 def _carried(control: Control | None) -> Control | None:
-    """Control for a program that this process starts: its run seed, in a scope of its own."""
+    """Return the control of a program that this process starts: its run seed, in a scope of its own."""
     active = PROCESS.current
     if control is None or active is None:
         return control
@@ -310,7 +310,7 @@ def _carried(control: Control | None) -> Control | None:
 
 
 def _name_of(process: Any) -> str:
-    """The name of a process of `multiprocessing`; empty where it only serves the training."""
+    """Return the name of a process of `multiprocessing`; empty where it only serves the training."""
     target, arguments = getattr(process, "_target", None), getattr(process, "_args", ())
     home = getattr(target, "__module__", None) or type(process).__module__
     if home == _SPAWNED_BY_TORCH and arguments and callable(arguments[0]):

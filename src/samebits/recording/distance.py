@@ -1,4 +1,4 @@
-"""The bits of a tensor's elements, and what numbers they are; without torch, whose import takes seconds."""
+"""The bits of a tensor's elements, and how far two tensors are apart; torch is imported only when needed."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Elements:
 
     @property
     def parts(self) -> int:
-        """How many integers an element has."""
+        """The number of integers that an element has."""
         return 2 if self.dtype in _COMPLEX else 1
 
     @property
@@ -51,7 +51,7 @@ class Elements:
         return _COMPLEX.get(self.dtype, self.dtype)
 
     def text(self, number: int) -> str:
-        """One element with every digit, as Python writes it."""
+        """Return one element with every digit, as Python writes it."""
         chosen = self.bits[number * self.parts : (number + 1) * self.parts]
         if self.dtype == "bool":
             return repr(bool(chosen[0]))
@@ -62,17 +62,17 @@ class Elements:
 
 
 def is_float(dtype: str) -> bool:
-    """Whether elements of that dtype are floats."""
+    """Tell whether elements of a dtype are floats."""
     return dtype.startswith(("float", "bfloat"))
 
 
 def as_integers(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Integers or bools of that dtype from their bits."""
+    """Return integers or bools of a dtype from their bits."""
     return bits.view(f"u{bits.dtype.name}" if dtype.startswith(("uint", "bool")) else bits.dtype)
 
 
 def as_doubles(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """Floats of that dtype from their bits, exactly, as float64."""
+    """Return floats of a dtype from their bits, exactly, as float64."""
     import numpy as np
 
     if dtype in _IEEE:
@@ -84,7 +84,7 @@ def as_doubles(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
 
 
 def ordered(bits: np.ndarray[Any, Any], dtype: str) -> np.ndarray[Any, Any]:
-    """64-bit integers in the order of the numbers: of floats one apart for neighbours, both zeros 0."""
+    """Return 64-bit integers in the order of the numbers: neighbouring floats one apart, both zeros 0."""
     import numpy as np
 
     if dtype == "uint64":
@@ -123,7 +123,7 @@ _CHUNK = 1 << 20  # elements looked at in one go
 
 @dataclass(frozen=True)
 class Difference:
-    """How far two tensors of one dtype and shape are apart.
+    """The distance between two tensors of one dtype and shape.
 
     Args:
         elements: how many elements have different bits.
@@ -192,7 +192,7 @@ def element_difference(a: Elements, b: Elements) -> Difference:
 
 
 def tensor_elements(tensor: Any) -> Elements:
-    """The elements of a strided tensor.
+    """Return the elements of a strided tensor.
 
     Raises:
         ValueError: the dtype is not known.
@@ -246,7 +246,7 @@ class _Tally:
 
 
 def _largest_gap(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> int:
-    """The largest distance between 64-bit integers: it may need 64 bits without a sign."""
+    """Return the largest distance between 64-bit integers: it may need 64 bits without a sign."""
     import numpy as np
 
     gaps = np.maximum(x, y) - np.minimum(x, y)  # wraps around to the right bits

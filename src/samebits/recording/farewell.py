@@ -1,4 +1,4 @@
-"""Lines of samebits among the errors of a recorded script."""
+"""The lines that samebits writes to standard error, and the end of a run that has no parent."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from samebits.records.events import RunInfo
 
 
-class OwnLines:
-    """Says things on the descriptor that was the process's standard error when it began.
+class ErrorLines:
+    """Writes lines to the descriptor that was the process's standard error when it began.
 
-    Not on `sys.stderr`, which the script may replace; and not any more once the script has closed the
-    descriptor, for it may have opened a file of its own under that number.
+    It does not use `sys.stderr`, which the script may replace. It is silent once the script has closed the
+    descriptor, since the script may have opened a file of its own under that number.
     """
 
     def __init__(self) -> None:
@@ -31,11 +31,11 @@ class OwnLines:
 
     @property
     def open(self) -> bool:
-        """Whether there is still where to write."""
+        """True while there is still somewhere to write."""
         return self._identity is not None and _identity() == self._identity
 
     def say(self, text: str) -> None:
-        """Write one line, if there is still where to write it."""
+        """Write one line, if there is still somewhere to write it."""
         self.write(f"samebits: {text}\n")
 
     def tell(self, text: str) -> None:
@@ -44,7 +44,7 @@ class OwnLines:
             self.say(text)
 
     def write(self, text: str) -> None:
-        """Write text as it is, if there is still where to write it."""
+        """Write text as it is, if there is still somewhere to write it."""
         if not self.open:
             return
         try:
@@ -57,10 +57,10 @@ class OwnLines:
 
 def _identity() -> tuple[int, int] | None:
     try:
-        found = os.fstat(2)
+        status = os.fstat(2)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 _LITTLE_BYTES = 1 << 20
@@ -84,7 +84,7 @@ _spawn, _wait = getattr(os, "posix_spawn", None), os.waitpid  # the script's may
 
 
 def read_info(record: Path) -> RunInfo | None:
-    """What a record says of its run; None when there is nothing that can be read."""
+    """Return what a record says of its run; None when nothing can be read."""
     try:
         with RecordReader(record) as reader:
             return reader.info
@@ -93,7 +93,7 @@ def read_info(record: Path) -> RunInfo | None:
 
 
 def steps_recorded(record: Path, info: RunInfo) -> int:
-    """How many steps of a run a comparison would count.
+    """Return how many steps of a run a comparison would count.
 
     Args:
         record: its path.
@@ -107,14 +107,14 @@ def steps_recorded(record: Path, info: RunInfo) -> int:
 
 
 def why_incomplete(record: Path) -> str:
-    """Why the writer of a record gave up, as far as it can be seen from outside."""
+    """Say why the writer of a record gave up, as far as that can be seen from outside."""
     disk = os.statvfs(record.parent)
     free = disk.f_bavail * disk.f_frsize
     return "the disk is full" if free < _LITTLE_BYTES else "it could not be written to its end"
 
 
-def ending_words(record: Path, shown: str) -> str:
-    """What came of the recording of a run that ended by itself.
+def ending_text(record: Path, shown: str) -> str:
+    """Say what came of the recording of a run that ended by itself.
 
     Args:
         record: where it is.
@@ -139,7 +139,7 @@ def finish(record: str, shown: str, broken: str = "") -> None:
     """
     with contextlib.suppress(SamebitsError):  # no room: readers bring its log into a copy
         fold(record)
-    line = printable_lines(f"samebits: {broken or ending_words(Path(record), shown)}\n")
+    line = printable_lines(f"samebits: {broken or ending_text(Path(record), shown)}\n")
     with contextlib.suppress(OSError):
         os.write(2, line.encode(errors="backslashreplace"))
 
@@ -147,8 +147,8 @@ def finish(record: str, shown: str, broken: str = "") -> None:
 class Farewell:
     """Closes the record at the end of a run that has no parent to do that, and says what came of it.
 
-    That is done by a process of its own, as it takes descriptors: in this one a thread of the script may
-    still close some by their numbers.
+    A separate process does it, since it needs descriptors: in this one a thread of the script may still
+    close some by their numbers.
 
     Args:
         record: where the record is.
@@ -156,7 +156,7 @@ class Farewell:
         lines: whether standard error is still what it was.
     """
 
-    def __init__(self, record: str, shown: str, lines: OwnLines) -> None:
+    def __init__(self, record: str, shown: str, lines: ErrorLines) -> None:
         code = python_code(_LIMITS, _CLOSE)
         self._command = [sys.executable, "-ISc", code, LOCATION, os.path.abspath(record), shown]
         self._environment = dict(os.environ)

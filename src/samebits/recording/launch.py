@@ -74,7 +74,7 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A program to be started: see `Launch` for what is not said here.
+    """A program to be started; the other fields are those of `Launch`.
 
     Args:
         words: the program and its arguments.
@@ -93,7 +93,7 @@ class Command:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the child ended.
+    """The end of a child.
 
     Args:
         status: as the shell would show it: 128 + N after signal N.
@@ -134,8 +134,8 @@ def run_command(command: Command) -> Outcome:
 def run_commands(commands: Sequence[Command], apart_s: float = 0.0) -> tuple[Outcome, ...]:
     """Run programs at the same time and wait for all of them.
 
-    What becomes of signals meanwhile: see `Supervision`, which has the grace of the first. On Linux they are
-    killed when this process ends. Once it is told to end, none is started any more.
+    `Supervision` handles signals meanwhile, with the grace of the first command. On Linux the programs are
+    killed when this process ends. Once it is told to end, no more are started.
 
     Args:
         commands: what is run.
@@ -177,7 +177,7 @@ def _waited(seconds: float, signals: Supervision) -> bool:
 
 
 def _kill(children: Sequence[subprocess.Popen[bytes]]) -> None:
-    below = [found for child in children for found in descendants(child.pid)]
+    below = [process for child in children for process in descendants(child.pid)]
     for child in children:
         child.kill()
     for child in children:
@@ -208,9 +208,9 @@ def _outcome(status: int, told: int | None, *, timed_out: bool) -> Outcome:
 
 
 def replace_process(request: Launch) -> NoReturn:
-    """Run a target in the place of this program, in the same process, as `exec` in a shell does.
+    """Run a target in place of this program, in the same process, as `exec` in a shell does.
 
-    So its number, its parent, its signals, its limits and its jobs are those of bare Python.
+    Its number, its parent, its signals, its limits and its jobs are then those of bare Python.
 
     Raises:
         SamebitsError: as `launch`.
@@ -227,7 +227,7 @@ def replace_process(request: Launch) -> NoReturn:
 
 
 def deliver(outcome: Outcome) -> None:
-    """Let a signal that came while a child ran, and told this process to end, do so now.
+    """Raise the signal that told this process to end while a child ran.
 
     Raises:
         KeyboardInterrupt: where the handler of the signal raises it.
@@ -251,7 +251,7 @@ def _command(request: Launch) -> Command:
 
 
 def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:
-    """The command line of the child and its environment."""
+    """Return the command line of the child and its environment."""
     if request.folder is None:  # else the child looks from there
         check_target(request.target.script)
     environment = {**os.environ, **request.environment, ENVIRONMENT_NAME: request.settings_json}
@@ -261,7 +261,7 @@ def _prepared(request: Launch) -> tuple[list[str], dict[str, str]]:
 
 
 def not_started(program: str, error: OSError) -> SamebitsError:
-    """What to say where the system did not start a program.
+    """Return the error that says that the system did not start a program.
 
     Args:
         program: its path.
@@ -273,7 +273,7 @@ def not_started(program: str, error: OSError) -> SamebitsError:
 
 
 def _advice(error: OSError) -> str:
-    """What to do about an interpreter that cannot be started."""
+    """Advise what to do about an interpreter that cannot be started."""
     if error.errno in (errno.EAGAIN, errno.ENOMEM):
         return "expected room for one more process: see the limits of this shell (ulimit -a) and free memory"
     if error.errno == errno.E2BIG:
@@ -292,7 +292,7 @@ def _make_single(request: Launch) -> None:
 
 
 def _wait(child: subprocess.Popen[bytes], limit_s: float | None, begun: float) -> tuple[int, bool]:
-    """The status of a child that has run since a moment, and whether it had to be ended."""
+    """Wait for a child; return its status, and whether it had to be ended."""
     left = None if limit_s is None else max(0.0, begun + limit_s - time.monotonic())
     try:
         return child.wait(left), False
@@ -310,7 +310,7 @@ def _wait(child: subprocess.Popen[bytes], limit_s: float | None, begun: float) -
 
 
 def child_command(target: Target) -> list[str]:
-    """The command line of the child.
+    """Return the command line of the child.
 
     Raises:
         SamebitsError: this process knows no interpreter; `no-interpreter`.
@@ -322,7 +322,7 @@ def child_command(target: Target) -> list[str]:
 
 
 def command_of(target: Target, options: Sequence[str]) -> list[str]:
-    """The command line of a process that runs a target as `child` does.
+    """Return the command line of a process that runs a target as `child` does.
 
     Args:
         target: what it runs.
@@ -333,10 +333,10 @@ def command_of(target: Target, options: Sequence[str]) -> list[str]:
 
 
 def interpreter_options(command: Sequence[str]) -> list[str]:
-    """The options of the interpreter in a command line such as `python -X dev -W error -m samebits run`.
+    """Return the interpreter's options in a command line such as `python -X dev -W error -m samebits run`.
 
-    Taken from what was typed and not from `sys.flags`, which also holds what came from the environment; the
-    child has the same environment.
+    They are taken from what was typed and not from `sys.flags`, which also holds what came from the
+    environment; the child has the same environment.
     """
     options: list[str] = []
     words = iter(command[1:])
@@ -346,8 +346,8 @@ def interpreter_options(command: Sequence[str]) -> list[str]:
         elif word.startswith("--") or not word.startswith("-") or word == "-":
             break
         else:
-            kept, needs_value, ended = _short_options(word[1:])
-            options += [f"-{kept}"] if kept else []
+            remaining, needs_value, ended = _short_options(word[1:])
+            options += [f"-{remaining}"] if remaining else []
             options += [next(words, "")] if needs_value else []
             if ended:
                 break
@@ -355,12 +355,12 @@ def interpreter_options(command: Sequence[str]) -> list[str]:
 
 
 def _short_options(letters: str) -> tuple[str, bool, bool]:
-    """What is kept of a cluster such as `Bm`; whether its value is the next word; whether options end."""
-    kept = ""
+    """Return the options of a cluster such as `Bm`, whether one takes the next word, and whether they end."""
+    remaining = ""
     for index, letter in enumerate(letters):
         if letter in "cm":
-            return kept, False, True
+            return remaining, False, True
         if letter in _OPTIONS_WITH_VALUE:
-            return kept + letters[index:], index == len(letters) - 1, False
-        kept += "" if letter in _OPTIONS_DROPPED else letter
-    return kept, False, False
+            return remaining + letters[index:], index == len(letters) - 1, False
+        remaining += "" if letter in _OPTIONS_DROPPED else letter
+    return remaining, False, False

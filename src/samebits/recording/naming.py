@@ -1,4 +1,4 @@
-"""Where records go."""
+"""Names and folders of records."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ FOLDER_SUFFIX = ".ranks"  # of the folder with the records of all ranks of a dis
 
 
 def target_name(target: Target) -> str:
-    """A file name made from the script's or module's name."""
+    """Return a file name made from the script's or module's name."""
     name = Path(target.script).stem if target.script is not None else str(target.module)
     return re.sub(r"[^\w.-]+", "_", name).strip(".") or "script"
 
 
 def next_free(folder: Path, stem: str, suffix: str = "") -> Path:
-    """`folder/stem-N` + suffix with the first N that is beyond every one in use."""
+    """Return `folder/stem-N` + suffix with the first N beyond every one in use."""
     used = [0]
     if folder.is_dir():
         pattern = re.compile(re.escape(stem) + r"-(\d+)" + re.escape(suffix))

@@ -1,4 +1,4 @@
-"""What came of executing the ops of a run again: frozen values, as text in the record."""
+"""The results of executing the ops of a run again: frozen values, as text in the record."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Skipped:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ReplaySummary:
-    """What came of executing the ops of a run again.
+    """The results of executing the ops of a run again.
 
     Args:
         times: how often each was executed again.
@@ -80,7 +80,7 @@ class ReplaySummary:
     skipped: tuple[Skipped, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return a dict that JSON can hold."""
         return dataclasses.asdict(self)
 
     @classmethod

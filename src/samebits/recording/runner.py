@@ -1,4 +1,4 @@
-"""Tracebacks as bare Python has them: without the frames of what samebits has put around functions."""
+"""A script or module run in this process as `python` runs it, with the tracebacks that bare Python shows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _PACKAGE = FOLDER + os.sep
 
 
 def clean_tracebacks(error: BaseException) -> None:
-    """Take the frames of wrappers out of the traceback of an error, of its causes and of what it groups.
+    """Remove the frames of wrappers from the tracebacks of an error, its causes and the errors in its group.
 
     A frame of samebits that called something else is a wrapper's. The innermost frames are kept when samebits
     itself raised the error.
@@ -67,18 +67,18 @@ def _without_wrappers(trace: TracebackType | None, error: BaseException) -> Trac
         trace = trace.tb_next
     n_kept = 0 if _is_raised_by_script(entries, error) else _n_innermost_own(entries)
     passed = len(entries) - n_kept
-    kept = [entry for i, entry in enumerate(entries) if i >= passed or not _is_wrapper(entries, i)]
-    if len(kept) == len(entries):
+    remaining = [entry for i, entry in enumerate(entries) if i >= passed or not _is_wrapper(entries, i)]
+    if len(remaining) == len(entries):
         return entries[0] if entries else None
     following: TracebackType | None = None
-    for entry in reversed(kept):
+    for entry in reversed(remaining):
         entry.tb_next = following
         following = entry
     return following
 
 
 def _is_raised_by_script(entries: list[TracebackType], error: BaseException) -> bool:
-    """Whether the innermost frames of samebits are wrappers too, around functions of C, which have none."""
+    """Tell whether the innermost frames of samebits are wrappers of C functions, which have no frames."""
     n = _n_innermost_own(entries)
     innermost = entries[len(entries) - n :]
     nested = all(entry.tb_frame.f_code.co_flags & inspect.CO_NESTED for entry in innermost)
@@ -93,7 +93,7 @@ def _n_innermost_own(entries: list[TracebackType]) -> int:
 
 
 def _is_wrapper(entries: list[TracebackType], i: int) -> bool:
-    """Whether a frame is samebits', or torch's for an op that samebits called in its dispatch mode."""
+    """Tell whether a frame is samebits', or torch's for an op that samebits called in its dispatch mode."""
     code = entries[i].tb_frame.f_code
     if _is_own(code):
         return True
@@ -110,7 +110,7 @@ _INTERRUPTED = 130
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is to be run.
+    """The script or module to be run.
 
     Args:
         script: path of a script, a `.pyc`, or a folder or zip archive with a `__main__.py`; as the user wrote
@@ -126,12 +126,12 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class RunResult:
-    """How a run ended.
+    """The end of a run.
 
     Args:
         exit_status: as the shell would see it; 130 when interrupted.
         failure: what was not caught, on one line as at the end of a traceback; empty if nothing.
-        stopped: it was ended at a limit, in the middle of the script (see `leaving`).
+        stopped: whether it was ended at a limit, in the middle of the script (see `_leaving`).
     """
 
     exit_status: int
@@ -140,7 +140,7 @@ class RunResult:
 
 
 def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
-    """Run a target in this process as `python target` would; see the module's text for what runs when.
+    """Run a target in this process as `python target` would.
 
     `sys.path` must not hold an entry for a script yet.
 
@@ -174,7 +174,7 @@ def run_target(target: Target, overlay: Overlay | None = None) -> RunResult:
 
 
 def enter(main: Callable[[list[str]], int]) -> None:
-    """The life of a child process, from the code that `samebits.recording.launch` starts it with.
+    """Run a child process, from the code that `samebits.recording.launch` starts it with.
 
     After an uncaught `KeyboardInterrupt` it returns, and the interpreter then ends by SIGINT, after all else.
 
@@ -267,7 +267,7 @@ def _forget_shadowed(launcher: ModuleType) -> None:
 
 
 def _flush() -> None:
-    """As CPython does after a script, so that its output comes before its traceback."""
+    """Flush both streams as CPython does after a script, so that its output comes before its traceback."""
     for stream in (sys.stderr, sys.stdout):
         with contextlib.suppress(Exception):  # closed, full or replaced by the script: CPython ignores it too
             stream.flush()
@@ -320,7 +320,7 @@ def _refuse_nothing_to_run(target: Target, error: BaseException | None) -> None:
 
 
 def _exit_status(error: SystemExit) -> tuple[int, str]:
-    """The status, and the text when `sys.exit` was given something to print, which is then printed."""
+    """Return the status; print the text, if any, that `sys.exit` was given, and return it too."""
     code: object = getattr(error, "code", error)
     if code is None:
         return 0, ""
@@ -336,7 +336,7 @@ def _exit_status(error: SystemExit) -> tuple[int, str]:
 
 
 def last_line(error: BaseException) -> str:
-    """An error as at the end of its traceback, on one line."""
+    """Return an error on one line, as at the end of its traceback."""
     kind = type(error)
     prefix = "" if kind.__module__ in ("builtins", "__main__") else f"{kind.__module__}."
     try:
@@ -352,7 +352,7 @@ def _first_line(text: str) -> str:
 
 
 def _show(error: BaseException) -> int:
-    """What CPython does with an uncaught exception; gives the exit status."""
+    """Do what CPython does with an uncaught exception; return the exit status."""
     kind, trace = type(error), error.__traceback__
     sys.last_type, sys.last_value, sys.last_traceback = kind, error, trace
     if sys.version_info >= (3, 12):

@@ -26,6 +26,7 @@ from samebits.records.events import RunInfo
 from samebits.records.notes import Note, NoteCode
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
+from samebits.rng.sources import RECORDED, package_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +42,7 @@ _MOST_CHARACTERS = 80  # of a command
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Ending:
-    """How a run ended.
+    """The end of a recorded run.
 
     Args:
         status: `finished`, `stopped` or `failed`.
@@ -58,7 +59,7 @@ class RecordingSession:
     """Records this process from `start` to `finish`.
 
     Probes are put in place right after torch is imported, so that a script which sets environment variables
-    before it imports torch finds torch as it expects it.
+    before it imports torch finds torch as it expects.
 
     Args:
         settings: how to record.
@@ -98,7 +99,7 @@ class RecordingSession:
         if settings.max_steps is not None:
             recorder.steps.listen(StepLimit(recorder, settings.max_steps))
         if settings.reference:
-            limit = ReferenceLimit(recorder, settings.reference, settings.excused)
+            limit = ReferenceLimit(recorder, settings.reference, settings.excluded)
             recorder.steps.listen(limit if self._earlier is None else _unless(self._earlier, limit))
         if settings.progress:
             recorder.steps.listen(self.progress)
@@ -110,7 +111,9 @@ class RecordingSession:
         recorder.start()
         PROCESS.recorded_steps = self._steps
         self._imports.on_torch(self._install)
-        self._imports.on_import("numpy", self._install_numpy)
+        for package in dict.fromkeys(map(package_of, RECORDED)):
+            if package not in ("", "torch"):  # these are there when the probes are installed
+                self._imports.on_import(package, lambda module: self._watch_seeding(module.__name__))
         self._imports.on_import(COMPILER_RULES, hide_from_compiler)
         if self._values is not None:
             self._values.install(self._imports)
@@ -124,7 +127,7 @@ class RecordingSession:
             self._probes.note_earlier_seeds()
 
     def watch_draws(self) -> None:
-        """Begin to record draws; after control, which draws from the run seed instead, is in place."""
+        """Begin to record draws, once control, which draws from the run seed instead, is in place."""
         if self._earlier is not None:  # before the draws, which look at who calls
             self._installed.append(self._earlier)
             self._earlier.install()
@@ -139,7 +142,7 @@ class RecordingSession:
         Args:
             ending: how the run ended; by default it finished.
             control: what the record keeps of the control that the run was under.
-            single: leave a single file; else whoever started this process does that (`store.fold`).
+            single: leave a single file; else whoever started this process does that (`fold`).
         """
         ending = ending or Ending("finished")
         if self._noise is not None:
@@ -175,7 +178,7 @@ class RecordingSession:
 
     @property
     def broken(self) -> str:
-        """Why recording ended before the run did; empty if it did not."""
+        """The reason why recording ended before the run did; empty if it did not."""
         return self.writer.broken
 
     def note_unrecorded(self, command: str) -> None:
@@ -208,9 +211,9 @@ class RecordingSession:
         self._installed.append(self._probes)
         self._probes.install(torch)
 
-    def _install_numpy(self, numpy: Any) -> None:
+    def _watch_seeding(self, package: str) -> None:
         if self._probes is not None:
-            self._probes.watch_numpy(numpy)
+            self._probes.watch_seeding(package)
 
     def _notes(self) -> tuple[Note, ...]:
         graphs, settings, notes = compiled_graphs(), self.settings, []
@@ -236,13 +239,13 @@ def _shortened(command: str) -> str:
 
 
 def _own_paths(settings: RecordingSettings) -> tuple[str, ...]:
-    """How the paths begin that samebits uses in a run: its record and what is beside it, and another's."""
+    """Return how the paths begin that samebits uses in a run: its record, files beside it, the reference."""
     beside = os.path.splitext(settings.record)[0] + "."
     return beside, settings.reference
 
 
 def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[TensorInfo, ...], bytes], None]:
-    """The limit, unless the run reads what an earlier one wrote: then the next run is compared with it."""
+    """Return the limit, suspended once the run reads an earlier one's files: the next run is compared."""
 
     def call(infos: tuple[TensorInfo, ...], digests: bytes) -> None:
         if not earlier.any:
@@ -252,7 +255,7 @@ def _unless(earlier: EarlierFiles, limit: ReferenceLimit) -> Callable[[tuple[Ten
 
 
 def _has_fixed_addresses(settings: RecordingSettings) -> bool:
-    """Whether the run is to allocate the same each time: then nothing may be done by the clock."""
+    """Tell whether the run is to allocate the same each time: then nothing may be done by the clock."""
     if settings.control is None:
         return "layout" in settings.pins
     from samebits.switches.table import holds_layout

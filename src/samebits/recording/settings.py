@@ -1,4 +1,4 @@
-"""What a child process is told about the run that it records."""
+"""The settings that a child process gets for the run that it records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class EarlierRun:
-    """When an earlier run of the same script was going on.
+    """The time in which an earlier run of the same script was going on.
 
     Args:
         notes: file that gets what is read of what that run wrote.
@@ -29,7 +29,7 @@ class EarlierRun:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RecordingSettings:
-    """How one run is recorded.
+    """The settings by which one run is recorded.
 
     Args:
         record: path of the record to write.
@@ -37,10 +37,10 @@ class RecordingSettings:
         first_op_step: ops are recorded from this step on.
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
-        excused: names of state tensors that are left out of that comparison.
+        excluded: names of state tensors that are left out of that comparison.
         keep_bytes: keep what ops and loaders give until this many bytes; 0 keeps nothing.
         keep_from_step: from which step on.
-        substitution: whose tensors are kept, or replaced by those that another run kept, if any.
+        substitution: the values that are kept, or replaced by those that another run kept, if any.
         progress: show the step and the seconds in the last row of the terminal.
         phase: which run it is, in words, for that row.
         scheduling_noise: seed of a thread that disturbs scheduling; 0 is off.
@@ -48,22 +48,22 @@ class RecordingSettings:
         no_arguments: keep none of the script's arguments in the record.
         control: what seeds and switches the run is to have; None controls nothing.
         replay: how many times each op is executed again, on the same inputs and generator states; 0 is off.
-        values: file that gets the values of losses, reads and logged metrics (see `values.ValueLog`); empty
-            for none.
-        pins: names of the pins that the run has (`determinism.pins`), beside `control`; their environment and
-            address layout are for who starts the run to give.
-        overlay: real path of a source file and path of the file whose text is run instead, for each file
-            that a patch under trial changes (see `overlay.Overlay`).
+        values: file that gets the values of losses, reads and logged metrics (see `ValueLog`); empty for
+            none.
+        pins: names of the interventions of the run beside `control`; whoever starts it gives it their
+            environment and address layout.
+        overlay: real path of a source file and path of the file whose text is run instead, for each file that
+            a patch under trial changes (see `Overlay`).
         ranks: which process of a distributed run it is; None for a run of one process.
         state_log: file that gets, for each optimizer step, what a step-level record does not hold: the state
-            before the step, hyperparameters, schedules, variables (see `state_log.StateLog`); empty for none.
-        earlier: an earlier run whose files are looked out for; a run that reads one does not stop at a
-            difference from `reference`.
+            before the step, hyperparameters, schedules, variables (see `probes.state_log`); empty for none.
+        earlier: an earlier run whose files are watched; a run that reads one does not stop at a difference
+            from `reference`.
         effects: file that gets a note of whether the run changes or takes anything outside of itself (see
-            `probes.effects`); empty where that is not looked for.
+            `EffectsProbe`); empty if it is not watched.
         moved: the folder in which the script runs, and the user's own of which it is a copy.
-        count_reads: until the script trains, each value that it reads is a step: for further runs of a script
-            that never did. Else it has no steps by which a part of it could be asked for.
+        count_reads: until the script trains, each value that it reads counts as a step. For further runs of a
+            script that is known never to train: without it, there are no steps by which to ask for a part.
         kill_after: the run kills itself (SIGKILL) right after this many optimizer steps.
         child: whether it is a process that the recorded script started; its record is kept if it trains.
         farewell: what the user calls the record in the line that the run prints at its end; empty for none.
@@ -74,7 +74,7 @@ class RecordingSettings:
     first_op_step: int = 0
     max_steps: int | None = None
     reference: str = ""
-    excused: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     keep_bytes: int = 0
     keep_from_step: int = 0
     substitution: Substitution | None = None
@@ -99,7 +99,7 @@ class RecordingSettings:
     count_reads: bool = False
 
     def to_json(self) -> str:
-        """Text form, for the environment of a child process."""
+        """Return the settings as text, for the environment of a child process."""
         control = None if self.control is None else self.control.to_dict()
         return json.dumps({**dataclasses.asdict(self), "control": control})
 
@@ -107,7 +107,7 @@ class RecordingSettings:
     def from_json(cls, text: str) -> RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
-        fields["excused"] = tuple(fields["excused"])
+        fields["excluded"] = tuple(fields["excluded"])
         fields["pins"] = tuple(fields["pins"])
         if fields["substitution"] is not None:
             fields["substitution"] = Substitution.from_dict(fields["substitution"])

@@ -1,4 +1,4 @@
-"""The line of the user's code that caused an event, and the library function that it called."""
+"""Sites: the line of the user's code that caused an event, and the library function that it called."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class SiteFinder:
         self.optimizer_site: int | None = None
 
     def find(self, frame: FrameType | None) -> int | None:
-        """The id of the nearest site at or above `frame`; None when only torch is on the stack."""
+        """Return the id of the nearest site at or above `frame`; None when only torch is on the stack."""
         rank_of = self._ranks.known
         library: FrameType | None = None
         if frame is not None:
@@ -67,11 +67,11 @@ class SiteFinder:
         return None if library is None else self._site(library.f_code, library.f_lineno)
 
     def known(self, identity: int | None) -> Site | None:
-        """The site that has an id."""
+        """Return the site that has an id."""
         return None if identity is None else self._by_id.get(identity)
 
     def is_own(self, frame: FrameType) -> bool:
-        """Whether a frame belongs to torch or samebits."""
+        """Tell whether a frame belongs to torch or samebits."""
         return self._ranks.of(frame) <= OWN
 
     def _named(self, site: Site) -> Site:
@@ -81,12 +81,12 @@ class SiteFinder:
 
     def _site(self, code: CodeType, line: int) -> int:
         key = (id(code), line)
-        found = self._ids.get(key)
-        if found is None:
+        site_id = self._ids.get(key)
+        if site_id is None:
             site = self._named(site_of(code, line))
-            found = self._ids[key] = self._intern(site)
-            self._by_id[found] = site
-        return found
+            site_id = self._ids[key] = self._intern(site)
+            self._by_id[site_id] = site
+        return site_id
 
 
 SEEDS = ("seed", "random_state", "random_seed", "rng")
@@ -97,7 +97,7 @@ _ANY = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 @dataclass(frozen=True, slots=True)
 class LibraryCall:
-    """A function of a library that the user's line called, or the class of the object that it was asked of.
+    """A function of a library that the user's line called, or the class whose method was called.
 
     Args:
         function: its full name, such as `sklearn.cluster._kmeans.KMeans`.
@@ -109,7 +109,7 @@ class LibraryCall:
 
     @property
     def name(self) -> str:
-        """How it is called in a program: the last part of its name."""
+        """The name that a program calls it by: the last part of the full name."""
         return self.function.rpartition(".")[2]
 
     @property
@@ -118,20 +118,20 @@ class LibraryCall:
         return self.function.partition(".")[0]
 
     def to_text(self) -> str:
-        """`package.module.function(parameter)`."""
+        """Return `package.module.function(parameter)`."""
         return f"{self.function}({self.parameter})"
 
     @classmethod
     def from_text(cls, text: str) -> LibraryCall | None:
-        """The inverse of `to_text`; None for any other text."""
-        found = _TEXT.fullmatch(text)
-        return cls(found[1], found[2]) if found else None
+        """Parse what `to_text` wrote; None for any other text."""
+        match = _TEXT.fullmatch(text)
+        return cls(match[1], match[2]) if match else None
 
 
 def library_call(ranks: FrameRanks, frame: FrameType | None) -> LibraryCall | None:
-    """What the user's line called of a library; None where it drew without one.
+    """Return the library function that the user's line called; None where it drew without one.
 
-    Functions that only hand their arguments on, such as decorators make, are looked through.
+    Functions that only hand their arguments on, such as those that decorators make, are skipped.
 
     Args:
         ranks: what is known of code.
@@ -150,10 +150,10 @@ def library_call(ranks: FrameRanks, frame: FrameType | None) -> LibraryCall | No
             continue
         if ranks.of(inner) != LIBRARY or is_standard(module):
             break
-        found = _of_frame(inner, module)
-        if found.parameter:
-            return found
-        first = first or found
+        call = _of_frame(inner, module)
+        if call.parameter:
+            return call
+        first = first or call
         if inner.f_code.co_flags & _ANY != _ANY:
             break
     return first

@@ -1,8 +1,8 @@
-"""Whether two lists of state tensors hold the same values, by name where names mean something.
+"""Comparison of two lists of state tensors by value, and by name where names mean something.
 
 Some names follow the order in which things appeared or live: `Linear#2`, or `Adam.0.1` for a tensor that no
-module holds. They may be others in a second run that computes the same: optimizers that are stepped in the
-order of a set, models that are dead but not collected yet.
+module holds. They may differ in a second run that computes the same: optimizers may be stepped in the order
+of a set, models may be dead but not collected yet.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Name: TypeAlias = "tuple[str, str]"
 
 
 class Value(NamedTuple):
-    """What a record says of a tensor beside its name.
+    """The facts that a record holds of a tensor beside its name.
 
     Args:
         digest: of its contents.
@@ -41,7 +41,7 @@ Tensors: TypeAlias = "Mapping[Name, Value]"
 
 @dataclass(frozen=True)
 class Match:
-    """How two lists of tensors correspond.
+    """The correspondence between two lists of tensors.
 
     Args:
         differing: the names, in the first list and in the second, of tensors that correspond and differ.
@@ -60,7 +60,7 @@ class Match:
 
 
 def plain(name: str) -> str:
-    """A name without what follows from the order in which things appeared."""
+    """Return a name without what follows from the order in which things appeared."""
     held = _HELD.match(name)
     rest = NUMBER.sub("", name if held is None else name[held.end() :])
     return rest if held is None else f"{name.partition('.')[0]}.{rest}"
@@ -80,13 +80,13 @@ def match(a: Tensors, b: Tensors, before: tuple[Tensors, Tensors] = ({}, {})) ->
     if not (ours or theirs):
         return Match()
     by_chance = _by_chance(a, b)
-    found = (
+    families = (
         _families((name, a[name]) for name in ours if by_chance(name)),
         _families((name, b[name]) for name in theirs if by_chance(name)),
     )
     same: tuple[set[Name], set[Name]] = (set(), set())
-    for family in found[0].keys() & found[1].keys():
-        _add_same(found[0][family], found[1][family], a, b, same)
+    for family in families[0].keys() & families[1].keys():
+        _add_same(families[0][family], families[1][family], a, b, same)
     rest = [name for name in ours if name not in same[0]], [name for name in theirs if name not in same[1]]
     changed = [
         [name for name in names if not (by_chance(name) and (name[0], *values[name]) in known)]
@@ -102,9 +102,9 @@ def _contents(state: Tensors) -> set[tuple[object, ...]]:
 
 
 class _ByChance:
-    """Whether the name of a tensor follows from the order in which things appeared.
+    """Tells whether the name of a tensor follows from the order in which things appeared.
 
-    Where one state has names that the other lacks, any may: how many models live decides what each is called.
+    Where one state has names that the other lacks, any may: the number of living models decides each name.
     """
 
     def __init__(self, numbered: set[str], *, everything: bool) -> None:
@@ -125,16 +125,16 @@ _Family: TypeAlias = "tuple[str, str, str, tuple[int, ...]]"
 
 
 def _family(name: Name, value: Value) -> _Family:
-    """What two tensors have in common that may correspond: role, last part of the name, dtype, shape."""
+    """Return what corresponding tensors have in common: role, last part of the name, dtype, shape."""
     last = NUMBER.sub("", name[1]).rpartition(".")[2]
     return name[0], "" if last.isdigit() else last, value.dtype, value.shape
 
 
 def _families(tensors: Iterable[tuple[Name, Value]]) -> dict[_Family, list[Name]]:
-    found: dict[_Family, list[Name]] = defaultdict(list)
+    families: dict[_Family, list[Name]] = defaultdict(list)
     for name, value in tensors:
-        found[_family(name, value)].append(name)
-    return found
+        families[_family(name, value)].append(name)
+    return families
 
 
 def _add_same(
@@ -157,7 +157,7 @@ def _add_same(
 def _paired(
     rest: tuple[list[Name], list[Name]], a: Tensors, b: Tensors
 ) -> tuple[tuple[tuple[Name, Name], ...], tuple[Name, ...], tuple[Name, ...]]:
-    """What differs, by name, else by family; and what has no counterpart."""
+    """Pair what differs by name, else by family; return the pairs and what has no counterpart."""
     common = set(rest[0]) & set(rest[1])
     differing = [(name, name) for name in rest[0] if name in common]
     lone = [[name for name in names if name not in common] for names in rest]

@@ -1,4 +1,4 @@
-"""Which values of one run another run is to be given: rules, and what a record kept for them."""
+"""Values that one run keeps and another is given: the rules, and the events of a record that match them."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 MOST_BYTES = 256 << 20
-Place = tuple[str, str, tuple[str, int], tuple[str, int]]
+EventKey = tuple[str, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Events of one place in the script, whose values are kept in one run and put in place in another.
+    """Events of one line of the script, whose values are kept in one run and put in place in another.
 
     Args:
         kind: kind of the events.
@@ -29,11 +29,11 @@ class Rule:
         line: line of their site.
         forward_file: for backward ops, file of the line whose forward made them.
         forward_line: that line.
-        part: what is kept: `out` (what an op gave or wrote), `in` (what it read, at `positions`), `state`
-            (that of the generator that it drew from, or that was seeded), `value` (the tensors of any other
-            event), or `draw` (only to be compared: what the op draws after a seeding).
+        part: the part that is kept: `out` (what an op gave or wrote), `in` (what it read, at `positions`),
+            `state` (of the generator that it drew from, or that was seeded), `value` (the tensors of any
+            other event), or `draw` (what the op draws after a seeding; it is only compared).
         positions: which tensors of the event are meant by `in`.
-        place: whether values are put in place; else they are only kept, in both runs.
+        replaces: whether values are put in place; else they are only kept, in both runs.
     """
 
     kind: str
@@ -44,23 +44,23 @@ class Rule:
     forward_line: int = 0
     part: str = "out"
     positions: tuple[int, ...] = ()
-    place: bool = True
+    replaces: bool = True
 
     @property
-    def where(self) -> Place:
-        """What its events have in common."""
+    def key(self) -> EventKey:
+        """The key that its events share."""
         return self.kind, self.op, (self.file, self.line), (self.forward_file, self.forward_line)
 
 
 @dataclass(frozen=True, slots=True)
 class Substitution:
-    """What a run keeps, or gets.
+    """The values that a run keeps or gets.
 
     Args:
         rules: at which events.
         source: the record that kept values; empty in the run that is to keep them.
         first_step: events of earlier steps are left alone; seedings are not.
-        most_bytes: no more is kept.
+        most_bytes: the most that is kept.
     """
 
     rules: tuple[Rule, ...]
@@ -76,7 +76,7 @@ class Substitution:
 
 
 class Matcher:
-    """Counts the events that rules speak of, each thread's for itself.
+    """Counts the events that rules match, for each thread separately.
 
     Args:
         substitution: the rules.
@@ -84,43 +84,43 @@ class Matcher:
 
     def __init__(self, substitution: Substitution) -> None:
         self._first_step = substitution.first_step
-        self._rules: dict[Place, list[int]] = defaultdict(list)
+        self._rules: dict[EventKey, list[int]] = defaultdict(list)
         for number, rule in enumerate(substitution.rules):
-            self._rules[rule.where].append(number)
+            self._rules[rule.key].append(number)
         self._counts: dict[tuple[int, str], int] = defaultdict(int)
 
-    def match(self, where: Place, thread: str, step: int) -> list[tuple[int, int]]:
-        """The rules that an event falls under, and how many events did so before it in its thread."""
-        if step < self._first_step and where[0] != "rng":
+    def match(self, key: EventKey, thread: str, step: int) -> list[tuple[int, int]]:
+        """Return the rules that an event falls under, each with the number of such events before it."""
+        if step < self._first_step and key[0] != "rng":
             return []
-        found = []
-        for number in self._rules.get(where, ()):
-            found.append((number, self._counts[number, thread]))
+        matches = []
+        for number in self._rules.get(key, ()):
+            matches.append((number, self._counts[number, thread]))
             self._counts[number, thread] += 1
-        return found
+        return matches
 
 
-class KeptRecord(Protocol):
+class CapturingRecord(Protocol):
     """**Protocol:** a record that kept tensors: `RecordReader`."""
 
     def events(
         self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """Events in order."""
+        """Yield events in order."""
         ...
 
     def captures(self, seq: int) -> dict[int, bytes]:
-        """Kept tensors of an event, by position."""
+        """Return the kept tensors of an event, by position."""
         ...
 
     def captured(self) -> dict[int, frozenset[int]]:
-        """The positions of the tensors that were kept, by event."""
+        """Return the positions of the tensors that were kept, by event."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """An event of which tensors were kept.
+class CapturedEvent:
+    """An event whose tensors were kept.
 
     Args:
         event: the event.
@@ -133,32 +133,32 @@ class Kept:
     count: int
 
 
-class KeptEvents:
-    """The events of a record of which tensors were kept, by rule, thread and order.
+class CapturedEvents:
+    """The events of a record whose tensors were kept, by rule, thread and order.
 
     Args:
         record: the record.
         substitution: the rules by which they were kept.
     """
 
-    def __init__(self, record: KeptRecord, substitution: Substitution) -> None:
+    def __init__(self, record: CapturingRecord, substitution: Substitution) -> None:
         self._record = record
         self._turn = threading.Lock()  # a record is read by one thread at a time
-        self._found: dict[tuple[int, str, int], Kept] = {}
-        self._by_rule: dict[int, list[Kept]] = defaultdict(list)
+        self._by_event: dict[tuple[int, str, int], CapturedEvent] = {}
+        self._by_rule: dict[int, list[CapturedEvent]] = defaultdict(list)
         kinds = tuple({rule.kind for rule in substitution.rules})
         self._search(kinds, Matcher(substitution))
 
-    def get(self, rule: int, thread: str, count: int) -> Kept | None:
-        """The event with that place in its thread; None if nothing was kept of it."""
-        return self._found.get((rule, thread, count))
+    def get(self, rule: int, thread: str, count: int) -> CapturedEvent | None:
+        """Return the event with that number in its thread; None if nothing was kept of it."""
+        return self._by_event.get((rule, thread, count))
 
-    def first(self, rule: int) -> Kept | None:
-        """The first event of a rule."""
+    def first(self, rule: int) -> CapturedEvent | None:
+        """Return the first event of a rule."""
         return next(iter(self._by_rule.get(rule, ())), None)
 
-    def tensors(self, kept: Kept) -> dict[int, bytes]:
-        """What was kept of an event, as safetensors files, by position."""
+    def tensors(self, kept: CapturedEvent) -> dict[int, bytes]:
+        """Return what was kept of an event, as safetensors files, by position."""
         with self._turn:
             return self._record.captures(kept.event.seq)
 
@@ -168,15 +168,15 @@ class KeptEvents:
         for event in self._record.events(kinds) if kinds and wanted else ():
             if event.seq > last:
                 break
-            for rule, count in matcher.match(where_of(event), event.thread, event.step):
+            for rule, count in matcher.match(event_key(event), event.thread, event.step):
                 if event.seq in wanted:
-                    kept = Kept(event, rule, count)
-                    self._found[rule, event.thread, count] = kept
+                    kept = CapturedEvent(event, rule, count)
+                    self._by_event[rule, event.thread, count] = kept
                     self._by_rule[rule].append(kept)
 
 
-def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
-    """Whether a record holds what all events of the rules need, whatever it was kept for.
+def keeps_all(record: CapturingRecord, substitution: Substitution) -> bool:
+    """Tell whether a record holds what all events of the rules need, whatever it was kept for.
 
     Args:
         record: the record.
@@ -189,13 +189,13 @@ def keeps_all(record: KeptRecord, substitution: Substitution) -> bool:
     return all(
         _needed(event, substitution.rules[number]) <= kept.get(event.seq, frozenset())
         for event in record.events(kinds)
-        for number, _ in matcher.match(where_of(event), event.thread, event.step)
+        for number, _ in matcher.match(event_key(event), event.thread, event.step)
     )
 
 
 def _needed(event: Event, rule: Rule) -> set[int]:
-    """Which tensors of an event a rule puts in place; a seeding's state counts as its first."""
-    if rule.part == "draw" or not rule.place:
+    """Return which tensors of an event a rule puts in place; a seeding's state counts as its first."""
+    if rule.part == "draw" or not rule.replaces:
         return set()
     if rule.part == "in":
         return set(rule.positions)
@@ -205,11 +205,11 @@ def _needed(event: Event, rule: Rule) -> set[int]:
     return {i for i, info in enumerate(event.tensors) if info.role == role and info.dtype != "python"}
 
 
-def where_of(event: Event) -> Place:
-    """The place of an event, as rules name it."""
-    return event.kind, event.op, spot(event.site), spot(event.forward_site)
+def event_key(event: Event) -> EventKey:
+    """Return the key by which rules name an event."""
+    return event.kind, event.op, line_of(event.site), line_of(event.forward_site)
 
 
-def spot(site: Site | None) -> tuple[str, int]:
-    """File and line of a site; empty and 0 for none."""
+def line_of(site: Site | None) -> tuple[str, int]:
+    """Return file and line of a site; empty and 0 for none."""
     return ("", 0) if site is None else (site.file, site.line)

@@ -1,4 +1,4 @@
-"""What happens to signals while children run, and to what children leave behind when they end.
+"""Handling of signals while children run, and of the processes that children leave behind.
 
 A signal that this process ignores, or that nobody in Python set, stays as it is: the child inherits that.
 """
@@ -37,7 +37,7 @@ _WAIT_S = 0.05
 
 
 def numbers(names: tuple[str, ...]) -> frozenset[int]:
-    """Those of the named signals that this system has."""
+    """Return the numbers of those named signals that this system has."""
     return frozenset(int(getattr(signal, name)) for name in names if hasattr(signal, name))
 
 
@@ -46,7 +46,7 @@ ENDING = numbers(_ENDING)
 
 
 class Supervision:
-    """While children run, signals to this process are meant for them.
+    """Passes signals to this process on to its children while they run.
 
     Ctrl-C reaches a child from the terminal; a second one kills it, and where there is a grace it has two
     seconds. A signal that asks to end is passed on; with a grace the children, and what they have started,
@@ -89,7 +89,7 @@ class Supervision:
             child.send_signal(number)
 
     def finish(self) -> None:
-        """All have ended: where this process was told to end, so does what they had started."""
+        """End what the children had started, if this process was told to end; all children have ended."""
         if self.told is not None and self._grace_s is not None:
             end(self._below, _ORPHANS_GRACE_S)
 
@@ -137,9 +137,12 @@ class Supervision:
         self._kill()
 
     def _started_below(self) -> list[Process]:
-        """What the children that run have started."""
+        """Return the processes that the running children have started."""
         return [
-            found for child in self._children if child.returncode is None for found in descendants(child.pid)
+            process
+            for child in self._children
+            if child.returncode is None
+            for process in descendants(child.pid)
         ]
 
     def _kill(self) -> None:
@@ -160,7 +163,7 @@ class Supervision:
 
 
 def _in_foreground() -> bool:
-    """Whether this process belongs to the group that a terminal sends Ctrl-C to."""
+    """Tell whether this process belongs to the group that a terminal sends Ctrl-C to."""
     try:
         terminal = os.open(os.ctermid(), os.O_RDONLY | os.O_NOCTTY)
     except OSError:
@@ -177,11 +180,11 @@ def _in_foreground() -> bool:
 def ended_orphans() -> Iterator[None]:
     """End what the processes that are started in the block leave behind, after a second of grace.
 
-    They would write into the folder of the next run. What is raised in the block, or in that second, leaves
-    no grace: it is a signal that asks for the end.
+    They would write into the folder of the next run. An exception in the block, or in that second, ends the
+    grace: it comes from a signal that asks to end.
 
-    On Linux: this process is made the parent of their orphans while it lasts (`PR_SET_CHILD_SUBREAPER`).
-    Elsewhere nothing is done.
+    On Linux this process becomes the parent of their orphans for as long as the block lasts
+    (`PR_SET_CHILD_SUBREAPER`). Elsewhere nothing is done.
     """
     if not sys.platform.startswith("linux"):
         yield
@@ -204,7 +207,7 @@ def ended_orphans() -> Iterator[None]:
 
 
 def _are_gone(others: set[Process], number: int | None) -> bool:
-    """Send a signal to all children but some, and wait; children of what ends become children too."""
+    """Send a signal to all children except some, and wait; the children of those that end become ours too."""
     signalled: set[Process] = set()
     until = time.monotonic() + _END_BY_THEMSELVES_S
     while orphans := set(children()) - others:

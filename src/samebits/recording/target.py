@@ -26,7 +26,7 @@ _PYC_HEADER_BYTES = 16
 
 
 def script_path(script: str) -> str:
-    """The absolute path as CPython makes it: `./a.py` stays visible in `__file__`, links are not followed."""
+    """Return the absolute path as CPython makes it: `./a.py` stays in `__file__`, links are not followed."""
     return os.path.join(os.getcwd(), script)
 
 
@@ -57,7 +57,7 @@ def check_target(script: str | None) -> None:
 
 
 def read_script(path: str) -> bytes:
-    """The contents of a script.
+    """Return the contents of a script.
 
     Raises:
         SamebitsError: `script-missing` or `script-unreadable`.
@@ -78,7 +78,7 @@ def _cannot_open(script: str, error: OSError) -> SamebitsError:
 
 
 def find_importer(path: str) -> Any:
-    """What imports from a folder or archive; None for an ordinary file. Cached where CPython caches it."""
+    """Return what imports from a folder or archive; None for an ordinary file. CPython's cache is used."""
     cache = sys.path_importer_cache
     if path in cache:
         return cache[path]
@@ -93,12 +93,12 @@ def find_importer(path: str) -> Any:
 
 
 def is_compiled(path: str, data: bytes) -> bool:
-    """Whether CPython takes a file for a `.pyc`: by its name, or by its first two bytes."""
+    """Tell whether CPython takes a file for a `.pyc`: by its name, or by its first two bytes."""
     return path.endswith(".pyc") or data[:2] == MAGIC_NUMBER[:2]
 
 
 def load_compiled(data: bytes) -> CodeType:
-    """The code in a `.pyc`.
+    """Return the code in a `.pyc`.
 
     Raises:
         RuntimeError: as CPython raises it.
@@ -162,7 +162,7 @@ _LAUNCHERS = (
 
 
 def program_folders(target: Target) -> tuple[str, ...]:
-    """The folders of the packages that are the program; see `samebits._runtime.frames`.
+    """Return the folders of the packages that are the program; see `samebits._runtime.frames`.
 
     Nothing is imported. Packages that only start other programs are left out, as is the standard library.
 
@@ -171,12 +171,14 @@ def program_folders(target: Target) -> tuple[str, ...]:
     """
     names = _imported_by(target.script) if target.script is not None else [str(target.module)]
     tops = dict.fromkeys(name.partition(".")[0] for name in names)
-    found = (_place_of(top) for top in tops if top not in _LAUNCHERS and top not in sys.stdlib_module_names)
-    return tuple(place for place in found if place)
+    folders = (
+        _folder_of(top) for top in tops if top not in _LAUNCHERS and top not in sys.stdlib_module_names
+    )
+    return tuple(folder for folder in folders if folder)
 
 
 def _imported_by(script: str) -> list[str]:
-    """The modules that a console script imports; nothing for other scripts."""
+    """Return the modules that a console script imports; nothing for other scripts."""
     path = os.path.realpath(script_path(script))
     if os.path.dirname(path) not in _script_folders():
         return []
@@ -194,17 +196,17 @@ def _imported_by(script: str) -> list[str]:
 
 
 def _named_entry_points(data: bytes) -> list[str]:
-    """What older console scripts look up: `load_entry_point("package==1.0", "console_scripts", "name")()`."""
-    found = _ENTRY_POINT.search(data)
-    if found is None:
+    """Return the modules that `load_entry_point("package==1.0", "console_scripts", "name")()` looks up."""
+    match = _ENTRY_POINT.search(data)
+    if match is None:
         return []
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        points = distribution(found[1].decode()).entry_points
+        points = distribution(match[1].decode()).entry_points
     except PackageNotFoundError:
         return []
-    return [point.module for point in points if point.name == found[2].decode()]
+    return [point.module for point in points if point.name == match[2].decode()]
 
 
 def _script_folders() -> set[str]:
@@ -212,7 +214,7 @@ def _script_folders() -> set[str]:
     return {os.path.realpath(folder) for folder in folders}
 
 
-def _place_of(top: str) -> str:
+def _folder_of(top: str) -> str:
     spec = PathFinder.find_spec(top, [os.getcwd(), *sys.path])
     if spec is None:
         return ""

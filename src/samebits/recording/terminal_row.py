@@ -24,7 +24,7 @@ _SAVE, _RESTORE, _ERASE = "\x1b7", "\x1b8", "\x1b[2K"
 
 
 def can_show(environment: Mapping[str, str], descriptor: int = 2) -> bool:
-    """Whether a descriptor is a terminal that understands these commands.
+    """Tell whether a descriptor is a terminal that understands these commands.
 
     Args:
         environment: the variables of this process.
@@ -41,8 +41,8 @@ def can_show(environment: Mapping[str, str], descriptor: int = 2) -> bool:
 class StatusRow:
     """Writes one line into the last row, and never anywhere else.
 
-    The script's streams stay as they are: only the terminal is told which rows scroll. Nothing is written
-    once the descriptor is no longer the terminal that it was, because then it is the script's.
+    The script's streams stay as they are: only the terminal learns which rows scroll. Nothing is written once
+    the descriptor is no longer the terminal that it was, because then it is the script's.
 
     Args:
         descriptor: of the standard error stream.
@@ -63,10 +63,10 @@ class StatusRow:
         size = self._size()
         if size is None or size.lines < _LEAST_ROWS:
             return
-        room = "" if self._lines == size.lines else _MAKE_ROOM
+        make_room = "" if self._lines == size.lines else _MAKE_ROOM
         self._lines = size.lines
-        kept = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
-        self._write(f"{room}{_SAVE}{kept}{_RESTORE}")
+        line = f"\x1b[1;{size.lines - 1}r\x1b[{size.lines};1H{_ERASE}{text[: size.columns - 1]}"
+        self._write(f"{make_room}{_SAVE}{line}{_RESTORE}")
 
     def clear(self) -> None:
         """Give the row back."""
@@ -96,7 +96,7 @@ class StatusRow:
 
 
 def _device(descriptor: int) -> int | None:
-    """The number of a terminal; None for anything else."""
+    """Return the number of a terminal; None for anything else."""
     try:
         return os.fstat(descriptor).st_rdev if os.isatty(descriptor) else None
     except OSError as error:
@@ -122,7 +122,7 @@ class Progress:
         self._start = self._shown = time.monotonic()
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Called at each boundary."""
+        """Show the step at a boundary, unless the row was drawn just before."""
         now = time.monotonic()
         if self._row is None or now - self._shown < _INTERVAL_S:
             return
@@ -138,5 +138,5 @@ class Progress:
 
 
 def status_text(parts: list[str]) -> str:
-    """The parts of a line of status."""
+    """Join the parts of a line of status."""
     return " · ".join(parts)

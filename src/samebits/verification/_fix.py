@@ -208,7 +208,7 @@ class _Search:
         settings = RecordingSettings(
             record="",
             reference=reference,
-            excused=self._terms.aim.excluded,
+            excluded=self._terms.aim.excluded,
             max_steps=self._terms.effort.max_steps,
         )
         more = max(0, needed - max(number, 1))

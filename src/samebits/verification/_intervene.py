@@ -170,7 +170,7 @@ class PinnedRuns:
         self._made += 1
         terms = self.terms
         settings = RecordingSettings(
-            record="", reference=reference, max_steps=terms.max_steps, excused=terms.excluded
+            record="", reference=reference, max_steps=terms.max_steps, excluded=terms.excluded
         )
         listed = " and ".join(pins) if len(pins) < _MANY else f"{len(pins)} things"
         words = f"pinning {listed}" if pins else "looking whether the difference comes back"

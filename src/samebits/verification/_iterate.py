@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
+from samebits.recording.substitution import Rule, Substitution, keeps_all, line_of
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
@@ -129,7 +129,7 @@ class _Rounds:
             self._add(pair, self._fresh(pair, origins))
             self._behind = tuple(rule for late in origins.behind for rule in self._rules_for(pair, late))
             new = self._rules[n_rules:]
-            replaceable = any(rule.place for rule in new)
+            replaceable = any(rule.replaces for rule in new)
             if not replaceable and (number > 1 or not new or self.findings[0].origin.difference is not None):
                 return
             pair, origins = self._first_round() if number == 1 else self._round()
@@ -148,9 +148,9 @@ class _Rounds:
         ]
 
     def _is_known(self, pair: Pair, found: Finding) -> bool:
-        places = {rule.where for rule in self._rules}
+        places = {rule.key for rule in self._rules}
         rules = self._rules_for(pair, found)
-        if rules and all(rule.where in places for rule in rules):
+        if rules and all(rule.key in places for rule in rules):
             return True
         return any(_is_of(found, known) for known in self.findings)
 
@@ -216,7 +216,7 @@ class _Rounds:
 
     def _given(self, substitution: Substitution) -> ScriptRun:
         """A run that is given them; it goes to the end where they are only compared."""
-        stops = any(rule.place for rule in substitution.rules)
+        stops = any(rule.replaces for rule in substitution.rules)
         settings = replace(
             self._settings(),
             substitution=substitution,
@@ -234,7 +234,7 @@ class _Rounds:
             level="op" if info is None else info.level,
             first_op_step=localisation.first_op_step,
             max_steps=self._last_step(),
-            excused=self._state.excluded,
+            excluded=self._state.excluded,
         )
 
     def _last_step(self) -> int | None:
@@ -247,7 +247,9 @@ class _Rounds:
     def _explained(self) -> tuple[tuple[Cause, str, int], ...]:
         """Causes and lines of the origins so far: their draws are not the reason of anything more."""
         return tuple(
-            (found.cause, *spot(found.origin.site)) for found in self.findings if found.cause != Cause.UNKNOWN
+            (found.cause, *line_of(found.origin.site))
+            for found in self.findings
+            if found.cause != Cause.UNKNOWN
         )
 
     def _take_notes(self, pair: Pair) -> None:
@@ -259,10 +261,10 @@ class _Rounds:
 def _is_of(new: Finding, known: Finding) -> bool:
     """Whether a finding belongs to one that is known: the same line, or its backward."""
     origin, other = new.origin, known.origin
-    if origin.site is not None and spot(origin.site) == spot(other.site):
+    if origin.site is not None and line_of(origin.site) == line_of(other.site):
         return origin.op == other.op or new.cause == known.cause != Cause.UNKNOWN
     # The backward of a slice that was taken elsewhere, say, goes elsewhere too.
-    behind = origin.forward_site is not None and spot(origin.forward_site) == spot(other.site)
+    behind = origin.forward_site is not None and line_of(origin.forward_site) == line_of(other.site)
     return behind and origin.entry == other.entry == OriginKind.ARGUMENT
 
 
@@ -291,10 +293,10 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
     rule = _rule(event)
     if origin.kind in _VALUES:
         is_batch = origin.kind == "batch" and origin.entry == OriginKind.BATCH
-        return (replace(rule, part="value", place=is_batch),)
+        return (replace(rule, part="value", replaces=is_batch),)
     if origin.kind == "rng":
         draw = draw_after(a, event)
-        shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
+        shown = () if draw is None else (replace(_rule(draw), part="draw", replaces=False),)
         return (replace(rule, part="state"), *shown)
     if origin.kind != "op":
         return ()
@@ -302,13 +304,13 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
         return (replace(rule, part="in", positions=origin.entered),)
     backward = _backward_rules(a, b, event) if origin.entry == OriginKind.ARGUMENT else ()
     return (
-        replace(rule, part=_PARTS.get(origin.entry, "out"), place=origin.entry in _PARTS),
+        replace(rule, part=_PARTS.get(origin.entry, "out"), replaces=origin.entry in _PARTS),
         *backward,
     )
 
 
 def _rule(event: Event) -> Rule:
-    return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site))
+    return Rule(event.kind, event.op, *line_of(event.site), *line_of(event.forward_site))
 
 
 def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, ...]:
@@ -321,6 +323,6 @@ def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str
     """The arguments of the backward ops of an event's line, in its step."""
     found: dict[Rule, list[str]] = {}
     for other in record.events(("op",), event.step, event.step):
-        if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
+        if other.forward_site is not None and line_of(other.forward_site) == line_of(event.site):
             found.setdefault(_rule(other), []).append(other.arguments)
     return found

@@ -143,7 +143,7 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
         record="",
         level=request.level,
         reference="" if request.full else reference,
-        excused=excluded,
+        excluded=excluded,
     )
     words = f"run {role + 1} of {max(role + 1, request.runs)}"
     if excluded:

@@ -140,7 +140,7 @@ def find_operation(
             level="op",
             first_op_step=start,
             max_steps=last,
-            excused=excluded,
+            excluded=excluded,
             keep_bytes=_KEPT_BYTES,
             keep_from_step=step if start else 0,
         )

@@ -10,7 +10,7 @@ from samebits.comparison.difference import captured_difference
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.comparison.results import descriptions
-from samebits.recording.substitution import KeptEvents
+from samebits.recording.substitution import CapturedEvents
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin
@@ -95,7 +95,7 @@ def measured_at(
         rules: numbers of its own rules.
     """
     with tools.open_record(pair.first.record) as a, tools.open_record(pair.second.record) as b:
-        kept, own = KeptEvents(a, substitution), KeptEvents(b, substitution)
+        kept, own = CapturedEvents(a, substitution), CapturedEvents(b, substitution)
         for number in sorted(rules, key=lambda number: substitution.rules[number].part != "draw"):
             theirs = own.first(number)
             if theirs is None:

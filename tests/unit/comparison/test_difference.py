@@ -15,7 +15,7 @@ from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
 from samebits.recording import distance as difference
 from samebits.recording.distance import as_doubles, tensor_difference, tensor_elements
-from samebits.recording.probes.keep import to_file
+from samebits.recording.probes.captures import to_safetensors
 
 FLOATS = [torch.float64, torch.float32, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.float8_e5m2]
 INTEGERS = [torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8]
@@ -197,7 +197,7 @@ def test_kept_values_are_compared_without_torch():
 def test_complex_tensors_are_kept_as_pairs():
     """Elements are counted, and not their parts."""
     a, b = torch.tensor([1 + 2j, 3 + 4j]), torch.tensor([1 + 2j, 3 + 5j])
-    kept = [{0: to_file(a)}, {0: to_file(b)}]
+    kept = [{0: to_safetensors(a)}, {0: to_safetensors(b)}]
     found = captured_difference(*kept, complex_at={0})
     assert (found.elements, found.total, found.first_index) == (1, 2, (1,))
     assert found.values == ("(3+4j)", "(3+5j)")

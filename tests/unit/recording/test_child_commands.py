@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from samebits.recording._child_commands import may_train, prefixed, python_program, shell_words
+from samebits.recording._child_commands import may_train, python_program, shell_words, with_variable
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_plain_shell_commands() -> None:
 
 
 def test_a_variable_before_a_command() -> None:
-    assert prefixed(["a", "b c"], "X", "{'1'}") == """X='{'"'"'1'"'"'}' exec a 'b c'"""
+    assert with_variable(["a", "b c"], "X", "{'1'}") == """X='{'"'"'1'"'"'}' exec a 'b c'"""
 
 
 def test_programs_of_this_interpreter(tmp_path) -> None:

@@ -9,10 +9,10 @@ import pytest
 import torch
 from sentence_support import notes_of
 
-from samebits.recording.probes.keep import fits, from_file, put, to_file
+from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
 from samebits.recording.session import RecordingSession
 from samebits.recording.settings import RecordingSettings
-from samebits.recording.substitution import KeptEvents, Rule, Substitution, spot
+from samebits.recording.substitution import CapturedEvents, Rule, Substitution, line_of
 from samebits.records.notes import NoteCode
 from samebits.records.reader import RecordReader
 from samebits.report.notes import sentence
@@ -62,7 +62,7 @@ class Runs:
         path, _ = self.run(1.0)
         with RecordReader(path) as record:
             event = next(e for e in record.events() if e.op.startswith(op))
-        return Rule(event.kind, event.op, *spot(event.site), *spot(event.forward_site), **fields)
+        return Rule(event.kind, event.op, *line_of(event.site), *line_of(event.forward_site), **fields)
 
     def pair(self, *rules: Rule, **fields) -> tuple[tuple[str, Source], tuple[str, Source]]:
         """A run that keeps, and one that gets."""
@@ -124,7 +124,7 @@ def test_the_first_own_value_that_differs_is_kept(tmp_path):
 
     substitution = Substitution((rule,))
     with RecordReader(first) as one, RecordReader(second) as two:
-        kept, own = KeptEvents(one, substitution), KeptEvents(two, substitution)
+        kept, own = CapturedEvents(one, substitution), CapturedEvents(two, substitution)
         theirs = own.first(0)
         assert theirs is not None
         assert theirs.count == 1
@@ -137,7 +137,7 @@ def test_the_first_own_value_that_differs_is_kept(tmp_path):
 
 def _only(files: dict[int, bytes]) -> torch.Tensor:
     (data,) = files.values()
-    return from_file(data)
+    return from_safetensors(data)
 
 
 def train(source, *, scaled=lambda w, s: w * s):
@@ -240,7 +240,7 @@ def test_what_the_run_would_have_drawn_is_kept(tmp_path):
     with RecordReader(second) as record:
         (seq,) = record.captured()
         (own,) = record.captures(seq).values()
-    assert torch.equal(from_file(own), states[2.0])
+    assert torch.equal(from_safetensors(own), states[2.0])
 
 
 def _lines_of(runs: Runs, op: str) -> list[int]:
@@ -261,14 +261,14 @@ def test_a_seeding_is_followed_by_the_state_of_the_other_run(tmp_path):
     with RecordReader(path) as record:
         seed = next(e for e in record.events(("rng",)) if e.op == "seed")
     rules = (
-        Rule("rng", "seed", *spot(seed.site), part="state"),
-        runs.rule("aten::randn", part="draw", place=False),
+        Rule("rng", "seed", *line_of(seed.site), part="state"),
+        runs.rule("aten::randn", part="draw", replaces=False),
     )
     (_, a), (second, b) = runs.pair(*rules)
 
     assert torch.equal(a.seen["drawn"], b.seen["drawn"])
     with RecordReader(second) as record:
-        own = [from_file(d) for seq in record.captured() for d in record.captures(seq).values()]
+        own = [from_safetensors(d) for seq in record.captured() for d in record.captures(seq).values()]
     torch.manual_seed(2)
     assert any(t.shape == (4,) and torch.equal(t, torch.randn(4)) for t in own)
 
@@ -290,7 +290,7 @@ def test_what_enters_is_written_to_where_it_entered(tmp_path):
     assert torch.equal(a.seen["z"], b.seen["z"])
     with RecordReader(second) as record:
         (seq,) = record.captured()
-        captured = {i: from_file(d).tolist() for i, d in record.captures(seq).items()}
+        captured = {i: from_safetensors(d).tolist() for i, d in record.captures(seq).items()}
     assert [4.0] * 3 in captured.values()  # what the op would have given
 
 
@@ -404,7 +404,7 @@ def test_only_what_is_compared_is_not_put_in_place(tmp_path):
         source.seen["x"] = torch.ones(2).mul(source.base)
 
     runs = Runs(tmp_path, script)
-    (_, _), (second, b) = runs.pair(runs.rule("aten::mul", place=False))
+    (_, _), (second, b) = runs.pair(runs.rule("aten::mul", replaces=False))
 
     assert b.seen["x"].tolist() == [2.0, 2.0]
     with RecordReader(second) as record:
@@ -426,12 +426,12 @@ def test_settings_reach_the_child_as_they_are():
 def test_every_dtype_comes_back(dtype):
     """Also with conjugated and negated views."""
     tensor = torch.arange(6).view(2, 3).to(dtype)
-    data = to_file(tensor.conj())
+    data = to_safetensors(tensor.conj())
     target = torch.zeros_like(tensor)
 
     assert data is not None
-    assert fits(target, from_file(data))
-    put(target, from_file(data))
+    assert fits(target, from_safetensors(data))
+    write_into(target, from_safetensors(data))
     assert torch.equal(target, tensor)
 
 
@@ -439,7 +439,7 @@ def test_a_written_tensor_does_not_count_as_modified():
     """`put` keeps the version that autograd compares."""
     w = torch.ones(3, requires_grad=True)
     h = torch.exp(w)
-    put(h, torch.zeros(3))
+    write_into(h, torch.zeros(3))
     h.sum().backward()
 
     assert w.grad.tolist() == [0.0] * 3
@@ -447,4 +447,4 @@ def test_a_written_tensor_does_not_count_as_modified():
 
 def test_a_sparse_tensor_is_not_kept():
     """The format has only whole tensors."""
-    assert to_file(torch.eye(2).to_sparse()) is None
+    assert to_safetensors(torch.eye(2).to_sparse()) is None

@@ -253,7 +253,7 @@ def test_unread_memory_is_excused(tmp_path):
 
     assert result.comparison.verdict == "identical"
     assert "scratch is never read" in notes_of(result.comparison)
-    assert world.settings("run-2-excused").excused == ("buffer.scratch",)
+    assert world.settings("run-2-excused").excluded == ("buffer.scratch",)
     assert world.judged_excused[-1] == ("buffer.scratch",)
 
 

@@ -1,4 +1,4 @@
-"""Whether the script asks for compiled code."""
+"""The set of probes that a recording needs, and two small ones: for compiled code and for new threads."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from samebits._runtime.patching import Patches
 from samebits._runtime.processes import start_within
 from samebits.recording.probes.backward import BackwardProbe
 from samebits.recording.probes.batches import BatchProbe
-from samebits.recording.probes.keep import KeepProbe
+from samebits.recording.probes.captures import CaptureProbe
 from samebits.recording.probes.memory import memory_map
 from samebits.recording.probes.modules import ModulePaths, ModuleRegistry
 from samebits.recording.probes.op_replay import ReplayProbe
@@ -26,9 +26,8 @@ from samebits.records.events import END
 from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.op_calls import DispatchProbe
 
 
 class CompileProbe:
@@ -43,7 +42,7 @@ class CompileProbe:
         self._patches = Patches()
 
     def install(self, torch: Any) -> None:
-        """Watch."""
+        """Watch both functions."""
         for owner in (torch, torch.nn.Module):
             original = getattr(owner, "compile", None)
             if original is not None:
@@ -64,13 +63,6 @@ class CompileProbe:
         return compile_
 
 
-class Follower(Protocol):
-    """**Protocol:** a probe that watches ops by thread."""
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-
-
 class ThreadProbe:
     """Has the ops of new threads recorded: torch keeps dispatch modes per thread.
 
@@ -78,7 +70,7 @@ class ThreadProbe:
         ops: records them, or executes them again.
     """
 
-    def __init__(self, ops: Follower) -> None:
+    def __init__(self, ops: DispatchProbe) -> None:
         self._ops = ops
         self._patches = Patches()
 
@@ -128,7 +120,7 @@ class ProbeSet:
             self._substituter = Substituter(recorder, recorder.settings.substitution)
             self._probes.insert(0, self._substituter)
         if recorder.settings.keep_bytes:
-            self._probes.append(KeepProbe(recorder))
+            self._probes.append(CaptureProbe(recorder))
         if recorder.settings.level == "op":
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
@@ -158,16 +150,16 @@ class ProbeSet:
             probe.remove()
 
     def notes(self) -> list[Note]:
-        """What the user should know of how it was recorded."""
+        """Return what the user should know of how the run was recorded."""
         return [] if self._substituter is None else self._substituter.notes()
 
     def replay_facts(self) -> dict[str, Any]:
-        """What came of executing ops again, as the record holds it; empty where none were."""
+        """Return what came of executing ops again, as the record holds it; empty where none were."""
         return {} if self._replay is None else self._replay.summary().to_dict()
 
-    def watch_numpy(self, numpy: Any) -> None:
-        """Watch NumPy too, once it is imported."""
-        self._rng.watch_numpy(numpy)
+    def watch_seeding(self, package: str) -> None:
+        """Watch the functions of a package that seed its generators, once it is imported."""
+        self._rng.watch_seeding(package)
 
     def record_end(self) -> None:
         """Record the state that the run leaves."""

@@ -29,11 +29,11 @@ class BackwardProbe:
 
     Args:
         recorder: where events go.
-        state: knows the parameters, and learns of trained tensors that are no module's.
+        state: knows the parameters, and learns of trained tensors that belong to no module.
         boundaries: records the state when the script has no optimizer.
 
     Attributes:
-        pending: whether there was a backward pass since the last boundary; `OptimizerProbe` takes it back.
+        pending: whether there was a backward pass since the last boundary; `OptimizerProbe` resets it.
     """
 
     def __init__(self, recorder: Recorder, state: StateTracker, boundaries: StateProbe) -> None:
@@ -154,8 +154,8 @@ class BackwardProbe:
     def _search_leaves(self, roots: list[Any], frame: FrameType) -> None:
         """Find trained tensors that no module or optimizer holds, by a walk over the autograd graph.
 
-        The walk costs as much as the graph is long, so a script in which the first passes have no such
-        tensors is searched again only at growing distances.
+        The cost of the walk grows with the graph, so a script in which the first passes have no such tensors
+        is searched again only at growing distances.
         """
         self._passes += 1
         passes = self._passes
@@ -167,7 +167,7 @@ class BackwardProbe:
 
 
 def graph_leaves(roots: list[Any]) -> list[Any]:
-    """The leaves that a backward pass from `roots` reaches, in the order of the walk."""
+    """Return the leaves that a backward pass from `roots` reaches, in the order of the walk."""
     pending = [root.grad_fn for root in roots if root.grad_fn is not None]
     visited: set[Any] = set()
     leaves = []

@@ -1,4 +1,4 @@
-"""What a DataLoader hands to the training loop."""
+"""Batches that a DataLoader hands to the training loop."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
 
 
 def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """(position, leaf) of the tensors, arrays and plain values in nested containers."""
+    """Yield (position, leaf) of the tensors, arrays and plain values in nested containers."""
     if is_tensor(value) or isinstance(value, _PLAIN) or _is_array(value):
         yield name or "0", value
         return
@@ -114,7 +114,7 @@ def leaves_of(value: Any, name: str = "", depth: int = 0) -> Iterator[tuple[str,
 
 
 def _is_array(value: Any) -> bool:
-    """Whether a value of NumPy has bytes of its own, not addresses of objects."""
+    """Tell whether a value of NumPy has bytes of its own, not addresses of objects."""
     return type(value).__module__ == "numpy" and not getattr(
         getattr(value, "dtype", None), "hasobject", False
     )
@@ -158,8 +158,9 @@ class _Pass:
 class BatchLog:
     """Logs passes over the data and their batches.
 
-    What a worker is asked for is known when it is asked, and batches come in that order: so each has the
-    samples that were asked for first. With `in_order=False` that does not hold, and they are left out.
+    The samples that a worker is asked for are known when it is asked, and batches come in that order. So each
+    batch has the samples that were asked for first. With `in_order=False` that does not hold, and they are
+    left out.
 
     Args:
         recorder: tells what is in a batch.
@@ -212,7 +213,7 @@ class BatchLog:
         return init
 
     def _noted_reset(self, original: Any) -> Any:
-        """With persistent workers an iterator makes pass after pass."""
+        """Note each further pass of an iterator that has persistent workers."""
 
         @functools.wraps(original)
         def reset(iterator: Any, loader: Any, first_iter: bool = False) -> None:  # noqa: FBT001, FBT002 - torch's
@@ -226,11 +227,11 @@ class BatchLog:
     def _noted_index(self, original: Any) -> Any:
         @functools.wraps(original)
         def next_index(iterator: Any) -> Any:
-            found = original(iterator)
+            requested = original(iterator)
             known = self._passes.get(iterator)
             if known is not None:
-                known.waiting.append(_plain_indices(found))
-            return found
+                known.waiting.append(_plain_indices(requested))
+            return requested
 
         return next_index
 
@@ -249,7 +250,7 @@ class BatchLog:
         return next_batch
 
     def _begin(self, iterator: Any, loader: Any) -> None:
-        """A pass over the data begins."""
+        """Log that a pass over the data begins."""
         dataset = loader.dataset
         # A loader may be made anew for each pass, with its data set.
         key = (self._recorder.sites.find(calling_frame(2)), type(dataset).__name__, _size_of(dataset))
@@ -269,12 +270,12 @@ class BatchLog:
         if kind != "batch":
             return
         known, where = self._current, self._recorder.sites.known(site)
-        place = None if where is None else [where.file, where.line, where.function]
+        site_fields = None if where is None else [where.file, where.line, where.function]
         fields: dict[str, Any] = {"pass": None, "number": None, "indices": None}
         if known is not None:
             indices = known.waiting.popleft() if known.waiting else None
             fields = {"pass": known.number, "number": known.batches, "indices": indices}
-        self._log.write("batch", step=self.step, seq=seq, site=place, **fields)
+        self._log.write("batch", step=self.step, seq=seq, site=site_fields, **fields)
 
 
 def _size_of(dataset: Any) -> int | None:
@@ -285,9 +286,9 @@ def _size_of(dataset: Any) -> int | None:
         return None
 
 
-def _plain_indices(found: Any) -> list[Any] | None:
-    """The numbers of the samples that a loader asks for; None where they are no numbers."""
-    listed = [found] if type(found) is int else found
+def _plain_indices(requested: Any) -> list[Any] | None:
+    """Return the numbers of the samples that a loader asks for; None where they are not numbers."""
+    listed = [requested] if type(requested) is int else requested
     if not isinstance(listed, (list, tuple)) or len(listed) > _MOST_INDICES:
         return None
     try:

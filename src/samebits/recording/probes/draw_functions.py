@@ -1,4 +1,4 @@
-"""Draws from generators, addresses and fresh memory: the functions that stand in for those that draw."""
+"""Draws from generators, addresses and fresh memory: proxies of the functions that draw."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def user_fact(function: Any, op: str, log: DrawLog) -> Any:
-    """Stands for a clock, or a function that gives a fact of this process or machine."""
+    """Return a proxy of a clock, or of a function that gives a fact of this process or machine."""
     get_frame, known, counted = calling_frame, log.ranks.known, log.counted
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -46,7 +46,7 @@ def user_fact(function: Any, op: str, log: DrawLog) -> Any:
 
 
 def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict[str, Any]], None]) -> Any:
-    """Stands for a function and tells of each value that it gives.
+    """Return a proxy of a function that tells of each value that it gives.
 
     Args:
         function: the original.
@@ -66,7 +66,7 @@ def watched(function: Any, note: Callable[[Any, FrameType, tuple[Any, ...], dict
 
 
 def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
-    """Stands for a function of `time` that reads the clock unless it is given a time.
+    """Return a proxy of a function of `time` that reads the clock unless it is given a time.
 
     Args:
         function: the original.
@@ -83,12 +83,12 @@ def now(function: Any, op: str, log: DrawLog, n_before: int) -> Any:
 
 
 def entropy(function: Any, op: str, log: DrawLog) -> Any:
-    """Stands for a function that takes something from the operating system for anyone who asks."""
+    """Return a proxy of a function that takes something from the operating system for anyone who asks."""
     return watched(function, lambda value, frame, _args, _kwargs: log.taken(op, frame, value))
 
 
 def given(function: Any, op: str, log: DrawLog) -> Any:
-    """Stands for a setter: the value that it is given is what counts."""
+    """Return a proxy of a setter: the value that it is given is recorded."""
 
     def note(_: Any, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         log.taken(op, frame, [*args, *kwargs.values()][0])
@@ -97,7 +97,7 @@ def given(function: Any, op: str, log: DrawLog) -> Any:
 
 
 def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
-    """Stands for a function that draws from a library's global generator, whose state is noted."""
+    """Return a proxy of a function that draws from a library's global generator, whose state is noted."""
     get_frame, seen, own = calling_frame, log.seen, vars(random)
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
@@ -114,7 +114,7 @@ def global_draw(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]
 
 
 def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) -> Any:
-    """Stands for `random.seed`, which takes entropy unless it is given a seed."""
+    """Return a proxy of `random.seed`, which takes entropy unless it is given a seed."""
 
     def note(_: Any, frame: FrameType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         if (args[0] if args else kwargs.get("a")) is None:
@@ -123,32 +123,11 @@ def reseeding(function: Any, op: str, log: DrawLog, state: Callable[[], bytes]) 
     return watched(function, note)
 
 
-_WORDS = 625  # Mersenne Twister: 624 words of state and a position
-
-
-def python_state_address() -> tuple[int, int] | None:
-    """Address and size in bytes; None where it is not found.
-
-    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
-    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they are read there
-    when a comparison with `getstate()` shows that they are where they are expected.
-    """
-    instance = getattr(random, "_inst", None)
-    offset = object.__basicsize__
-    if sys.implementation.name != "cpython" or not isinstance(instance, random.Random):
-        return None
-    address = id(instance) + offset
-    words = list((ctypes.c_uint32 * _WORDS).from_address(address))
-    if words[1:] + words[:1] != list(random.getstate()[1]):
-        return None
-    return address, 4 * _WORDS
-
-
 _OF_TENSORS = ("Tensor", "UntypedStorage", "TypedStorage")
 
 
 def watch_addresses(patches: Patches, log: DrawLog, imports: PostImport) -> None:
-    """Record addresses that the user's own code asks for; libraries ask for what they call.
+    """Record addresses that the user's own code asks for; libraries ask for those that they pass on.
 
     Args:
         patches: undo the replacements.
@@ -214,7 +193,7 @@ def _making(numpy: Any, function: Any, op: str, log: DrawLog) -> Any:
 
 
 def _contents(made: Any) -> bytes:
-    """A digest of its memory, which NumPy is not asked for: that would change what its next array holds."""
+    """Digest an array's memory without NumPy, whose next array would hold something else if it were asked."""
     n_bytes = min(made.nbytes, _MOST)
     memory = (ctypes.c_char * n_bytes).from_address(made.__array_interface__["data"][0])
     return hashlib.blake2b(memory, digest_size=16).digest()
@@ -226,7 +205,7 @@ _INNER = "getrandbits"  # what the others draw with, many times
 def watch_python_object(
     patches: Patches, log: DrawLog, names: Iterable[str], state: Callable[[], bytes]
 ) -> None:
-    """Record draws from `random._inst`: its methods are shadowed in the object itself, no other has them.
+    """Record draws from `random._inst`: its methods are shadowed in this one object.
 
     Args:
         patches: undo it.
@@ -244,7 +223,7 @@ def watch_python_object(
 def watch_numpy_object(
     static: StaticTypePatches, log: DrawLog, names: Iterable[str], state: Callable[[], bytes]
 ) -> None:
-    """Record draws from `numpy.random.mtrand._rand`, which is of a type that has no room for that itself.
+    """Record draws from `numpy.random.mtrand._rand`, an object that cannot hold replaced methods.
 
     Args:
         static: undoes it.
@@ -262,7 +241,7 @@ def watch_numpy_object(
 def _of_object(
     instance: Any, original: Any, name: str, draw: tuple[DrawLog, Callable[[], bytes]]
 ) -> Callable[..., Any]:
-    """Stands for a method of `RandomState`: draws of one object are recorded."""
+    """Return a proxy of a method of `RandomState` that records the draws of one object."""
     log, state = draw
     get_frame, seen, op = calling_frame, log.seen, f"numpy.random.{name}"
 
@@ -287,8 +266,8 @@ _OP = "numpy.random.SeedSequence"
 def watch_numpy_entropy(patches: Patches, static: StaticTypePatches, log: DrawLog) -> None:
     """Record what seeds `default_rng()`, `RandomState()`, `PCG64()` and `numpy.random.seed()`.
 
-    All take it in one function. `RandomState(3)` does too, before it puts the seed that it was given in
-    place (numpy/random/mtrand.pyx): then a second event says that the first was not used.
+    All take it in one function. `RandomState(3)` does too, before it applies its seed
+    (numpy/random/mtrand.pyx): then a second event says that the first was not used.
     """
     bit_generator: Any = sys.modules["numpy.random.bit_generator"]
     original = bit_generator.randbits

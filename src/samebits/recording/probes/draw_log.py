@@ -1,4 +1,4 @@
-"""Turns what is taken from outside torch into `draw` events: whose line took it, and few enough of them."""
+"""The draw log, which makes a limited number of `draw` events of what code takes from outside torch."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ _SHOWN = 40  # characters of a value
 
 
 class DrawSink(Protocol):
-    """**Protocol:** what takes draws: a recorder, or what stands for it in a worker process."""
+    """**Protocol:** an object that takes draws: a recorder, or its replacement in a worker process."""
 
     @property
     def failures(self) -> Failures:
-        """What went wrong in probes."""
+        """The errors in probes."""
 
     @property
     def sites(self) -> SiteFinder:
@@ -38,7 +38,7 @@ class DrawSink(Protocol):
 
     @property
     def active(self) -> bool:
-        """Whether draws are taken now."""
+        """True while draws are taken."""
 
     @property
     def step(self) -> int:
@@ -46,14 +46,14 @@ class DrawSink(Protocol):
 
     @property
     def torch_seeds(self) -> bool:
-        """Whether torch has seeded the global generators of this process, from a seed that is known."""
+        """True if torch has seeded the global generators of this process from a known seed."""
 
     def draw(self, drawn: Drawn, step: int) -> None:
         """Take one; the arguments are those of `Recorder.draw`."""
 
 
 class Rest:
-    """What an instruction draws in a step after the first `MOST_EACH` values.
+    """The values that an instruction draws in a step after the first `MOST_EACH`.
 
     Args:
         op: what gives it.
@@ -93,7 +93,7 @@ class DrawLog:
 
     @property
     def active(self) -> bool:
-        """Whether this process is being recorded."""
+        """True while this process is recorded."""
         return self._sink.active
 
     def write_to(self, sink: DrawSink) -> None:
@@ -108,7 +108,7 @@ class DrawLog:
         self._begun.clear()
 
     def end_step(self, *_: object) -> None:
-        """Called at each boundary."""
+        """Record what the step only counted, and begin the next."""
         self.flush(self._sink.step - 1)
 
     def flush(self, step: int) -> None:
@@ -125,7 +125,7 @@ class DrawLog:
                 self._sink.draw(Drawn(rest.op, rest.site, text, digest_of(rest.chain)), step)
 
     def taken_by_user(self, op: str, frame: FrameType, value: Any) -> None:
-        """Record what the user's own code took: the rule for clocks and facts of the process.
+        """Record what the user's own code took; this is the rule for clocks and facts of the process.
 
         Args:
             op: what gave the value.
@@ -136,7 +136,7 @@ class DrawLog:
             self._add(op, frame, value)
 
     def taken(self, op: str, frame: FrameType | None, value: Any, *, through: bool = False) -> None:
-        """Record what the user's code, or a library on its behalf, took: the rule for entropy.
+        """Record what the user's code, or a library on its behalf, took; this is the rule for entropy.
 
         Args:
             op: what gave the value; a function of the standard library that asked for it goes before.
@@ -146,12 +146,12 @@ class DrawLog:
         """
         if not self._sink.active:
             return
-        found = self.asker(frame, op, through=through)
-        if found is not None:
-            self._add(found[1], found[0], value, frame)
+        asked = self.asker(frame, op, through=through)
+        if asked is not None:
+            self._add(asked[1], asked[0], value, frame)
 
     def taken_by_call(self, op: str, frame: FrameType, state: Callable[[], bytes]) -> None:
-        """Record a draw from a global generator: the state that it found. Once for a step and instruction.
+        """Record a draw from a global generator by the state before it, once for each step and instruction.
 
         Args:
             op: the function.
@@ -161,24 +161,24 @@ class DrawLog:
         self.seen.add((id(frame.f_code), frame.f_lasti))
         if not self._sink.active or self._sink.torch_seeds:
             return
-        found = self.asker(frame, op)
-        if found is not None:
-            self._record(op, found[0], state(), frame)
+        asked = self.asker(frame, op)
+        if asked is not None:
+            self._record(op, asked[0], state(), frame)
 
     def asker(
         self, frame: FrameType | None, op: str, *, through: bool = False
     ) -> tuple[FrameType, str] | None:
-        """The code for which a value is drawn, and the function that it called; None for housekeeping."""
+        """Return the code for which a value is drawn and what it called; None for housekeeping."""
         return self._asker.find(frame, op, through=through)
 
     def at(self, op: str, site: int | None, value: Any) -> None:
-        """Record what came about at a site that is known already."""
+        """Record a value at a site that is known already."""
         sink = self._sink
         if sink.active:
             sink.draw(Drawn(op, site, text_of(value), digest_of(value)), sink.step)
 
     def site(self, frame: FrameType) -> int | None:
-        """The site of a frame."""
+        """Return the site of a frame."""
         return self._sink.sites.find(frame)
 
     def _add(self, op: str, frame: FrameType, value: Any, drawer: FrameType | None = None) -> None:
@@ -204,13 +204,13 @@ class DrawLog:
 
 
 def digest_of(value: Any) -> bytes:
-    """16 bytes for a number, text, bytes, or a list of these."""
+    """Return 16 bytes for a number, text, bytes, or a list of these."""
     data = value if isinstance(value, bytes) else repr(value).encode(errors="surrogatepass")
     return hashlib.blake2b(data, digest_size=16).digest()
 
 
 def text_of(value: Any) -> str:
-    """A value in short for a report; empty where it is long."""
+    """Return a value in short for a report; empty where it is long."""
     if isinstance(value, bytes):
         return ""
     text = str(value) if isinstance(value, str) else repr(value)

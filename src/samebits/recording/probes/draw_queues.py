@@ -1,4 +1,4 @@
-"""Draws from what several threads or processes fill: queues, and pipes that are waited for together."""
+"""Draws from queues that several threads or processes fill, and from pipes that are waited for together."""
 
 from __future__ import annotations
 
@@ -71,21 +71,21 @@ def _watch_wait(module: Any, patches: Patches, log: DrawLog) -> None:
 
 
 def contents(value: Any) -> bytes:
-    """A digest of numbers, text, arrays and tensors, also inside tuples, lists and dictionaries."""
-    found = hashlib.blake2b(digest_size=16)
+    """Digest numbers, text, arrays and tensors, also inside tuples, lists and dictionaries."""
+    digest = hashlib.blake2b(digest_size=16)
     waiting, seen = [value], 0
     while waiting and seen < _MOST_PARTS:
         part, seen = waiting.pop(0), seen + 1
         kind = type(part)
         if kind in _PLAIN:
-            found.update(repr(part)[:_MOST_BYTES].encode(errors="surrogatepass"))
+            digest.update(repr(part)[:_MOST_BYTES].encode(errors="surrogatepass"))
         elif kind in (tuple, list):
             waiting += part[:_MOST_PARTS]
         elif kind is dict:
             waiting += [each for item in list(part.items())[:_MOST_PARTS] for each in item]
         else:
-            found.update(_of_array(part))
-    return found.digest()
+            digest.update(_of_array(part))
+    return digest.digest()
 
 
 def _of_array(value: Any) -> bytes:

@@ -1,4 +1,4 @@
-"""Draws of what the system says: file times, kernel files, the order of directories and of threads."""
+"""Draws of facts that the system gives: file times, kernel files, the order of directories and threads."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def watch_facts(patches: Patches, log: DrawLog, imports: PostImport) -> None:
 
 
 def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
-    """Stands for `os.stat`: times and inode are draws of their own, for other things decide them."""
+    """Return a proxy of `os.stat`; times and inode are separate draws, since different things decide them."""
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
-            found = function(*args, **kwargs)
+            status = function(*args, **kwargs)
         except BaseException as error:
             leave_no_line(error)
             raise
@@ -75,16 +75,16 @@ def _status(function: Any, name: str, log: DrawLog, asker: Asker) -> Any:
             asked = asker.find(frame, f"os.{name}")
             asked_by = "" if asked is None else asked[1].rpartition(".")[2]
             if asked is not None and asked_by in _TIMES:
-                log.taken_by_user(f"{asked[1]}.time", asked[0], found.st_mtime_ns)
+                log.taken_by_user(f"{asked[1]}.time", asked[0], status.st_mtime_ns)
             if asked is not None and asked_by in _STATUS:
-                log.taken_by_user(f"{asked[1]}.inode", asked[0], found.st_ino)
-        return found
+                log.taken_by_user(f"{asked[1]}.inode", asked[0], status.st_ino)
+        return status
 
     return standing(function, call)
 
 
 def _watch_process(kind: Any, patches: Patches, log: DrawLog) -> None:
-    """What a script asks of a process by `psutil`: memory, time, files."""
+    """Record what a script asks of a process by `psutil`: memory, time, files."""
     for name in _OF_PROCESS:
         method = getattr(kind, name, None)
         if method is not None:
@@ -119,14 +119,14 @@ def _watch_ports(module: Any, patches: Patches, log: DrawLog) -> None:
     patches.set(module.socket, "getsockname", getsockname)
 
 
-_PLACES = ("/proc/", "/sys/")
+_KERNEL_FILES = ("/proc/", "/sys/")
 _ENTROPY = ("/dev/urandom", "/dev/random")
 _NUMBER = re.compile(r"/\d+")
 _MOST = 4096  # bytes
 
 
 def watch_files(patches: Patches, log: DrawLog) -> None:
-    """Record what the script reads there, as it stands when the file is opened.
+    """Record what the script reads from kernel files, with their contents when they are opened.
 
     Args:
         patches: undo the replacements.
@@ -159,10 +159,10 @@ def _note(log: DrawLog, file: Any, frame: FrameType, read: tuple[Callable[..., A
     path = os.fsdecode(file)
     if path.startswith(_ENTROPY):
         log.taken(path, frame, _contents(path, read))
-    elif path.startswith(_PLACES):
-        found = log.asker(frame, _NUMBER.sub("/N", path))
-        if found is not None and log.ranks.of(found[0]) == USER:  # a fact: libraries ask for logs
-            log.taken_by_user(found[1], found[0], _contents(path, read))
+    elif path.startswith(_KERNEL_FILES):
+        asked = log.asker(frame, _NUMBER.sub("/N", path))
+        if asked is not None and log.ranks.of(asked[0]) == USER:  # a fact: libraries ask for logs
+            log.taken_by_user(asked[1], asked[0], _contents(path, read))
 
 
 def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
@@ -180,7 +180,7 @@ def _contents(path: str, read: tuple[Callable[..., Any], ...]) -> bytes:
 
 
 def scan(function: Any, op: str, log: DrawLog) -> Any:
-    """Stands for `os.scandir`: the order of the entries is recorded when the last one was taken."""
+    """Return a proxy of `os.scandir` that records the order of the entries once the last one is taken."""
 
     def call(_self: Any, /, *args: Any, **kwargs: Any) -> Any:
         try:
@@ -197,7 +197,7 @@ def scan(function: Any, op: str, log: DrawLog) -> Any:
 
 
 class Entries:
-    """Stands for the iterator that `os.scandir` gives.
+    """A proxy of the iterator that `os.scandir` gives.
 
     Args:
         entries: the iterator.
@@ -229,7 +229,7 @@ class Entries:
         self.close()
 
     def close(self) -> None:
-        """Close the directory; tell what was seen."""
+        """Close the directory and pass on the names that were seen."""
         self._entries.close()
         done, self._done = self._done, None
         if done is not None:
@@ -246,13 +246,13 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
         asked = log.asker(frame, "concurrent.futures.as_completed") if log.active else None
         site = None if asked is None else log.site(asked[0])
         listed = list(fs)
-        places = {id(future): place for place, future in reversed(list(enumerate(listed)))}
+        positions = {id(future): position for position, future in reversed(list(enumerate(listed)))}
         stream = as_completed(listed, timeout)
         del listed, fs  # results are freed as they are handed over
         try:
             for future in stream:
                 if asked is not None:
-                    log.at(asked[1], site, places[id(future)])
+                    log.at(asked[1], site, positions[id(future)])
                 yield future
                 del future
         except BaseException as error:
@@ -268,7 +268,7 @@ def watch_futures(module: Any, patches: Patches, log: DrawLog) -> None:
             leave_no_line(error)
             raise
         if result.not_done:
-            done = [place for place, future in enumerate(listed) if future in result.done]
+            done = [position for position, future in enumerate(listed) if future in result.done]
             log.taken("concurrent.futures.wait", calling_frame(), done)
         return result
 

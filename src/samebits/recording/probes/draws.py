@@ -20,7 +20,6 @@ from samebits.recording.probes.draw_functions import (
     given,
     global_draw,
     now,
-    python_state_address,
     reseeding,
     user_fact,
     watch_addresses,
@@ -32,6 +31,7 @@ from samebits.recording.probes.draw_functions import (
 from samebits.recording.probes.draw_log import DrawLog
 from samebits.recording.probes.draw_queues import watch_queues
 from samebits.recording.probes.draw_system import scan, watch_facts, watch_files, watch_futures, watch_pools
+from samebits.rng.sources.python_random import python_state_address
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -52,8 +52,8 @@ _NO_DRAWS = ("seed", "getstate", "setstate", "get_state", "set_state")
 class DrawProbe:
     """Records `draw` events.
 
-    What counts is said in docs/recording.md. It is put in place before the script begins, and so before
-    `from time import time` can get past it; what was imported by then keeps the originals.
+    docs/recording.md says what counts as a draw. The probe is put in place before the script begins, so that
+    `from time import time` gets a proxy too; modules imported before keep the originals.
 
     Args:
         recorder: where events go.
@@ -95,7 +95,7 @@ class DrawProbe:
             self._log.flush(self._recorder.step)
 
     def remove(self) -> None:
-        """Put everything back; what the script took from modules by then only calls the original."""
+        """Put everything back; the proxies that the script still holds only call the originals."""
         self._recorder.steps.leave(self._log.end_step)
         if self._workers is not None:
             self._workers.remove()
@@ -208,7 +208,7 @@ class DrawProbe:
         watch_numpy_entropy(self._patches, self._static, log)
 
     def _watch_torch(self, torch: Any) -> None:
-        """What seeds a generator from the operating system; `torch.seed` calls it too."""
+        """Watch what seeds a generator from the operating system; `torch.seed` calls it too."""
         log, original = self._log, torch.Generator.seed
 
         @functools.wraps(original)
@@ -230,7 +230,7 @@ class DrawProbe:
 
 
 def _bound_to(instance: object, functions: Mapping[str, object]) -> list[str]:
-    """Names of the functions that are methods of a global generator, and draw from it."""
+    """Return the names of the functions that are methods of a global generator and draw from it."""
     return [
         name
         for name, function in functions.items()
@@ -239,7 +239,7 @@ def _bound_to(instance: object, functions: Mapping[str, object]) -> list[str]:
 
 
 def _python_state() -> Callable[[], bytes]:
-    """A function that gives the state of Python's global generator."""
+    """Return a function that reads the state of Python's global generator."""
     address = python_state_address()
     if address is not None:
         return lambda: ctypes.string_at(*address)

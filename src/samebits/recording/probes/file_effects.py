@@ -1,4 +1,4 @@
-"""Files that a run reads or changes outside of itself, and those that an earlier run left."""
+"""Effects of a run outside of itself, and the files of an earlier run that it reads."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ _OPENED = ("socket:", *(f"/dev/{name}" for name in _DEVICES))
 
 
 class EffectsProbe:
-    """Notes that a run writes, locks, sends, asks or starts something, at the first time; or that it did not.
+    """Notes the first time that a run writes, locks, sends, asks or starts something, or that it never did.
 
-    Python tells of what goes through its own library. What compiled code does is seen in part: sockets and
-    devices that are open at the first step boundary or at the end. Left out are records, compiled modules,
-    and what a library does while it is imported.
+    Python's audit events cover its own library. Compiled code is seen in part: sockets and devices that are
+    open at the first step boundary or at the end. Records, compiled modules, and what a library does while it
+    is imported do not count.
 
     Args:
-        notes: file that gets the note; a run that has none did not come to its end, and is not known.
-        own: paths that samebits uses in this run; so are those that begin with them.
+        notes: file that gets the note; without one the run did not come to its end, and nothing is known.
+        own: beginnings of the paths that samebits itself uses in this run.
     """
 
     def __init__(self, notes: str, own: tuple[str, ...]) -> None:
@@ -75,13 +75,13 @@ class EffectsProbe:
         sys.addaudithook(self._hook())
 
     def remove(self) -> None:
-        """Look a last time; watch nothing any more."""
+        """Look a last time, and stop watching."""
         self._look(_SIGNS)
         if self._watching:
             self._note(NONE)
 
     def __call__(self, _infos: tuple[TensorInfo, ...], _digests: bytes) -> None:
-        """Called at each boundary: all is looked for at the first, a process group at each."""
+        """Look for all signs at the first boundary, and for a process group at each."""
         self._look((_is_distributed,) if self._looked else _SIGNS)
         self._looked = True
 
@@ -92,12 +92,12 @@ class EffectsProbe:
             if event not in watched or not self._watching:
                 return
             try:
-                found = event if is_effect(event, arguments, here(1)) else ""
+                effect = event if is_effect(event, arguments, here(1)) else ""
             except Exception as error:  # noqa: BLE001 - it would be raised into the script
                 pass_on(error)
-                found = _UNKNOWN
-            if found:
-                note(found)
+                effect = _UNKNOWN
+            if effect:
+                note(effect)
 
         return audit
 
@@ -111,7 +111,7 @@ class EffectsProbe:
         return not self._ranks.is_imported(frame)
 
     def _is_own(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether it is about files that no other run sees."""
+        """Tell whether an event concerns only files that no other run sees."""
         paths = [each for each in arguments if isinstance(each, (str, bytes, os.PathLike))]
         return bool(paths) and all(map(self._is_own_path, paths))
 
@@ -125,19 +125,19 @@ class EffectsProbe:
         return path in _HARMLESS or path.startswith(self._own) or f"{os.sep}__pycache__" in path
 
     def _look(self, signs: tuple[Callable[[], bool], ...]) -> None:
-        """See what compiled code has opened."""
+        """Look for what compiled code has opened."""
         if not self._watching:
             return
         try:
-            found = "opened" if any(sign() for sign in signs) else ""
+            effect = "opened" if any(sign() for sign in signs) else ""
         except Exception as error:  # noqa: BLE001 - of a library that is half imported; nothing is known then
             pass_on(error)
-            found = _UNKNOWN
-        if found:
-            self._note(found)
+            effect = _UNKNOWN
+        if effect:
+            self._note(effect)
 
     def _note(self, text: str) -> None:
-        """Note one thing, and nothing after it; where that cannot be, no note says that nothing is known."""
+        """Note one thing, and nothing after it; a missing note says that nothing is known."""
         self._watching = False
         with suppress(OSError):
             file = os.open(self._notes, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -148,12 +148,12 @@ class EffectsProbe:
 
 
 def _writes(path: object, _mode: object, flags: object) -> bool:
-    """Whether `open` is asked for a file to write; what opened a descriptor was seen before."""
+    """Tell whether `open` is asked for a file to write; what opened a descriptor was seen before."""
     return isinstance(flags, int) and flags & _WRITING != 0 and not isinstance(path, int)
 
 
 def _has_opened() -> bool:
-    """Whether this process has a socket or an accelerator open, be it by compiled code."""
+    """Tell whether this process has a socket or an accelerator open, perhaps by compiled code."""
     names = [name for name in os.listdir("/proc/self/fd") if int(name) > 2]
     return any(_target(name).startswith(_OPENED) for name in names)
 
@@ -166,14 +166,14 @@ def _target(name: str) -> str:
 
 
 def _has_device() -> bool:
-    """Whether torch has begun to use an accelerator: there may be no memory of it for two."""
+    """Tell whether torch has begun to use an accelerator, which may not have enough memory for two."""
     torch = sys.modules.get("torch")
     kinds = (getattr(torch, name, None) for name in ("cuda", "xpu"))
     return any(kind is not None and kind.is_initialized() for kind in kinds)
 
 
 def _is_distributed() -> bool:
-    """Whether this process belongs to a group, which has a port."""
+    """Tell whether this process belongs to a process group, which has a port."""
     distributed = sys.modules.get("torch.distributed")
     return distributed is not None and distributed.is_available() and bool(distributed.is_initialized())
 
@@ -187,8 +187,8 @@ _NEW = frozenset("wx")  # modes that leave nothing of what was there
 class EarlierFiles:
     """Notes each file that is opened for reading and was last changed while an earlier run was going on.
 
-    It is told by the time of the last change of the file's status (`st_ctime`), which no program can set: a
-    file that was unpacked or copied with an old date has a new one.
+    The time of the last change of the file's status (`st_ctime`) decides, since no program can set it: a file
+    that was unpacked or copied with an old date has a new one.
 
     Args:
         earlier: when that run was going on, and where the files are noted.
@@ -203,7 +203,7 @@ class EarlierFiles:
 
     @property
     def any(self) -> bool:
-        """Whether there was one."""
+        """True once such a file was opened."""
         return bool(self._noted)
 
     def install(self) -> None:
@@ -252,7 +252,7 @@ class EarlierFiles:
             notes.write(line + "\n")
 
     def _user(self, frame: FrameType | None) -> FrameType | None:
-        """The user's code that reads; None for a library that reads while it is imported."""
+        """Return the user's frame that reads; None for a library that reads while it is imported."""
         if self._ranks.is_imported(frame):
             return None
         while frame is not None and self._ranks.of(frame) != USER:

@@ -1,4 +1,4 @@
-"""Which event last wrote the memory of a tensor: the data flow between events."""
+"""The data flow between events: it follows which event last wrote the memory of a tensor."""
 
 from __future__ import annotations
 
@@ -19,13 +19,12 @@ _UNKNOWN = (0, NO_WRITER)
 class Memory(Protocol):
     """**Protocol:** follows storages by address: each has a serial number and the event that last wrote it.
 
-    An address can be reused by a new storage. Storages that torch makes come out of an op, which starts a
-    new serial there; memory made elsewhere (NumPy) is noticed by comparison, since its digest is not that of
-    the writer.
+    A new storage can reuse an address. Storages that torch makes come out of an op, which starts a new serial
+    there; memory made elsewhere (NumPy) is noticed by comparison, since its digest is not the writer's.
     """
 
     def op_links(self, seq: int, inputs: bytes, outputs: bytes, flags: int, /) -> bytes:
-        """Links of an op's inputs and outputs; outputs that are new or written get `seq` as writer.
+        """Return links of an op's inputs and outputs; outputs that are new or written get `seq` as writer.
 
         Args:
             seq: number of the op's event.
@@ -35,7 +34,7 @@ class Memory(Protocol):
         """
 
     def event_links(self, seq: int, bases: bytes, writes: bool, /) -> bytes:  # noqa: FBT001
-        """Links of the tensors of another event.
+        """Return links of the tensors of another event.
 
         Args:
             seq: its number.
@@ -45,7 +44,7 @@ class Memory(Protocol):
 
 
 def memory_map() -> Memory:
-    """A map that knows nothing yet: the C module's, or one in Python."""
+    """Return a map that knows nothing yet: the C module's, or the one in Python."""
     module = load_module()
     made: Memory = MemoryMap() if module is None else module.MemoryMap()
     return made

@@ -1,4 +1,4 @@
-"""Which modules take part in a run, and their paths."""
+"""The modules that take part in a run, and their paths."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ModuleRegistry:
 
         self._patches.set(module_class, "__init__", noted_init)
         self._patches.set(module_class, "__setstate__", noted_set_state)
-        self._older = [weakref.ref(found) for found in instances(module_class)]
+        self._older = [weakref.ref(module) for module in instances(module_class)]
 
     def remove(self) -> None:
         """Note nothing from now on."""
@@ -67,7 +67,7 @@ class ModuleRegistry:
         self._modules[key] = weakref.ref(module, forget)
 
     def adopt(self, tensor: Any) -> bool:
-        """Note the older model that holds a tensor; give whether there is one."""
+        """Note the older model that holds a tensor; return whether there is one."""
         older = [module for module in (reference() for reference in self._older) if module is not None]
         owners = [module for module in older if any(tensor is held for held in module.parameters())]
         if not owners:
@@ -77,7 +77,7 @@ class ModuleRegistry:
         return True
 
     def has(self, module: Any) -> bool:
-        """Whether a module is known."""
+        """Tell whether a module is known."""
         known = self._modules.get(id(module))
         return known is not None and known() is module
 
@@ -90,16 +90,16 @@ class ModuleRegistry:
                 self.note(module)
 
     def holds(self, tensor: Any) -> bool:
-        """Whether a noted module has this tensor as a parameter of its own."""
+        """Tell whether a noted module has this tensor as a parameter of its own."""
         return any(tensor is held for module in self.alive() for held in vars(module)["_parameters"].values())
 
     def alive(self) -> list[Any]:
-        """The modules that live and are fully made, in order of creation."""
-        found = [reference() for reference in list(self._modules.values())]
-        return [module for module in found if module is not None and is_made(module)]
+        """Return the modules that live and are fully made, in order of creation."""
+        modules = [reference() for reference in list(self._modules.values())]
+        return [module for module in modules if module is not None and is_made(module)]
 
     def named(self) -> Iterator[tuple[str, Any]]:
-        """(path, module) of every module below the roots that own tensors."""
+        """Yield (path, module) of every module below the roots that own tensors."""
         alive = self.alive()
         children = {id(child) for module in alive for child in vars(module)["_modules"].values()}
         roots = [m for m in alive if id(m) not in children and any(_own_tensors(sub) for sub in m.modules())]
@@ -114,14 +114,15 @@ class ModuleRegistry:
 
 
 def instances(kind: type[Any]) -> list[Any]:
-    """Objects of a class that exist already; asks no object for its `__class__`, which proxies compute."""
-    return [found for found in gc.get_objects() if issubclass(type(found), kind)]
+    """Return the existing objects of a class without asking for their `__class__`, which proxies compute."""
+    return [thing for thing in gc.get_objects() if issubclass(type(thing), kind)]
 
 
 def is_made(module: Any) -> bool:
-    """Whether a module holds what `nn.Module.__init__` gives it.
+    """Tell whether a module holds what `nn.Module.__init__` gives it.
 
-    It has not yet run, or the class keeps it elsewhere: what `torch.jit.trace` returns has no `_parameters`.
+    If not, it has not run yet, or the class keeps it elsewhere: what `torch.jit.trace` returns has no
+    `_parameters`.
     """
     own = vars(module)
     return "_modules" in own and "_parameters" in own and "_buffers" in own
@@ -185,24 +186,24 @@ class ModulePaths:
         self._patches.restore()
 
     def stack(self) -> list[Any]:
-        """The modules that this thread executes, outermost first; the list changes as they are called."""
+        """Return the modules that this thread executes, outermost first; the list changes with the calls."""
         try:
-            found: list[Any] = self._local.stack
+            stack: list[Any] = self._local.stack
         except AttributeError:
-            found = self._local.stack = []
-        return found
+            stack = self._local.stack = []
+        return stack
 
     def text(self, module: Any) -> int:
-        """Text id of the path of a module."""
+        """Return the text id of the path of a module."""
         if self._learned_version != self._registry.version:
             self._learn()
-        found = self._texts.get(id(module))
-        if found is None:
-            found = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)
-        return found
+        text_id = self._texts.get(id(module))
+        if text_id is None:
+            text_id = self._texts[id(module)] = self._recorder.writer.text(type(module).__name__)
+        return text_id
 
     def path(self, module: Any) -> str:
-        """The path of a module; the name of its class where it has none."""
+        """Return the path of a module; the name of its class where it has none."""
         if self._learned_version != self._registry.version:
             self._learn()
         return self._paths.get(id(module)) or type(module).__name__

@@ -1,4 +1,4 @@
-"""Ops and their arguments: what is known of an op before it is called, tensors apart from the rest."""
+"""Ops as probes see them: by a dispatch mode, with facts known before the call, and with their arguments."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from samebits._torch.core import is_random, mutated_arguments
+from samebits._torch.core import current_node, is_random, mutated_arguments, sequence_peek
 from samebits.recording._recorder import is_tensor
 from samebits.recording.probes.memory import RANDOM, SOURCE, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from samebits.recording._recorder import Recorder
+    from samebits.recording.probes.backward import BackwardProbe
+    from samebits.recording.probes.modules import ModulePaths
 
 # What they return holds values from outside torch: Python, NumPy, a file.
 _SOURCES = ("aten::lift_fresh", "aten::lift", "aten::set_")
@@ -39,9 +43,51 @@ _WORKSPACE_READERS = frozenset(
 )  # fmt: skip
 
 
+FORWARD_SITES = 1 << 18
+"""Forward sites that are held for backward passes that come later."""
+
+
+class DispatchProbe:
+    """**Base class** of the probes that watch the ops of each thread by a dispatch mode.
+
+    Args:
+        recorder: where events go; its settings say how to watch.
+        modules: knows the path of the module being executed.
+        backward: knows whether a backward pass is running.
+    """
+
+    def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
+        self._recorder = recorder
+        self._modules = modules
+        self._backward = backward
+        self._peek = sequence_peek()
+        self._node = current_node()
+        self._mode_class: type[Any] | None = None
+        self._mode: Any = None
+
+    def enter(self, mode_class: type[Any]) -> None:
+        """Watch the ops of this thread in that mode; those of new threads are watched by `in_thread`."""
+        self._mode_class = mode_class
+        self._mode = mode_class()
+        self._mode.__enter__()
+
+    def remove(self) -> None:
+        """Watch nothing."""
+        if self._mode is not None:
+            self._mode.__exit__(None, None, None)
+            self._mode = None
+
+    def in_thread(self, function: Callable[[], Any]) -> Any:
+        """Call a function of another thread with its ops watched."""
+        if self._mode_class is None or not self._recorder.active:
+            return function()
+        with self._mode_class():
+            return function()
+
+
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpSpec:
-    """What is known of an op before it is called.
+    """The facts of an op that are known before it is called.
 
     Args:
         name: text id of `aten::mm.default`.
@@ -116,7 +162,7 @@ def flatten_arguments(values: Iterable[Any], tensors: list[Any], others: list[An
 
 
 def flatten_outputs(outcome: Any) -> list[Any]:
-    """The tensors that an op returned."""
+    """Return the tensors that an op returned."""
     if is_tensor(outcome):
         return [outcome]
     if isinstance(outcome, (list, tuple)):
@@ -127,7 +173,7 @@ def flatten_outputs(outcome: Any) -> list[Any]:
 
 
 def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-    """The tensors that an op returned, and those that it wrote to without returning them."""
+    """Return the tensors that an op returned, and those that it wrote to without returning them."""
     outputs = flatten_outputs(outcome)
     if spec.positions == (0,) and not spec.keywords and outputs and outputs[0] is args[0]:
         return outputs
@@ -140,7 +186,7 @@ def written_tensors(spec: OpSpec, outcome: Any, args: tuple[Any, ...], kwargs: d
 
 
 class _Named:
-    """Stands for a value whose repr could hold an address."""
+    """A replacement of a value whose repr could hold an address."""
 
     __slots__ = ("_text",)
 

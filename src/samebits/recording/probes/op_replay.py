@@ -1,4 +1,4 @@
-"""Executes each op again, on the same inputs and generator states, and compares the bits."""
+"""The probe that executes each op again on the same inputs and generator states, and compares the bits."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
-from samebits._torch.core import current_node, dispatch_mode_class, is_virtual, node_sequence, sequence_peek
+from samebits._torch.core import dispatch_mode_class, is_virtual, node_sequence
 from samebits._torch.schemas import OpTraits, traits_of
 from samebits.errors import SamebitsError
 from samebits.recording._recorder import shape_of
 from samebits.recording.distance import tensor_difference
 from samebits.recording.probes import replay_rules as rules
-from samebits.recording.probes.op_calls import flatten_arguments
+from samebits.recording.probes.op_calls import FORWARD_SITES, DispatchProbe, flatten_arguments
 from samebits.recording.probes.replay_inputs import (
     CannotCopy,
     Copies,
@@ -25,11 +25,10 @@ from samebits.recording.probes.replay_inputs import (
     UnknownGenerator,
     results_of,
 )
-from samebits.recording.probes.replay_rules import Deviation, Place, Tally
+from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from types import FrameType
 
     from samebits.recording._recorder import Recorder
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
     from samebits.recording.probes.replay_inputs import Call
     from samebits.recording.replay_results import ReplaySummary
 
-_FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
-
 
 class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never an error
     """A call that is not executed again."""
@@ -48,7 +45,7 @@ class _Unfit(Exception):  # noqa: N818 - a reason to leave a call alone, never a
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Attempt:
-    """What is needed to execute a call again, taken before it runs.
+    """Everything needed to execute a call again, taken before it runs.
 
     Args:
         traits: of the op.
@@ -67,7 +64,7 @@ class _Attempt:
     untouched: bytes
 
 
-class ReplayProbe:
+class ReplayProbe(DispatchProbe):
     """Executes the ops of every thread again.
 
     The script gets the results of the first execution; generators are left as that one left them.
@@ -79,17 +76,11 @@ class ReplayProbe:
     """
 
     def __init__(self, recorder: Recorder, modules: ModulePaths, backward: BackwardProbe) -> None:
-        self._recorder = recorder
-        self._modules = modules
-        self._backward = backward
+        super().__init__(recorder, modules, backward)
         self._tally = Tally(recorder.settings.replay)
         self._known: dict[int, tuple[OpTraits, str, Any]] = {}
-        self._peek = sequence_peek()
-        self._node = current_node()
         # While one thread puts a generator of torch back, no other may draw from it.
         self._drawing = threading.RLock()
-        self._mode_class: type[Any] | None = None
-        self._mode: Any = None
         self._torch: Any = None
         self._generators: Generators | None = None
         self._cores: Any = None
@@ -99,29 +90,14 @@ class ReplayProbe:
         self._torch = torch
         self._generators = Generators(torch)
         self._cores = Cores(torch)
-        self._mode_class = _mode_class(self)
-        self._mode = self._mode_class()
-        self._mode.__enter__()
-
-    def remove(self) -> None:
-        """Watch nothing."""
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self._recorder.active:
-            return function()
-        with self._mode_class():
-            return function()
+        self.enter(_mode_class(self))
 
     def plain_dispatch(self) -> Any:
-        """What a class of tensors has for `__torch_dispatch__` when it has none of its own."""
+        """Return the `__torch_dispatch__` of a class of tensors that has none of its own."""
         return self._torch.Tensor.__torch_dispatch__
 
     def summary(self) -> ReplaySummary:
-        """What came of it."""
+        """Return what came of executing the ops again."""
         return self._tally.summary()
 
     def call(self, op: Any, call: Call, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Any:
@@ -137,7 +113,7 @@ class ReplayProbe:
         if not recorder.active or recorder.quietly.depth:
             return op(*call[0], **call[1])
         traits, reason = self._learn(op)
-        place = self._place(traits.name, forward, frame)
+        call_site = self._call_site(traits.name, forward, frame)
         if reason:
             self._tally.skip(reason, traits.name)
             return op(*call[0], **call[1])
@@ -147,39 +123,39 @@ class ReplayProbe:
             attempt = self._prepare(traits, call)
             outcome = op(*call[0], **call[1])
             if attempt is not None:
-                self._replay(op, attempt, (outcome, call), place)
+                self._replay(op, attempt, (outcome, call), call_site)
         return outcome
 
     def skip(self, op: Any, reason: str) -> None:
-        """Count a call that was not looked into."""
+        """Count a call that was not examined."""
         if self._recorder.active and not self._recorder.quietly.depth:
             self._tally.skip(reason, self._learn(op)[0].name)
 
     def _learn(self, op: Any) -> tuple[OpTraits, str]:
-        found = self._known.get(id(op))
-        if found is None:
+        known = self._known.get(id(op))
+        if known is None:
             traits = traits_of(op)
             # With the op itself, so that no other gets its identity.
-            found = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
-        return found[0], found[1]
+            known = self._known[id(op)] = (traits, rules.reason_to_skip(traits), op)
+        return known[0], known[1]
 
-    def _place(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> Place:
+    def _call_site(self, name: str, forward: dict[int, tuple[int | None, str]], frame: FrameType) -> CallSite:
         recorder, stack = self._recorder, self._modules.stack()
         site = recorder.sites.find(frame)
         module = self._modules.path(stack[-1]) if stack else ""
         forward_site = None
         node = self._node() if self._backward.running else None
         if node is None:
-            if len(forward) > _FORWARD_SITES:
+            if len(forward) > FORWARD_SITES:
                 forward.clear()
             forward.setdefault(self._peek() - 1, (site, module))
         else:
             forward_site, module = forward.get(node_sequence(node), (None, module))
         known = recorder.sites.known
-        return Place(name, module, known(site), known(forward_site))
+        return CallSite(name, module, known(site), known(forward_site))
 
     def _prepare(self, traits: OpTraits, call: Call) -> _Attempt | None:
-        """What is needed to execute a call again; None when it is not to be."""
+        """Return what is needed to execute a call again; None when it is not to be executed again."""
         try:
             with self._recorder.quietly:
                 return self._attempt(traits, call)
@@ -214,11 +190,11 @@ class ReplayProbe:
         return _Attempt(traits, tensors, copies, states, inputs, untouched)
 
     def _only_read(self, traits: OpTraits, tensors: list[Any], call: Call) -> bytes:
-        """Digests of the arguments of a foreign op that do not share memory with one that it writes to."""
+        """Digest the arguments of a foreign op that do not share memory with one that it writes to."""
         written = {_memory(tensor) for tensor in results_of(traits, None, call)}
         return self._digests([tensor for tensor in tensors if _memory(tensor) not in written])
 
-    def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], place: Place) -> None:
+    def _replay(self, op: Any, attempt: _Attempt, ran: tuple[Any, Call], call_site: CallSite) -> None:
         """Execute a call again and count what came of it; nothing of it reaches the script."""
         traits, states = attempt.traits, attempt.states
         outcome, call = ran
@@ -236,9 +212,9 @@ class ReplayProbe:
                     if states is not None:
                         states.as_after()
                 step = self._recorder.step
-                self._tally.count(place, step)
+                self._tally.count(call_site, step)
                 if deviation is not None:
-                    self._tally.differs(place, step, deviation)
+                    self._tally.differs(call_site, step, deviation)
         except _Unfit as reason:
             self._tally.skip(str(reason), traits.name)
         except SamebitsError:
@@ -248,14 +224,14 @@ class ReplayProbe:
             self._fail(traits, error)
 
     def _check(self, attempt: _Attempt, call: Call, outputs: list[Any]) -> None:
-        """Leave a call alone whose results have no memory, or that wrote where its schema denies it."""
+        """Reject a call whose results have no memory, or that wrote where its schema denies it."""
         if any(is_virtual(output) for output in outputs):
             raise _Unfit(rules.SUBCLASS)
         if attempt.untouched and self._only_read(attempt.traits, attempt.tensors, call) != attempt.untouched:
             raise _Unfit(rules.UNDECLARED)
 
     def _compare(self, op: Any, attempt: _Attempt, outputs: list[Any], expected: bytes) -> Deviation | None:
-        """What differed in any of the repetitions."""
+        """Execute a call again and return what differed in any of the repetitions."""
         times, states = self._recorder.settings.replay, attempt.states
         foreign = rules.is_foreign(attempt.traits)
         differing, example, moved = 0, None, False
@@ -267,13 +243,13 @@ class ReplayProbe:
                 outcome = op(*call[0], **call[1])
             again = results_of(attempt.traits, outcome, call)
             self._wait(attempt.tensors, again)
-            found = self._digests(again)
+            digests = self._digests(again)
             apart = states is not None and not states.are_as_after()
-            if found != expected or apart:
+            if digests != expected or apart:
                 differing += 1
                 moved |= apart
-                if found != expected and example is None:
-                    example = (_unequal(expected, found), again)
+                if digests != expected and example is None:
+                    example = (_unequal(expected, digests), again)
         if not differing:
             return None
         positions, last = example if example is not None else ([], [])
@@ -288,7 +264,7 @@ class ReplayProbe:
         )
 
     def _wait(self, inputs: list[Any], outputs: list[Any]) -> None:
-        """A copy to the CPU may still be on its way."""
+        """Wait for a copy to the CPU that may still be on its way."""
         if any(t.is_cuda for t in inputs) and any(not t.is_cuda for t in outputs):
             self._torch.cuda.current_stream().synchronize()
 
@@ -301,12 +277,12 @@ class ReplayProbe:
 
 
 def _unequal(a: bytes, b: bytes) -> list[int]:
-    """Positions of the digests that differ."""
+    """Return the positions of the digests that differ."""
     return [i // 16 for i in range(0, max(len(a), len(b)), 16) if a[i : i + 16] != b[i : i + 16]]
 
 
 def _distance(outputs: list[Any], again: list[Any], positions: list[int]) -> Difference | None:
-    """How far the first tensors that differ are apart; None where that cannot be told."""
+    """Return how far the first tensors that differ are apart; None where that cannot be told."""
     for position in positions:
         if position < min(len(outputs), len(again)):
             try:

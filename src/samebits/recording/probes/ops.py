@@ -1,4 +1,4 @@
-"""Every op that torch dispatches: its inputs, outputs, scalar arguments, site and module."""
+"""The probe that records every op that torch dispatches: inputs, outputs, scalars, site and module."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Any
 from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
 from samebits._torch.core import (
-    current_node,
     dispatch_mode_class,
     is_opaque,
     is_virtual,
     node_sequence,
-    sequence_peek,
 )
 from samebits.digest import digest_many, observe
 from samebits.recording._recorder import describe
 from samebits.recording.probes.op_calls import (
+    FORWARD_SITES,
+    DispatchProbe,
     OpSpec,
     flatten_arguments,
     flatten_outputs,
@@ -31,7 +31,7 @@ from samebits.records.events import GIVEN, KINDS, NO_WRITER, TensorInfo
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from samebits.recording._recorder import Recorder
     from samebits.recording.probes.backward import BackwardProbe
@@ -44,12 +44,11 @@ if TYPE_CHECKING:
     Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
 _OP = KINDS.index("op")
-_FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class ThreadState:
-    """What is known of a thread.
+    """The facts of a running thread.
 
     Args:
         forward: site and module of its forward ops by the number of their autograd node.
@@ -64,7 +63,7 @@ class ThreadState:
     drawn_from: list[Any] = dataclasses.field(default_factory=list)
 
 
-class OpProbe:
+class OpProbe(DispatchProbe):
     """Records an `op` event for every op of every thread, from `first_op_step` on.
 
     Args:
@@ -77,21 +76,15 @@ class OpProbe:
     def __init__(
         self, recorder: Recorder, memory: Memory, modules: ModulePaths, backward: BackwardProbe
     ) -> None:
-        self._recorder = recorder
+        super().__init__(recorder, modules, backward)
         self._memory = memory
-        self._modules = modules
-        self._backward = backward
         self._specs: dict[int, tuple[OpSpec, Any]] = {}
         self._layouts: dict[Any, int] = {}
         self._inputs: dict[Any, list[TensorInfo]] = {}
         self._empty = recorder.writer.text("")
         self._first_step = recorder.settings.first_op_step
-        self._peek = sequence_peek()
-        self._node = current_node()
         self._torch: Any = None
         self._tensor: Any = None
-        self._mode_class: type[Any] | None = None
-        self._mode: Any = None
         self._substituter: Substituter | None = None
         self._substituted: frozenset[str] = frozenset()
 
@@ -101,25 +94,10 @@ class OpProbe:
         self._substituter = self._recorder.substituter
         if self._substituter is not None:
             self._substituted = self._substituter.ops
-        self._mode_class = _mode_class(self)
-        self._mode = self._mode_class()
-        self._mode.__enter__()
-
-    def remove(self) -> None:
-        """Watch nothing."""
-        if self._mode is not None:
-            self._mode.__exit__(None, None, None)
-            self._mode = None
-
-    def in_thread(self, function: Callable[[], Any]) -> Any:
-        """Call a function of another thread with its ops watched."""
-        if self._mode_class is None or not self._recorder.active:
-            return function()
-        with self._mode_class():
-            return function()
+        self.enter(_mode_class(self))
 
     def thread_state(self) -> ThreadState:
-        """What is known of the thread that calls this."""
+        """Return what is known of the thread that calls this."""
         return ThreadState({}, self._modules.stack(), self._recorder.thread())
 
     def call(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], thread: ThreadState) -> Any:
@@ -185,7 +163,7 @@ class OpProbe:
             turns.recorded(seq)
 
     def _returned(self, outcome: Any) -> list[Any] | None:
-        """The tensors that an op returned; None where one has no contents."""
+        """Return the tensors that an op returned; None where one has no contents."""
         if type(outcome) is self._tensor:
             return [outcome]
         outputs = flatten_outputs(outcome)
@@ -196,7 +174,7 @@ class OpProbe:
     def _prepare(
         self, spec: OpSpec, thread: ThreadState, op: Any, arguments: tuple[Any, Any], inputs: list[Any]
     ) -> tuple[OpTurns | None, str, bytes]:
-        """What a substitution does around an op, its RNG source and the digest of that one's state."""
+        """Return what a substitution does around an op, its RNG source and the digest of its state."""
         source, generator = self._generator(arguments[1], inputs) if spec.random else ("", None)
         turns = None
         if self._substituter is not None and spec.text in self._substituted:
@@ -204,9 +182,9 @@ class OpProbe:
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
-            found = self._substituter.turns("op", spec.text, site, forward_site)
+            op_turns = self._substituter.turns("op", spec.text, site, forward_site)
             listed = functools.partial(written_tensors, spec)
-            turns = OpTurns(found, op, listed, arguments, self._recorder.quietly)
+            turns = OpTurns(op_turns, op, listed, arguments, self._recorder.quietly)
             turns.before(inputs, generator)
         if not spec.random:
             return turns, source, b""
@@ -245,10 +223,10 @@ class OpProbe:
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
         # Before the op: it may give a tensor another shape.
-        found = self._inputs.get((spec.name, kinds))
-        if found is None:
-            found = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
-        return found
+        infos = self._inputs.get((spec.name, kinds))
+        if infos is None:
+            infos = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
+        return infos
 
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
         infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]
@@ -258,7 +236,7 @@ class OpProbe:
         return self._recorder.writer.layout(tuple(infos))
 
     def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:
-        """The RNG source that an op draws from, and its generator; None where that is not known."""
+        """Return the RNG source that an op draws from, and its generator; None where that is not known."""
         generator, source = kwargs.get("generator"), GIVEN
         if generator is None:
             device = self._torch.device(kwargs.get("device") or (inputs[0].device if inputs else "cpu"))
@@ -268,7 +246,7 @@ class OpProbe:
 
 
 def _entering(spec: OpSpec, inputs: list[Any], links: bytes) -> list[tuple[int, Any]]:
-    """What an op read that no recorded event wrote, by position; nothing of an op that writes to it."""
+    """Return by position what an op read that no recorded event wrote; nothing if it writes to it."""
     if spec.writes:
         return []
     writers = [writer for _, writer in struct.iter_unpack("<ii", links)]
@@ -282,7 +260,7 @@ def _seen_around(
     before: tuple[bytes, bytes, bytes],
     state: bytes,
 ) -> Seen:
-    """What was seen before and after an op that writes to its arguments."""
+    """Combine what was seen before and after an op that writes to its arguments."""
     digests, kinds, bases = before
     after, more_kinds, more_bases = observe(outputs)
     after = _hidden(after, spec.workspaces) if spec.workspaces else after
@@ -292,7 +270,7 @@ def _seen_around(
 
 
 def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: bytes) -> Seen:
-    """What is seen after an op that left its inputs as they were: one look at all."""
+    """Look once at everything after an op that left its inputs unchanged."""
     if spec.alias:
         digests, kinds, bases = observe(inputs)
         return inputs, outputs, digests + digests, kinds, bases, bases
@@ -306,7 +284,7 @@ def _seen_after(spec: OpSpec, inputs: list[Any], outputs: list[Any], state: byte
 
 
 def _hidden(digests: bytes, positions: Sequence[int]) -> bytes:
-    """Digests with those of scratch memory all alike: nothing has filled it."""
+    """Return digests in which those of scratch memory are all alike: nothing has filled it."""
     each = range(len(digests) >> 4)
     return b"".join(bytes(16) if i in positions else digests[16 * i : 16 * i + 16] for i in each)
 
@@ -340,7 +318,7 @@ def _mode_class(probe: OpProbe) -> type[Any]:
             if any(is_opaque(tensor) for tensor in tensors):
                 return NotImplemented  # torch calls that dispatch: the ops inside it are recorded
         thread = mode.thread
-        if len(thread.forward) > _FORWARD_SITES:
+        if len(thread.forward) > FORWARD_SITES:
             thread.forward.clear()
         return call(op, args, kwargs or nothing, thread)
 

@@ -1,4 +1,4 @@
-"""The event that closes a step: all of the state."""
+"""The probes that record all of the state at the end of each step."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class StateProbe:
         self._recorder.steps.close(infos, digests)
 
     def record(self, op: str, optimizer: Any = None) -> tuple[tuple[TensorInfo, ...], bytes]:
-        """Record the state; give what was recorded."""
+        """Record the state; return what was recorded."""
         recorder = self._recorder
         with recorder.quietly:
             self._rng.record_states()
@@ -64,11 +64,11 @@ class StateProbe:
     def _join(
         self, first: int, second: int, infos: tuple[TensorInfo, ...], more: tuple[TensorInfo, ...]
     ) -> tuple[int, tuple[TensorInfo, ...]]:
-        found = self._joined.get((first, second))
-        if found is None:
+        joined = self._joined.get((first, second))
+        if joined is None:
             both = infos + more
-            found = self._joined[first, second] = (self._recorder.writer.layout(both), both)
-        return found
+            joined = self._joined[first, second] = (self._recorder.writer.layout(both), both)
+        return joined
 
 
 class OptimizerProbe:
@@ -131,7 +131,7 @@ class OptimizerProbe:
         self._patches.restore()
 
     def _watch_scaler(self, scaler_class: type[Any]) -> None:
-        """Unscaling writes to gradients without raising their version (seen in torch 2.13.0)."""
+        """Watch unscaling, which writes to gradients without raising their version (seen in torch 2.13.0)."""
         unscale, backward = scaler_class.unscale_, self._backward
 
         @functools.wraps(unscale)
@@ -176,7 +176,7 @@ class OptimizerProbe:
         self._backward.forget()
 
     def _enter(self, frame: FrameType) -> None:
-        """Note a step in progress; forget those that an error ended, of which no hook is told."""
+        """Note a step in progress; forget those that ended in an error, for which no hook is called."""
         if self._running:
             thread = threading.get_ident()
             outer = _frames_above(frame)
@@ -211,10 +211,10 @@ class _StepGroup:
         self._thread: int | None = None
 
     def takes(self, optimizer: Any, *, new_pass: bool) -> bool:
-        """Whether an optimizer that is about to step belongs to the step that was closed last.
+        """Tell whether an optimizer that is about to step belongs to the step that was closed last.
 
         Args:
-            optimizer: it.
+            optimizer: that is about to step.
             new_pass: whether there was a backward pass since then.
         """
         thread = threading.get_ident()
@@ -230,10 +230,10 @@ class _StepGroup:
 
 
 def _frames_above(frame: FrameType) -> set[int]:
-    """The identities of the frames that called `frame`."""
-    found = set()
+    """Return the identities of the frames that called `frame`."""
+    callers = set()
     caller = frame.f_back
     while caller is not None:
-        found.add(id(caller))
+        callers.add(id(caller))
         caller = caller.f_back
-    return found
+    return callers

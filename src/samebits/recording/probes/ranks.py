@@ -1,4 +1,4 @@
-"""What a rank of a distributed run is compared with the others by: its replicas, and its share of the data.
+"""The replicas and the share of the data by which the ranks of a distributed run are compared.
 
 Events of kind `collective`:
 
@@ -42,7 +42,7 @@ _GATHERED = re.compile(r"leaf\d+")  # as the state names what neither a module n
 
 
 class RankProbe:
-    """Records what the ranks of a run are compared by; only in a run of several ranks.
+    """Records the facts by which the ranks of a run are compared; only in a run of several ranks.
 
     Args:
         recorder: where events go.
@@ -134,9 +134,9 @@ class RankProbe:
         def noted_iter(loader: Any) -> Any:
             if not recorder.active:
                 return begin(loader)
-            kept = kept_iterator(loader)
-            if kept is not None:
-                self._running.pop(kept, None)
+            persistent = kept_iterator(loader)
+            if persistent is not None:
+                self._running.pop(persistent, None)
             iterator = begin(loader)
             with recorder.recording(RecordedPart.EPOCH):
                 self._begun(loader, iterator, calling_frame())
@@ -169,16 +169,16 @@ class RankProbe:
         whole = getattr(index, "indices", None)  # of the batches of `samebits.DataLoader`
         index = whole if isinstance(whole, tuple) else index
         indices = list(index) if isinstance(index, (list, tuple)) else [index]
-        if all(entry is None for entry in indices):  # also without any: an iterable dataset has none
+        if all(index is None for index in indices):  # also without any: an iterable dataset has none
             return
         self._left -= len(indices)
         known = self._left >= 0
-        words = " ".join(_word(entry) for entry in indices) if known else "?"
+        words = " ".join(_word(index) for index in indices) if known else "?"
         self._recorder.remark("collective", INDICES, None, f"{iteration.name}: {words}")
 
 
 class _Iteration:
-    """What the sampler has given and the loader has not handed over yet."""
+    """The indices that the sampler has given and whose batches the loader has not handed over yet."""
 
     def __init__(self) -> None:
         self.name = ""
@@ -186,7 +186,7 @@ class _Iteration:
 
 
 def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
-    """Which parameters of a state are kept equal on all ranks, and which are shards, by name.
+    """Return the names of the parameters that are kept equal on all ranks, and of those that are shards.
 
     Args:
         part: the parameters and buffers.
@@ -201,8 +201,8 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
         if "DistributedDataParallel" in kind:
             ignored = set(getattr(module, "parameters_to_ignore", ()))
             held = [p for name, p in module.module.named_parameters() if name not in ignored]
-            found = equal.setdefault(_group(module.process_group), [])
-            found += [names[id(p)] for p in held if id(p) in names]
+            equal_names = equal.setdefault(_group(module.process_group), [])
+            equal_names += [names[id(p)] for p in held if id(p) in names]
         elif "FullyShardedDataParallel" in kind:
             shards.update({names[id(p)]: None for p in module.parameters() if id(p) in names})
     for tensor in part.tensors:
@@ -212,7 +212,7 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
             shards[name] = None
     if shards:  # what a layer gathers for its forward and backward pass is held by no module
         shards.update({name: None for name in names.values() if _GATHERED.fullmatch(name)})
-    groups = [{"ranks": json.loads(ranks), "names": found} for ranks, found in equal.items()]
+    groups = [{"ranks": json.loads(ranks), "names": equal_names} for ranks, equal_names in equal.items()]
     return {"groups": groups, "shards": list(shards)}
 
 
@@ -223,7 +223,7 @@ def _group(group: Any) -> str:
 
 
 def loader_facts(loader: Any) -> dict[str, Any]:
-    """What tells how a loader divides its data, as JSON can hold it."""
+    """Return the facts that tell how a loader divides its data, as JSON can hold them."""
     sampler = _sampler(loader)
     facts: dict[str, Any] = {
         "size": _size(getattr(loader, "dataset", None)),
@@ -241,15 +241,15 @@ def loader_facts(loader: Any) -> dict[str, Any]:
 
 
 def _sampler(loader: Any) -> Any:
-    """The innermost sampler: those that make batches, or shards of batches, hold another."""
-    found = loader
+    """Return the innermost sampler: those that make batches, or shards of batches, hold another."""
+    sampler = loader
     for _ in range(_DEEP):
-        inner = [getattr(found, name, None) for name in ("batch_sampler", "sampler")]
+        inner = [getattr(sampler, name, None) for name in ("batch_sampler", "sampler")]
         inner = [sampler for sampler in inner if sampler is not None]  # not by truth: some have a length of 0
         if not inner:
             break
-        found = inner[0]
-    return found
+        sampler = inner[0]
+    return sampler
 
 
 def _size(dataset: Any) -> int | None:
@@ -261,7 +261,7 @@ def _size(dataset: Any) -> int | None:
 
 
 def _word(index: Any) -> str:
-    """An index without blanks; of the samplers that give more than an index, their text."""
+    """Return an index without blanks; for samplers that give more than an index, its text."""
     try:
         return str(int(index))
     except Exception as error:  # noqa: BLE001 - whatever a sampler of the user's own gives

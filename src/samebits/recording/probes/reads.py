@@ -34,8 +34,8 @@ _TASK_TEXTS = "asyncio.base_futures"
 class ReadProbe:
     """Records a `read` event when code outside torch takes a tensor's value.
 
-    A read is no step: a script may read a thousand values before it begins to train. Only in a run that is
-    known never to train can each read be asked to count as one (`count_reads`).
+    A read is not a step: a script may read a thousand values before it begins to train. Only in a run that is
+    known never to train may each read count as one (`count_reads`).
 
     Args:
         recorder: where events go.
@@ -70,8 +70,8 @@ class ReadProbe:
                 leave_no_line(error)
                 raise
 
-        found: Callable[..., Any] = unseen(read)
-        return found
+        patched: Callable[..., Any] = unseen(read)
+        return patched
 
     def _record(self, tensor: Any, op: str, frame: FrameType) -> None:
         recorder = self._recorder
@@ -88,7 +88,7 @@ class ReadProbe:
 
 
 def _of_a_task(frame: FrameType | None) -> bool:
-    """Whether a tensor is shown as part of a task or future of asyncio.
+    """Tell whether a tensor is shown as part of a task or future of asyncio.
 
     `asyncio.run` makes such a text of its main task, with what the task returned, and nobody sees it.
     """
@@ -100,10 +100,10 @@ def _of_a_task(frame: FrameType | None) -> bool:
 
 
 class _Conversion:
-    """Stands for a method that `float(tensor)` and the like look up and call at once; records the look-up.
+    """Replaces a method that `float(tensor)` and the like look up and call at once; records the look-up.
 
-    What is called is torch's own method, so that no frame of samebits lies between it and the script: torch
-    warns of the conversion of a tensor that requires grad, and a warning names the nearest frame.
+    Torch's own method is called, so that no frame of samebits lies between it and the script: torch warns of
+    the conversion of a tensor that requires grad, and a warning names the nearest frame.
 
     Args:
         original: the method.

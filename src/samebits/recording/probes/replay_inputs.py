@@ -1,4 +1,4 @@
-"""What an op is executed again with: copies of what it writes to, generator states, another core."""
+"""Inputs for one more execution of an op: copies of what it writes to, generator states, another core."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ Call = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class CannotCopy(Exception):  # noqa: N818 - it says why, and never reaches the user as an error
-    """A tensor of which no copy can be made that an op would treat in the same way."""
+    """A tensor cannot be copied so that an op treats the copy in the same way."""
 
 
 def written_arguments(traits: OpTraits, call: Call) -> list[Any]:
-    """The tensors that an op writes to, in the order of its arguments."""
+    """Return the tensors that an op writes to, in the order of its arguments."""
     args, kwargs = call
     written = [args[position] for position in traits.positions if position < len(args)]
     written += [kwargs[name] for name in traits.keywords if name in kwargs]
@@ -41,7 +41,7 @@ def written_arguments(traits: OpTraits, call: Call) -> list[Any]:
 
 
 def results_of(traits: OpTraits, outcome: Any, call: Call) -> list[Any]:
-    """The tensors that an op returned, scratch memory aside, and others that it wrote to."""
+    """Return the tensors that an op returned, except scratch memory, and others that it wrote to."""
     scratch = WORKSPACES.get(traits.base, ())
     outputs = [output for index, output in enumerate(flatten_outputs(outcome)) if index not in scratch]
     listed = {id(tensor) for tensor in outputs}
@@ -51,8 +51,8 @@ def results_of(traits: OpTraits, outcome: Any, call: Call) -> list[Any]:
 class Copies:
     """The arguments of a call as they were before it.
 
-    Tensors that the op only reads are given as they are. Tensors that share memory with one that is written
-    become tensors that share one copy of that memory, of just the part that they span.
+    Tensors that the op only reads are given as they are. Tensors that share memory with a written one become
+    tensors that share one copy of that memory, of just the part that they span.
 
     Args:
         torch: the module.
@@ -60,7 +60,7 @@ class Copies:
         call: its arguments, before it runs.
 
     Raises:
-        CannotCopy: see there.
+        CannotCopy: a tensor that the op writes to cannot be copied.
     """
 
     def __init__(self, torch: Any, traits: OpTraits, call: Call) -> None:
@@ -75,25 +75,25 @@ class Copies:
             self._copy(written, everything)
 
     def _copy(self, written: list[Any], everything: list[Any]) -> None:
-        places: dict[tuple[object, int], list[Any]] = {}
+        by_storage: dict[tuple[object, int], list[Any]] = {}
         for tensor in written:
             if _has_plain_memory(tensor):
-                places.setdefault(_place(tensor), [])
+                by_storage.setdefault(_storage_of(tensor), [])
             elif all(tensor is not known for known, _ in self._others):
                 self._others.append((tensor, tensor.clone()))
         seen: set[int] = set()
         for tensor in everything:
-            if id(tensor) not in seen and _has_plain_memory(tensor) and _place(tensor) in places:
+            if id(tensor) not in seen and _has_plain_memory(tensor) and _storage_of(tensor) in by_storage:
                 seen.add(id(tensor))
-                places[_place(tensor)].append(tensor)
-        for tensors in places.values():
+                by_storage[_storage_of(tensor)].append(tensor)
+        for tensors in by_storage.values():
             if len(tensors) == 1 and _is_alone(tensors[0]):
                 self._others.append((tensors[0], tensors[0].clone()))
             else:
                 self._spans.append(_Span(self._torch, tensors))
 
     def restored(self, *, last: bool) -> Call:
-        """Arguments for one more call.
+        """Return arguments for one more call.
 
         Args:
             last: no further ones will be asked for, so the copy itself may be written to.
@@ -135,7 +135,7 @@ class _Span:
         self._bytes[self._pad :].copy_(memory)
 
     def tensors(self, *, last: bool) -> dict[int, Any]:
-        """The tensors on one copy of the memory, by the identity of the original."""
+        """Return the tensors on one copy of the memory, by the identity of the original."""
         memory = self._bytes if last else self._bytes.clone()
         return {id(tensor): self._on(memory, tensor) for tensor in self._tensors}
 
@@ -152,7 +152,7 @@ def _has_plain_memory(tensor: Any) -> bool:
 
 
 def _is_alone(tensor: Any) -> bool:
-    """Whether a clone is such a copy: no gaps, no other order, and memory as aligned as torch's own."""
+    """Tell whether a clone is an exact copy: no gaps, no other order, and memory aligned as torch's own."""
     return (
         tensor.is_contiguous()
         and not tensor.data_ptr() % _ALIGNMENT
@@ -162,14 +162,14 @@ def _is_alone(tensor: Any) -> bool:
     )
 
 
-def _place(tensor: Any) -> tuple[object, int]:
-    """Which storage; empty ones are each on their own."""
+def _storage_of(tensor: Any) -> tuple[object, int]:
+    """Return the identity of a tensor's storage; each empty storage is distinct."""
     base = tensor.untyped_storage().data_ptr()
     return (tensor.device, base) if base else (f"empty {id(tensor)}", 0)
 
 
 def _bounds(tensor: Any) -> tuple[int, int]:
-    """Offsets in bytes of the first and behind the last byte of a tensor in its storage."""
+    """Return the offsets in bytes of a tensor's first byte and of the byte after its last, in its storage."""
     size = tensor.element_size()
     low = tensor.storage_offset() * size
     if not tensor.numel():
@@ -187,7 +187,7 @@ def _replaced(value: Any, new: dict[int, Any]) -> Any:
 
 
 class UnknownGenerator(Exception):  # noqa: N818 - it says why, and never reaches the user as an error
-    """An op draws from a generator of which nothing is known."""
+    """An op draws from an unknown generator."""
 
 
 class Generators:
@@ -202,7 +202,7 @@ class Generators:
         self._sources: tuple[RngSource, ...] | None = None
 
     def of(self, call: Call, tensors: Iterable[Any]) -> States:
-        """Generators that an op of torch may draw from: one that is given to it, or those of its devices.
+        """Return the generators that an op of torch may draw from: the one given to it, or its devices'.
 
         Raises:
             UnknownGenerator: a device has generators that torch does not hand out.
@@ -217,7 +217,7 @@ class Generators:
         return States([self._torch.default_generator, *self._defaults(devices)], ())
 
     def everywhere(self, call: Call, tensors: Iterable[Any]) -> States:
-        """All generators that there are: a foreign op may draw from any.
+        """Return all generators that there are: a foreign op may draw from any.
 
         Raises:
             UnknownGenerator: as `of`.
@@ -228,7 +228,7 @@ class Generators:
         return States(own.generators, tuple(source for source in self._sources if source.available()))
 
     def _defaults(self, devices: Iterable[Any]) -> list[Any]:
-        found = []
+        defaults = []
         for device in devices:
             if device.type == "cpu":
                 continue
@@ -237,12 +237,12 @@ class Generators:
             if module is None or not generators:
                 raise UnknownGenerator(device.type)
             index = module.current_device() if device.index is None else device.index
-            found.append(generators[index])
-        return found
+            defaults.append(generators[index])
+        return defaults
 
 
 class States:
-    """States of some generators, saved when this is made and by `save`.
+    """States of some generators, saved when this is made and by `note_after`.
 
     Args:
         generators: torch's.
@@ -260,15 +260,15 @@ class States:
         self._after = self._read()
 
     def as_before(self) -> None:
-        """Put back what the op found."""
+        """Restore the states from before the op."""
         self._write(self._before)
 
     def as_after(self) -> None:
-        """Put back what the op left."""
+        """Restore the states that the op left."""
         self._write(self._after)
 
     def are_as_after(self) -> bool:
-        """Whether the states are now those that the op left."""
+        """Tell whether the states are now those that the op left."""
         return self._bytes(self._read()) == self._bytes(self._after)
 
     def _read(self) -> tuple[list[Any], list[tuple[RngSource, bytes]]]:
@@ -299,10 +299,11 @@ class Cores:
 
     The threads of a kernel often reach shared memory in the same order each time, and then a race does not
     show: with `index_put_(accumulate=True)` on a machine of 2 cores, 0 of 60 repetitions differed in some
-    processes, and 24 to 29 of 60 when the core changed from one to the next. No op that repeats can tell.
+    processes, and 24 to 29 of 60 when the core changed from one to the next. Moving does not affect an op
+    that repeats its bits.
 
-    A thread that shares its core with another that waits for it is slow, so only the first calls of each op
-    are moved: more of those that torch knows to race.
+    A thread is slow on a core that it shares with one that waits for it. So only the first calls of each op
+    are moved, and more calls of the ops that torch knows to race.
 
     It does nothing where torch has one thread, the system cannot bind threads (macOS, Windows), or this
     thread is bound to one core already.
@@ -341,7 +342,7 @@ class Cores:
                 os.sched_setaffinity(0, own)
 
     def _available(self, op: str) -> list[int]:
-        """The cores of this thread; none when it is not to be moved."""
+        """Return the cores of this thread; none when it is not to be moved."""
         turn = self._turns.get(op, 0)
         if not self._possible or turn >= _SUSPECT_TURNS:
             return []

@@ -1,4 +1,4 @@
-"""Which ops can be executed again, and why the others are not."""
+"""The rules by which ops are executed again or skipped, and the count of what came of it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ _UNINITIALIZED = frozenset(
 
 
 def reason_to_skip(traits: OpTraits) -> str:
-    """Why an op is never executed again; empty when it is."""
+    """Return why an op is never executed again; empty when it is."""
     silent = traits.has_schema and not traits.returns_tensors and not traits.writes
     reasons = (
         (not traits.has_schema, COMPILED),
@@ -91,7 +91,7 @@ def reason_to_skip(traits: OpTraits) -> str:
 
 
 def is_foreign(traits: OpTraits) -> bool:
-    """Whether an op is not torch's own: it may use any generator, and may not do what its schema says."""
+    """Tell whether an op is not torch's own: it may use any generator and do other than its schema says."""
     return traits.namespace not in BUILT_IN
 
 
@@ -99,7 +99,7 @@ _MOST_MEASURED = 16  # differing calls of one op at one line whose elements are 
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Place:
+class CallSite:
     """An op at a line.
 
     Args:
@@ -117,7 +117,7 @@ class Place:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Deviation:
-    """What differed when a call was executed again.
+    """The difference between a call and its repetitions.
 
     Args:
         differing: how many of the repetitions did.
@@ -146,49 +146,49 @@ class Tally:
     def __init__(self, times: int) -> None:
         self._times = times
         self._lock = threading.Lock()
-        self._calls: dict[Place, int] = {}
+        self._calls: dict[CallSite, int] = {}
         self._steps: set[int] = set()
         self._skipped: dict[tuple[str, str], int] = {}
-        self._found: dict[Place, dict[str, Any]] = {}
+        self._deviations: dict[CallSite, dict[str, Any]] = {}
 
     def skip(self, reason: str, op: str) -> None:
         """Count a call that was not executed again."""
         with self._lock:
             self._skipped[reason, op] = self._skipped.get((reason, op), 0) + 1
 
-    def count(self, place: Place, step: int) -> None:
+    def count(self, call_site: CallSite, step: int) -> None:
         """Count a call that was."""
         with self._lock:
-            self._calls[place] = self._calls.get(place, 0) + 1
+            self._calls[call_site] = self._calls.get(call_site, 0) + 1
             self._steps.add(step)
 
-    def differs(self, place: Place, step: int, deviation: Deviation) -> None:
+    def differs(self, call_site: CallSite, step: int, deviation: Deviation) -> None:
         """Count what differed in a call that was counted."""
         with self._lock:
-            found = self._found.setdefault(
-                place,
+            counts = self._deviations.setdefault(
+                call_site,
                 {
                     "step": step, "differing": 0, "measured": 0, "inputs": deviation.inputs,
                     "outputs": deviation.outputs, "device": deviation.device, "difference": None,
                     "only_generator": True,
                 },
             )  # fmt: skip
-            found["differing"] += deviation.differing
-            found["only_generator"] &= deviation.only_generator
-            found["measured"] += 1
-            if found["measured"] <= _MOST_MEASURED:
-                found["difference"] = _larger(found["difference"], deviation.measure())
+            counts["differing"] += deviation.differing
+            counts["only_generator"] &= deviation.only_generator
+            counts["measured"] += 1
+            if counts["measured"] <= _MOST_MEASURED:
+                counts["difference"] = _larger(counts["difference"], deviation.measure())
 
     def summary(self) -> ReplaySummary:
-        """All of it."""
+        """Return what was counted."""
         with self._lock:
             unrepeated = []
-            for place, found in self._found.items():
-                calls, fields = self._calls.get(place, 0), {**found}
+            for call_site, counts in self._deviations.items():
+                calls, fields = self._calls.get(call_site, 0), {**counts}
                 del fields["measured"]
                 unrepeated.append(
                     Unrepeated(
-                        place.op, place.module, place.site, place.forward_site,
+                        call_site.op, call_site.module, call_site.site, call_site.forward_site,
                         calls=calls, repetitions=calls * self._times, **fields,
                     )
                 )  # fmt: skip
@@ -197,7 +197,7 @@ class Tally:
             return ReplaySummary(
                 times=self._times,
                 calls=sum(self._calls.values()),
-                ops=len({place.op for place in self._calls}),
+                ops=len({call_site.op for call_site in self._calls}),
                 steps=len(self._steps),
                 unrepeated=tuple(unrepeated),
                 skipped=tuple(skipped),
@@ -207,4 +207,4 @@ class Tally:
 def _larger(a: Difference | None, b: Difference | None) -> Difference | None:
     if a is None or b is None:
         return a or b
-    return max(a, b, key=lambda found: (found.max_ulp or 0, found.elements))
+    return max(a, b, key=lambda difference: (difference.max_ulp or 0, difference.elements))

@@ -1,4 +1,4 @@
-"""Which part of the state belongs to one optimizer: two threads may train two models at the same time."""
+"""The state of models and optimizers at a boundary, and the part of it that belongs to one optimizer."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registry: ModuleRegistry) -> str:
-    """What belongs to an optimizer, as the arguments of its `step` event.
+    """Return what belongs to an optimizer, as the arguments of its `step` event.
 
-    That are its parameters, and in each model that holds some of them all tensors of the smallest module that
-    holds them all: the running statistics of a frozen normalization belong to it too.
+    These are its parameters and, in each model that holds some of them, all tensors of the smallest module
+    that holds them all: the running statistics of a frozen normalization belong to it too.
 
     Args:
         number: of the optimizer, in order of creation.
@@ -48,13 +48,13 @@ def owned_by(number: int, held: Collection[int], tensors: Sequence[Any], registr
 
 
 def _paths(registry: ModuleRegistry) -> dict[int, tuple[str, ...]]:
-    """The path of the module of each tensor, by identity."""
-    found: dict[int, tuple[str, ...]] = {}
+    """Return the path of the module of each tensor, by identity."""
+    paths: dict[int, tuple[str, ...]] = {}
     for path, module in registry.named():
         own = vars(module)
         for tensor in _tensors(own["_parameters"], own["_buffers"]):
-            found.setdefault(id(tensor), tuple(path.split(".")) if path else ())
-    return found
+            paths.setdefault(id(tensor), tuple(path.split(".")) if path else ())
+    return paths
 
 
 def _tensors(*tables: dict[str, Any]) -> Iterable[Any]:
@@ -106,7 +106,7 @@ class Part:
         self._plan = DigestPlan(own)
 
     def digest(self) -> bytes:
-        """Digests of all, parallel to `infos`."""
+        """Return the digests of all, parallel to `infos`."""
         digests = self._plan.digest() + self.extra
         return digests if self._before is None else self._before.digest() + digests
 
@@ -138,7 +138,7 @@ class StateTracker:
 
     def find_optimizers(self, optimizer_class: type[Any]) -> None:
         """Look for optimizers that exist already; they count once they take part."""
-        self._older_optimizers = [weakref.ref(found) for found in instances(optimizer_class)]
+        self._older_optimizers = [weakref.ref(optimizer) for optimizer in instances(optimizer_class)]
 
     def add_optimizer(self, optimizer: Any) -> None:
         """Remember an optimizer: its parameters belong to the state."""
@@ -162,7 +162,7 @@ class StateTracker:
                         self.registry.adopt(parameter)
 
     def is_optimized(self) -> bool:
-        """Whether some optimizer, older ones too, holds a known parameter that has a gradient."""
+        """Tell whether some optimizer, older ones too, holds a known parameter that has a gradient."""
         known = chain(self._main().parameters, self._living())
         ids = {id(tensor) for _, tensor in known if tensor.grad is not None}
         optimizers = chain(self._optimizers.values(), self._older_optimizers)
@@ -175,7 +175,7 @@ class StateTracker:
         )
 
     def learn(self, leaf: Any, name: str) -> bool:
-        """Make sure that a trained tensor is known; give whether it is held by no module or optimizer.
+        """Make sure that a trained tensor is known; return whether no module or optimizer holds it.
 
         It is remembered while the script holds it, under `name` or else a number.
         """
@@ -191,14 +191,14 @@ class StateTracker:
         return True
 
     def knows(self, tensor: Any) -> bool:
-        """Whether a tensor belongs to a module, an optimizer or was found before."""
+        """Tell whether a tensor belongs to a module or an optimizer, or was seen before."""
         self._main()
         if id(tensor) in self._names:
             return True
         return id(tensor) in self.leaves and self.leaves[id(tensor)][1]() is tensor
 
     def model(self) -> Part:
-        """Parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
+        """Return parameters and buffers of all modules, parameters of all optimizers, and bare leaves."""
         with self._turn:
             part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
@@ -206,7 +206,7 @@ class StateTracker:
         return Part(self._recorder, _uniquely(entries, self._names.values()), [], part) if entries else part
 
     def _main(self) -> Part:
-        """The state of modules and optimizers, looked up anew where something was made or deleted."""
+        """Return the state of modules and optimizers, looked up anew where something was made or deleted."""
         known = self._parts.get("model")
         if known is None or self._stale or self._seen_version != self.registry.version:
             with self._turn:
@@ -225,23 +225,23 @@ class StateTracker:
         return known[1] if known is not None and known[0] == key else self._build_main(key, dicts, optimizers)
 
     def _living(self) -> list[tuple[str, Any]]:
-        """(name, tensor) of the trained tensors that no module or optimizer holds and that still live."""
+        """Return (name, tensor) of the living trained tensors that no module or optimizer holds."""
         if not self.leaves:
             return []
-        found = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
-        for key, _, leaf in found:
+        leaves = [(key, name, reference()) for key, (name, reference) in self.leaves.items()]
+        for key, _, leaf in leaves:
             if leaf is None:
                 del self.leaves[key]
-        return [(name, leaf) for key, name, leaf in found if leaf is not None and key not in self._names]
+        return [(name, leaf) for key, name, leaf in leaves if leaf is not None and key not in self._names]
 
     def _release(self) -> None:
-        """Hold nothing of a model or optimizer that the script has let go."""
+        """Release a model or optimizer that the script no longer holds."""
         self._parts.pop("model", None)
         self._owned.clear()
         self._dicts, self._seen_version = [], -1
 
     def gradients(self, optimizer: Any = None) -> list[tuple[str, Any]]:
-        """(name, gradient) of every known parameter that has one.
+        """Return (name, gradient) of every known parameter that has one.
 
         Args:
             optimizer: only of parameters that it holds.
@@ -253,11 +253,11 @@ class StateTracker:
         return [(name, g) for name, g in [(name, t.grad) for name, t in known] if g is not None]
 
     def optimizers(self) -> list[Any]:
-        """The optimizers that took part or were made while recording, in that order."""
+        """Return the optimizers that took part or were made while recording, in that order."""
         return [o for o in (reference() for reference in list(self._optimizers.values())) if o is not None]
 
     def optimizer(self, optimizer: Any) -> Part:
-        """The state of one optimizer, in the order in which it was made."""
+        """Return the state of one optimizer, in the order in which it was made."""
         values = [value for state in optimizer.state.values() for value in state.values()]
         known = self._parts.get(id(optimizer))
         key = list(map(id, values))
@@ -277,7 +277,7 @@ class StateTracker:
         return part
 
     def owned(self, optimizer: Any, model: Part) -> str:
-        """Which tensors of the model part belong to an optimizer; empty for all of the first one's."""
+        """Return which tensors of the model part belong to an optimizer; empty for all of the first one's."""
         size = sum([len(group["params"]) for group in optimizer.param_groups])
         known = self._owned.get(id(optimizer))
         if known is not None and known[0] is model and known[1] == size:
@@ -306,14 +306,14 @@ class StateTracker:
     def _build_main(
         self, key: Any, dicts: list[tuple[str, str, dict[str, Any]]], optimizers: list[Any]
     ) -> Part:
-        found: dict[int, tuple[str, str, Any]] = {}
+        by_id: dict[int, tuple[str, str, Any]] = {}
         for entry in chain(_module_entries(dicts), _held_entries(optimizers)):
-            found.setdefault(id(entry[2]), entry)
-        entries = _uniquely([entry for entry in found.values() if not is_virtual(entry[2])], ())
+            by_id.setdefault(id(entry[2]), entry)
+        entries = _uniquely([entry for entry in by_id.values() if not is_virtual(entry[2])], ())
         self._names = {id(tensor): name for _, name, tensor in entries}
         part = Part(self._recorder, entries, [])
         # A lazy parameter stays the same object when it gets its contents: then all is looked up each time.
-        self._stale = len(entries) < len(found)
+        self._stale = len(entries) < len(by_id)
         self._parts["model"] = (None if self._stale else key, part)
         self._owned.clear()
         return part

@@ -1,8 +1,8 @@
-"""What a run's state is before each optimizer step, beside what a step-level record holds of it.
+"""The log of a run's state before each optimizer step, with what a step-level record does not hold.
 
-A record compares two runs that both begin at the beginning. A run that goes on from a checkpoint begins
-elsewhere, and what it did not restore shows before its first step: this log holds that. It is a file beside
-the record, one JSON object per line, handed to the operating system line by line: it survives a kill.
+A record compares two runs that both begin at the beginning. A run that continues from a checkpoint begins
+elsewhere, and what it did not restore shows before its first step. This log holds that. It is a file beside
+the record, one JSON object per line, written line by line, so that it survives a kill.
 
 Lines, by `kind`:
 
@@ -10,10 +10,10 @@ Lines, by `kind`:
   if it has one, `workers` their number.
 - `batch`: `seq` of its event in the record, `site`, `pass` and `number` in it, `indices` of its samples
   where they are known.
-- `step`: what was there before optimizer step number `step`. `params`, `buffers` and `optimizer` are one
-  digest each over their tensors, whatever their names; `tensors` has each one (in the first step of a
-  process only). `generators`; `settings` (hyperparameters, schedules, scalers) and `variables`: what has
-  changed since the last step, null for what is gone.
+- `step`: the state before optimizer step number `step`. `params`, `buffers` and `optimizer` are one digest
+  each over their tensors, whatever their names; `tensors` has each one (in the first step of a process only).
+  `generators`; `settings` (hyperparameters, schedules, scalers) and `variables`: what has changed since the
+  last step, null for what is gone.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ _NO_SETTINGS = ("params", "param_names")
 
 
 class TrainingFacts:
-    """Reads them as text.
+    """Reads hyperparameters, schedules and scalers as text.
 
     Args:
         state: knows the optimizers.
@@ -82,10 +82,10 @@ class TrainingFacts:
 
     def __init__(self, state: StateTracker) -> None:
         self._state = state
-        self._found: dict[int, tuple[str, weakref.ref[Any]]] = {}
+        self._labelled: dict[int, tuple[str, weakref.ref[Any]]] = {}
 
     def settings(self, step: int) -> dict[str, str]:
-        """`SGD group 0 lr`, `LambdaLR last_epoch`, `GradScaler scale` and so on.
+        """Return `SGD group 0 lr`, `LambdaLR last_epoch`, `GradScaler scale` and so on, with their values.
 
         Args:
             step: number of the step that comes next. Objects are looked for before steps 0, 1, 2, 4, 8 and so
@@ -93,53 +93,55 @@ class TrainingFacts:
         """
         if not step & (step - 1):
             self._search()
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for name, optimizer in _named(self._state.optimizers()):
             for number, group in enumerate(optimizer.param_groups):
                 for key, value in group.items():
                     text = None if key in _NO_SETTINGS else _text(value)
                     if text is not None:
-                        found[f"{name} group {number} {key}"] = text
-        living = [(name, reference()) for name, reference in self._found.values()]
+                        settings[f"{name} group {number} {key}"] = text
+        living = [(name, reference()) for name, reference in self._labelled.values()]
         for name, holder in living:
             for key, value in list(vars(holder).items()) if holder is not None else []:
                 text = _text(value)
                 if text is not None:
-                    found[f"{name} {key.lstrip('_')}"] = text
-        return found
+                    settings[f"{name} {key.lstrip('_')}"] = text
+        return settings
 
     def _search(self) -> None:
         import torch
         from torch.optim.lr_scheduler import LRScheduler
 
-        self._found = {key: known for key, known in self._found.items() if known[1]() is not None}
-        taken = {label for label, _ in self._found.values()}
-        for found in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
-            if id(found) not in self._found:
-                name = type(found).__name__
+        self._labelled = {key: known for key, known in self._labelled.items() if known[1]() is not None}
+        taken = {label for label, _ in self._labelled.values()}
+        for thing in [*self._in_order(instances(LRScheduler)), *instances(torch.amp.GradScaler)]:
+            if id(thing) not in self._labelled:
+                name = type(thing).__name__
                 labels = (name if number == 1 else f"{name}#{number}" for number in count(1))
                 label = next(label for label in labels if label not in taken)
                 taken.add(label)
-                self._found[id(found)] = (label, weakref.ref(found))
+                self._labelled[id(thing)] = (label, weakref.ref(thing))
 
     def _in_order(self, schedules: list[Any]) -> list[Any]:
-        """In that of their optimizers: the garbage collector lists them in an order that changes."""
-        places = {id(optimizer): place for place, optimizer in enumerate(self._state.optimizers())}
-        return sorted(schedules, key=lambda s: places.get(id(getattr(s, "optimizer", None)), len(places)))
+        """Sort schedules as their optimizers: the garbage collector lists them in an order that changes."""
+        positions = {id(optimizer): position for position, optimizer in enumerate(self._state.optimizers())}
+        return sorted(
+            schedules, key=lambda s: positions.get(id(getattr(s, "optimizer", None)), len(positions))
+        )
 
 
 def _named(objects: list[Any]) -> list[tuple[str, Any]]:
     counts: dict[str, int] = {}
     result = []
-    for found in objects:
-        name = type(found).__name__
+    for thing in objects:
+        name = type(thing).__name__
         counts[name] = number = counts.get(name, 0) + 1
-        result.append((name if number == 1 else f"{name}#{number}", found))
+        result.append((name if number == 1 else f"{name}#{number}", thing))
     return result
 
 
 def _text(value: Any) -> str | None:
-    """A number, text or short list of them; None for anything else."""
+    """Return a number, text or short list of them as text; None for anything else."""
     if type(value) in _PLAIN:
         return repr(value)[:80]
     if is_tensor(value) and value.numel() == 1 and value.device.type == "cpu":
@@ -155,13 +157,13 @@ _ROLES = {"param": "params", "buffer": "buffers", "optimizer": "optimizer"}
 
 
 class StateLogProbe:
-    """Writes what is there before each optimizer step; kills the process after a number of them.
+    """Writes the state before each optimizer step; kills the process after a number of steps.
 
-    What is restored is looked at before the first forward pass in training mode since the last step, or else
-    before the step: a forward pass draws random numbers and changes buffers.
+    Restored state is read before the first forward pass in training mode since the last step, or else before
+    the step: a forward pass draws random numbers and changes buffers.
 
     Args:
-        recorder: tells of batches; its settings say what is wanted.
+        recorder: tells of batches; its settings say what to write.
         state: knows the tensors.
         rng: knows the generators.
     """
@@ -206,7 +208,7 @@ class StateLogProbe:
             self._log.close()
 
     def generators(self) -> dict[str, str]:
-        """A short digest of the state of each global generator."""
+        """Return a short digest of the state of each global generator."""
         names, digests = self._rng.states()
         return dict(zip(names, _shortened(digests), strict=True))
 
@@ -251,7 +253,7 @@ class StateLogProbe:
             os.kill(os.getpid(), signal.SIGKILL)
 
     def _look(self) -> dict[str, Any]:
-        """What is restored by a checkpoint, or should be."""
+        """Return what a checkpoint restores, or should restore."""
         with self._recorder.quietly:
             model = self._state.model()
             infos, digests = list(model.infos), model.digest()
@@ -259,23 +261,23 @@ class StateLogProbe:
                 part = self._state.optimizer(optimizer)
                 infos += part.infos
                 digests += part.digest()
-            found: dict[str, Any] = _by_role(infos, digests)
+            facts: dict[str, Any] = _by_role(infos, digests)
             if self._steps == 0:
                 short = _shortened(digests)
-                found["tensors"] = [[i.role, i.name, d] for i, d in zip(infos, short, strict=True)]
-            found["generators"] = self.generators()
-            found["variables"] = self._variables.changes(calling_frame(2))
-        return found
+                facts["tensors"] = [[i.role, i.name, d] for i, d in zip(infos, short, strict=True)]
+            facts["generators"] = self.generators()
+            facts["variables"] = self._variables.changes(calling_frame(2))
+        return facts
 
 
 def _by_role(infos: Sequence[TensorInfo], digests: bytes) -> dict[str, str]:
-    """One digest for each role, over the digests of its tensors whatever their order and names."""
+    """Return one digest for each role, over the digests of its tensors whatever their order and names."""
     lists: dict[str, list[bytes]] = {role: [] for role in _ROLES}
     for position, info in enumerate(infos):
         lists[info.role].append(digests[16 * position : 16 * position + 16])
     return {
-        _ROLES[role]: digest_bytes(b"".join(sorted(found)))[:_SHORT].hex() if found else ""
-        for role, found in lists.items()
+        _ROLES[role]: digest_bytes(b"".join(sorted(role_digests)))[:_SHORT].hex() if role_digests else ""
+        for role, role_digests in lists.items()
     }
 
 

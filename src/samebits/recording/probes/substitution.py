@@ -1,4 +1,4 @@
-"""Keeps the values of chosen events, or puts in place those that another run kept."""
+"""The exchange of values between runs: one run keeps those of chosen events, another is given them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from samebits._torch.core import is_virtual
-from samebits.recording.probes.keep import fits, from_file, put, to_file
-from samebits.recording.substitution import KeptEvents, Matcher, spot
+from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
+from samebits.recording.substitution import CapturedEvents, Matcher, line_of
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from samebits.recording._recorder import Recorder
-    from samebits.recording.substitution import Kept, Rule, Substitution
+    from samebits.recording.substitution import CapturedEvent, Rule, Substitution
     from samebits.records.events import Event
 
-_OWN_PROBES = ("op", "batch", "rng")  # their probes ask before they record: the rest is only compared
+_OWN_PROBES = ("op", "batch", "rng")  # their probes ask before they record; the other kinds are only compared
 
 
 class Substituter:
@@ -31,8 +31,8 @@ class Substituter:
         substitution: what is kept or put in place.
 
     Attributes:
-        ops: names of the ops that rules speak of.
-        seeded_from: the state that the last replaced seeding had left the CPU generator in.
+        ops: names of the ops in the rules.
+        seeded_from: the state of the CPU generator that the last replaced seeding had left.
 
     Raises:
         SamebitsError: the record that kept the values cannot be read.
@@ -43,9 +43,9 @@ class Substituter:
         self.rules = substitution.rules
         self._matcher = Matcher(substitution)
         self._reader = RecordReader(substitution.source) if substitution.source else None
-        self._kept = KeptEvents(self._reader, substitution) if self._reader is not None else None
+        self._kept = CapturedEvents(self._reader, substitution) if self._reader is not None else None
         self._let_go()
-        self._room = self._most_bytes = substitution.most_bytes
+        self._bytes_left = self._most_bytes = substitution.most_bytes
         self._turn = threading.Lock()
         self._tally: Counter[tuple[int, str]] = Counter()
         self.shown: set[int] = set()
@@ -56,7 +56,7 @@ class Substituter:
 
     @property
     def keeps(self) -> bool:
-        """Whether this run keeps values; else it gets some."""
+        """True if this run keeps values; else it gets some."""
         return self._kept is None
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
@@ -74,25 +74,25 @@ class Substituter:
             self._reader.close()
 
     def turns(self, kind: str, op: str, site: int | None, forward_site: int | None = None) -> list[Turn]:
-        """What is to be done at an event that is about to be recorded: one turn for each rule."""
+        """Return the turns of an event that is about to be recorded, one for each rule."""
         sites = self._recorder.sites
-        where = (kind, op, spot(sites.known(site)), spot(sites.known(forward_site)))
+        key = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
         main = threading.current_thread() is threading.main_thread()
         thread = "" if main else threading.current_thread().name
         with self._turn:
-            matched = self._matcher.match(where, thread, self._recorder.step)
+            matched = self._matcher.match(key, thread, self._recorder.step)
         return [
             Turn(self, number, self._kept.get(number, thread, count) if self._kept else None)
             for number, count in matched
         ]
 
     def digest(self, tensor: Any) -> bytes:
-        """Of a tensor, not recorded."""
+        """Digest a tensor without recording it."""
         with self._recorder.quietly:
             return self._recorder.digest_many([tensor])
 
-    def load(self, kept: Kept) -> Mapping[int, bytes]:
-        """What the other run kept of an event."""
+    def load(self, kept: CapturedEvent) -> Mapping[int, bytes]:
+        """Return what the other run kept of an event."""
         try:
             return {} if self._kept is None else self._kept.tensors(kept)
         finally:
@@ -104,13 +104,13 @@ class Substituter:
             self._tally[rule, what] += 1
 
     def fits_in(self, size: int) -> bool:
-        """Whether so many bytes more may be kept; once they may not, nothing more is."""
+        """Tell whether so many more bytes may be kept; once they may not, nothing more is kept."""
         with self._turn:
-            self._room = self._room - size if self._room >= size else -1
-            return self._room >= 0
+            self._bytes_left = self._bytes_left - size if self._bytes_left >= size else -1
+            return self._bytes_left >= 0
 
     def recorded(self, seq: int, turns: Sequence[Turn]) -> None:
-        """An event has a number: write what was kept of it, each tensor once."""
+        """Write what was kept of an event that has a number now, each tensor once."""
         contents: dict[int, bytes] = {}
         for turn in turns:
             contents.update(turn.contents)
@@ -118,7 +118,7 @@ class Substituter:
             self._recorder.writer.capture(seq, position, data)
 
     def notes(self) -> list[Note]:
-        """What the user should know of it."""
+        """Return what the user should know of the substitution."""
         notes = []
         cut = sum(self._tally[number, "cut"] for number in range(len(self.rules)))
         if cut:
@@ -128,12 +128,12 @@ class Substituter:
             if missing or misfit:
                 counts = str(missing + misfit), str(placed + missing + misfit)
                 why = "both" if missing and misfit else "missing" if missing else "misfit"
-                place = f"{rule.file}:{rule.line}"
-                notes.append(Note.of(NoteCode.NOT_PLACED, *counts, rule.op, place, why))
+                line = f"{rule.file}:{rule.line}"
+                notes.append(Note.of(NoteCode.NOT_PLACED, *counts, rule.op, line, why))
         return notes
 
     def _let_go(self) -> None:
-        """Hold no descriptor between two looks: the script may close it, and open a file of its own."""
+        """Hold no descriptor between two reads: the script may close it, and open a file of its own."""
         if self._reader is not None:
             self._reader.let_go()
 
@@ -149,7 +149,7 @@ class Substituter:
 
 
 class Turn:
-    """What is done at one event by one rule.
+    """The work of one rule at one event.
 
     Args:
         owner: the run's substituter.
@@ -160,7 +160,7 @@ class Turn:
         contents: what is kept of the event, as safetensors files, by position.
     """
 
-    def __init__(self, owner: Substituter, number: int, kept: Kept | None) -> None:
+    def __init__(self, owner: Substituter, number: int, kept: CapturedEvent | None) -> None:
         self.owner = owner
         self.rule_number = number
         self.rule: Rule = owner.rules[number]
@@ -169,22 +169,22 @@ class Turn:
 
     @property
     def keeps(self) -> bool:
-        """Whether values are only kept."""
+        """True if values are only kept."""
         return self.owner.keeps
 
     @property
     def measures(self) -> bool:
-        """Whether what this event gave by itself is still wanted, to tell by how much the runs differ."""
+        """True while this event's own values are still wanted, to tell by how much the runs differ."""
         return self.rule_number not in self.owner.shown
 
     def keep(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors by position."""
-        files = {position: to_file(tensor) for position, tensor in tensors.items()}
-        found = {position: data for position, data in files.items() if data is not None}
-        if not self.owner.fits_in(sum(map(len, found.values()))):
+        files = {position: to_safetensors(tensor) for position, tensor in tensors.items()}
+        contents = {position: data for position, data in files.items() if data is not None}
+        if not self.owner.fits_in(sum(map(len, contents.values()))):
             self.owner.count(self.rule_number, "cut")
             return
-        self.contents.update(found)
+        self.contents.update(contents)
 
     def show(self, tensors: Mapping[int, Any]) -> None:
         """Keep what this event gave by itself, if no event of the rule was kept for that yet."""
@@ -208,34 +208,34 @@ class Turn:
         wanted = self._wanted(tensors)
         if wanted and show:
             self.show(tensors)
-        return wanted if self.rule.place else {}
+        return wanted if self.rule.replaces else {}
 
     def replace(self, tensors: Mapping[int, Any]) -> None:
         """Keep tensors, or write to them what the other run kept of them."""
         for position, contents in self.exchange(tensors).items():
-            put(tensors[position], contents)
+            write_into(tensors[position], contents)
 
     def _wanted(self, tensors: Mapping[int, Any]) -> dict[int, Any]:
         if self._kept is None:
             self.owner.count(self.rule_number, "missing")
             return {}
         event, files = self._kept.event, None
-        found: dict[int, Any] = {}
+        wanted: dict[int, Any] = {}
         misfit = False
         for position, tensor in tensors.items():
             if self.owner.digest(tensor) == _digest(event, position):
                 continue
             files = self.owner.load(self._kept) if files is None else files
-            contents = from_file(files[position]) if position in files else None
+            contents = from_safetensors(files[position]) if position in files else None
             if contents is None or not fits(tensor, contents):
                 misfit = True
             elif not self._is_equal_state(tensor, contents):
-                found[position] = contents
+                wanted[position] = contents
         self.owner.count(self.rule_number, "misfit" if misfit else "placed")
-        return found
+        return wanted
 
     def _is_equal_state(self, tensor: Any, contents: Any) -> bool:
-        """A seeding has no digests on record: its states themselves are compared."""
+        """Compare the states themselves where a seeding has no digests on record."""
         return self.rule.kind == "rng" and bool((tensor == contents).all())
 
 
@@ -251,7 +251,7 @@ if TYPE_CHECKING:
 
 
 class OpTurns:
-    """What is done around one op.
+    """The work of all rules around one op.
 
     Args:
         turns: by each rule.
@@ -279,7 +279,7 @@ class OpTurns:
         self._own: dict[int, tuple[Arguments, Any]] = {}
 
     def before(self, inputs: list[Any], generator: Any) -> None:
-        """Before the op, and before anything of it is digested.
+        """Act before the op, and before anything of it is digested.
 
         Args:
             inputs: its tensors.
@@ -296,7 +296,7 @@ class OpTurns:
                     self._own[turn.rule_number] = (self._copies({}), turn.owner.seeded_from)
 
     def after(self, outcome: Any, first: int) -> Any:
-        """After the op, and before anything of it is digested.
+        """Act after the op, and before anything of it is digested.
 
         Args:
             outcome: what it returned.
@@ -319,7 +319,7 @@ class OpTurns:
         return outcome
 
     def recorded(self, seq: int) -> None:
-        """The event has a number."""
+        """Write what was kept of the event, which has a number now."""
         if self._turns:
             self._turns[0].owner.recorded(seq, self._turns)
 
@@ -329,7 +329,7 @@ class OpTurns:
         if wanted and turn.measures:
             self._own[turn.rule_number] = (self._copies(chosen), None)
         for position, contents in wanted.items():
-            put(chosen[position], contents)
+            write_into(chosen[position], contents)
 
     def _give_state(self, turn: Turn, generator: Any) -> None:
         own = generator.get_state()
@@ -339,12 +339,12 @@ class OpTurns:
             generator.set_state(contents)
 
     def _copies(self, replaced: dict[int, Any]) -> Arguments:
-        """The op's arguments with copies of their tensors: what it writes to is then not the script's."""
-        found: Arguments = copied(self._arguments, itertools.count(), replaced)
-        return found
+        """Copy the op's arguments with their tensors, so that what it writes to is not the script's."""
+        copies: Arguments = copied(self._arguments, itertools.count(), replaced)
+        return copies
 
     def _own_outputs(self, copies: Arguments, state: Any) -> list[Any]:
-        """What the op would have given without what was put in place."""
+        """Return what the op would have given without the values put in place."""
         args, kwargs = copies
         if state is None or self._generator is None:
             return self._listed(self._op(*args, **kwargs), args, kwargs)
@@ -367,12 +367,12 @@ class OpTurns:
             if _storage(tensor) in bases and not any(tensor is argument for argument in given):
                 # A view of an argument, such as another slice: writing there would change the argument.
                 target = fresh[id(tensor)] = tensor.clone()
-            put(target, contents)
+            write_into(target, contents)
         return renewed(outcome, fresh) if fresh else outcome
 
 
 def tensors_of(value: Any) -> Iterator[Any]:
-    """The tensors in nested arguments."""
+    """Yield the tensors in nested arguments."""
     if hasattr(type(value), "untyped_storage"):
         yield value
     elif type(value) in (list, tuple, dict):
@@ -381,7 +381,7 @@ def tensors_of(value: Any) -> Iterator[Any]:
 
 
 def copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> Any:
-    """Nested arguments with each tensor copied.
+    """Return nested arguments with each tensor copied.
 
     Args:
         value: the arguments.
@@ -398,14 +398,14 @@ def copied(value: Any, numbers: Iterator[int], replaced: Mapping[int, Any]) -> A
 
 
 def renewed(value: Any, fresh: Mapping[int, Any]) -> Any:
-    """What an op returned, with some tensors replaced, by identity."""
+    """Return what an op returned, with some tensors replaced, by identity."""
     if type(value) in (list, tuple):
         return type(value)([renewed(item, fresh) for item in value])
     return fresh.get(id(value), value)
 
 
 def _storage(tensor: Any) -> int:
-    """Where the memory of a tensor begins; 0 without one."""
+    """Return where the memory of a tensor begins; 0 without one."""
     try:
         return int(tensor.untyped_storage().data_ptr())
     except (NotImplementedError, RuntimeError):  # sparse

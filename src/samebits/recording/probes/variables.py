@@ -1,7 +1,7 @@
-"""What the user's code holds in variables: counters, running averages, generators of its own.
+"""Variables of the user's code: counters, running averages, generators of its own.
 
-Evidence for what a resumed run did not restore; nothing is judged by it. What is looked at is read without
-running the user's code: exact types, and the attributes that an object itself holds.
+They are evidence of what a resumed run did not restore; no verdict depends on them. They are read without
+running the user's code: by exact types, and by the attributes that an object itself holds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 26  # of a tensor
 _SIZED = (list, dict, deque)  # a replay buffer that is empty again
 _PLAIN = (int, float, bool, complex, type(None))
 _LOADER_PARTS = ("dataset", "sampler", "batch_sampler", "generator")
-# Of these, either the state has them already, or what they hold is nothing to restore.
+# Either the state has these already, or they hold nothing to restore.
 _PASSED_OVER = ("builtins", "argparse", "logging", "threading", "pathlib", "torch", "numpy", "functools")
 _TORCH_PARTS = ("torch.utils.data", "torch.optim.swa_utils")
 
@@ -42,7 +42,7 @@ class Variables:
         self._digests: dict[int, tuple[weakref.ref[Any], int, int, str]] = {}  # by id: version, address, text
 
     def changes(self, frame: FrameType | None) -> dict[str, str | None]:
-        """What is not as it was at the last call, by name; None for what is gone.
+        """Return what has changed since the last call, by name; None for what is gone.
 
         Args:
             frame: where to begin; the frames above it are looked at too.
@@ -54,7 +54,7 @@ class Variables:
         return changed
 
     def _collect(self, frame: FrameType | None) -> dict[str, str]:
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         waiting: deque[tuple[str, Any, int, bool]] = deque()
         frames = 0
         while frame is not None and frames < _MOST_FRAMES:
@@ -67,23 +67,23 @@ class Variables:
             frame = frame.f_back
         seen: set[int] = set()
         for _ in range(_MOST_VISITED):  # breadth first: what is nearest comes first
-            if not waiting or len(found) >= _MOST_VALUES:
+            if not waiting or len(values) >= _MOST_VALUES:
                 break
             name, value, depth, is_own = waiting.popleft()
             if is_own and type(value) in _SIZED:
-                found.setdefault(f"{name} (length)", str(len(value)))
+                values.setdefault(f"{name} (length)", str(len(value)))
             text = self._text_if_any(value)
             if text is not None:
                 if is_own or text.startswith("generator "):
-                    found.setdefault(name, text)
+                    values.setdefault(name, text)
             elif depth < _DEPTH and id(value) not in seen:
                 seen.add(id(value))
                 owns = self._is_own(type(value), is_own)
                 waiting += [(f"{name}{part}", item, depth + 1, owns) for part, item in _parts(value)]
-        return found
+        return values
 
     def _is_own(self, kind: type[Any], is_own: bool) -> bool:  # noqa: FBT001 - of what holds it
-        """Whether what an object holds is the user's: of a library's objects only generators are kept."""
+        """Tell whether an object's contents are the user's: of a library's only generators are kept."""
         module = str(kind.__module__)
         if module == "builtins":
             return is_own
@@ -101,7 +101,7 @@ class Variables:
             return None
 
     def _text(self, value: Any) -> str | None:
-        """A value in short; None for what has parts or cannot be told."""
+        """Return a value in short; None for what has parts or cannot be told."""
         kind = type(value)
         if kind in _PLAIN:
             return repr(value)[:80]
@@ -117,7 +117,7 @@ class Variables:
         return None
 
     def _tensor(self, value: Any) -> str:
-        """The digest of a tensor; taken again only where its version has changed."""
+        """Return the digest of a tensor; it is taken again only where the version has changed."""
         if is_virtual(value) or value.numel() * value.element_size() > _MOST_BYTES:
             return "tensor"
         version, address = version_of(value), value.data_ptr() if value.layout is _strided() else 0
@@ -137,7 +137,7 @@ def _strided() -> Any:
 
 
 def _parts(value: Any) -> list[tuple[str, Any]]:
-    """What an object holds, with how it is written."""
+    """Return what an object holds, each with the way to write it."""
     kind = type(value)
     if kind in (list, tuple):
         return [(f"[{i}]", item) for i, item in enumerate(value)] if len(value) <= _MOST_ITEMS else []

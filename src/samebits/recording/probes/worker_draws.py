@@ -1,8 +1,8 @@
 """Draws in the workers of DataLoaders: kept there, and sent home with the batch that they went into.
 
-A forked worker has the wrappers of the draw log, and no record to write to. There the log is given a
-`WorkerSink`. What it holds travels with the next batch as one more thing to unpickle (`_Sent`), so that
-torch's queue, its pinning thread and the script see the plain batch. At home the draws wait until that
+A forked worker has the proxies of the draw log, and no record to write to. There the log is given a
+`WorkerSink`. Its draws travel with the next batch as one more thing to unpickle (`_Sent`), so that torch's
+queue, its pinning thread and the script see the plain batch. In the main process the draws wait until that
 batch is handed over, and are recorded right before it: when they arrive is chance, when they are used is not.
 """
 
@@ -55,7 +55,7 @@ class WorkerDraw:
 
 @dataclass(frozen=True, order=True, slots=True)
 class Parcel:
-    """Which batch of an iterator some draws belong to, in the order in which batches are handed over.
+    """The identity of the batch that some draws belong to, ordered as batches are handed over.
 
     Args:
         epoch: of the worker: how many times it has been told to begin.
@@ -71,7 +71,7 @@ class Parcel:
 
 
 class WorkerSink:
-    """What a draw log writes to in a worker.
+    """The destination of a draw log's draws in a worker.
 
     Args:
         moved: see `SiteFinder`.
@@ -93,7 +93,7 @@ class WorkerSink:
         self._draws.append(WorkerDraw(drawn.op, site, drawn.text, drawn.digest, drawn.library))
 
     def take(self) -> tuple[WorkerDraw, ...]:
-        """What was kept since the last time."""
+        """Return what was kept since the last time."""
         taken = tuple(self._draws)
         self._draws.clear()
         return taken
@@ -131,7 +131,7 @@ class WorkerDraws:
             self._patches.set(kind, LOADER_FETCH, self._fetching(vars(kind)[LOADER_FETCH]))
 
     def remove(self) -> None:
-        """Follow none; what arrives from those that live on is dropped."""
+        """Follow no workers; what arrives from those that live on is dropped."""
         self._installed = False
         if self.hand_over in self._recorder.before_batch:
             self._recorder.before_batch.remove(self.hand_over)
@@ -139,7 +139,7 @@ class WorkerDraws:
         self._waiting.clear()
 
     def arrived(self, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
-        """Called where a batch is unpickled."""
+        """Hold the draws of a batch that was just unpickled."""
         if self._installed and len(self._waiting) < _MOST_WAITING:
             self._waiting[parcel] = draws
 
@@ -172,7 +172,7 @@ class WorkerDraws:
             recorder.draw(drawn, recorder.step, thread=f"{WORKER}{worker}")
 
     def _record_seed(self, seed: int, frame: FrameType) -> None:
-        """Workers draw from generators that torch seeds from this number."""
+        """Record the number from which torch seeds the generators of workers."""
         self._log.at(BASE_SEED, self._recorder.sites.find(frame), seed)
 
     def _before_fork(self) -> None:
@@ -204,14 +204,14 @@ class WorkerDraws:
         return fetch
 
     def _count(self, fetcher: Any) -> None:
-        """A worker makes itself another fetcher at the beginning of each epoch."""
+        """Count a batch; a worker makes itself another fetcher at the beginning of each epoch."""
         if fetcher is not self._fetcher:
             self._fetcher, self._number, self._epoch = fetcher, -1, self._epoch + 1
         self._number += 1
 
 
 class _Sent:
-    """A batch on its way; what is unpickled is the plain batch."""
+    """A batch on its way; it unpickles as the plain batch."""
 
     def __init__(self, batch: Any, parcel: Parcel, draws: tuple[WorkerDraw, ...]) -> None:
         self._parts = batch, parcel, draws

@@ -15,9 +15,11 @@ __all__ = [
     "LIBRARIES",
     "NUMPY",
     "PYTHON",
+    "RECORDED",
     "TORCH",
     "WITH_OBJECTS",
     "RngSource",
+    "package_of",
     "sources_seeded_by",
     "words_of",
 ]
@@ -47,6 +49,16 @@ WITH_OBJECTS: tuple[GeneratorObjects, ...] = tuple(
     source for source in BUILT_IN if isinstance(source, GeneratorObjects)
 )
 """The sources that know the generator objects of their libraries."""
+
+RECORDED: tuple[BuiltInSource, ...] = tuple(
+    sorted((source for source in BUILT_IN if source.record_order), key=lambda source: source.record_order)
+)
+"""The sources whose states and seedings a record holds, in its order."""
+
+
+def package_of(source: BuiltInSource) -> str:
+    """Return the package whose import makes a source exist; empty where it always does."""
+    return source.module.partition(".")[0]
 
 
 def sources_seeded_by(intervention: str) -> tuple[str, ...]:

@@ -16,12 +16,13 @@ from samebits.rng.sources.source import (
     expect,
     from_json,
     loaded,
+    memory_tensor,
     to_json,
     version_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
 
@@ -54,6 +55,8 @@ class NumpyGlobal(BuiltIn):
     library = NUMPY
     intervention = NUMPY.intervention
     functions = (StateFunction(("",), "seed", "numpy.random.seed"), StateFunction(("",), "set_state"))
+    record_order = 3
+    recorded_functions = functions[:1]
 
     def available(self) -> bool:
         """Whether `numpy.random` is imported."""
@@ -97,6 +100,25 @@ class NumpyGlobal(BuiltIn):
             return {self.name: (words[0] << 32 | words[1], words[624])}
 
         return read
+
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Read the global generator, when it is a Mersenne Twister."""
+        tensors: dict[tuple[int, int], Any] = {}
+
+        def read() -> Sequence[tuple[str, Any]]:
+            memory = numpy_state_address()
+            if memory is None:
+                return ()
+            tensor = tensors.get(memory)
+            if tensor is None:
+                tensor = tensors[memory] = memory_tensor(*memory)
+            return ((self.name, tensor),)
+
+        return read
+
+    def earlier_seed(self) -> str:
+        """Name the generator if NumPy is imported; its seed is not known."""
+        return self.module if "numpy" in sys.modules else ""
 
     def seeder(self) -> Callable[[int], None]:
         """Does what `numpy.random.seed` does with 32 bits, also for another bit generator than MT19937."""

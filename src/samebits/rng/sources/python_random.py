@@ -9,13 +9,14 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from samebits.rng.seeds import fit
-from samebits.rng.sources.source import BuiltIn, Library, StateFunction, from_json, to_json
+from samebits.rng.sources.source import BuiltIn, Library, StateFunction, from_json, memory_tensor, to_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
 
+_WORDS = 625  # Mersenne Twister: 624 words of state and a position
 PYTHON = Library(
     name="python",
     words="Python",
@@ -38,6 +39,8 @@ class PythonRandom(BuiltIn):
     library = PYTHON
     intervention = PYTHON.intervention
     functions = (StateFunction(("",), "seed", "random.seed"), StateFunction(("",), "setstate"))
+    record_order = 2
+    recorded_functions = functions[:1]
 
     def available(self) -> bool:
         """Always."""
@@ -60,18 +63,24 @@ class PythonRandom(BuiltIn):
         return f"Python {platform.python_version()}"
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
-        """Of the global generator.
+        """Of the global generator."""
+        memory, name = python_state_address(), self.name
+        if memory is None:
+            return lambda: {name: _position()}
+        words = (ctypes.c_uint32 * _WORDS).from_address(memory[0])
+        return lambda: {name: (words[1] << 32 | words[2], words[0])}
 
-        CPython keeps its words in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14); they
-        are read there when they are where they are expected, else through `getstate`, 9 microseconds each
-        time.
-        """
-        instance, name = getattr(random, "_inst", None), self.name
-        if sys.implementation.name == "cpython" and isinstance(instance, random.Random):
-            words = (ctypes.c_uint32 * 625).from_address(id(instance) + object.__basicsize__)
-            if [*words[1:], words[0]] == list(random.getstate()[1]):
-                return lambda: {name: (words[1] << 32 | words[2], words[0])}
-        return lambda: {name: _position()}
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Read the words where CPython keeps them, else the text of `getstate`."""
+        memory, name = python_state_address(), self.name
+        if memory is None:
+            return lambda: ((name, _text_tensor()),)
+        states = ((name, memory_tensor(*memory)),)
+        return lambda: states
+
+    def earlier_seed(self) -> str:
+        """Name the state; its seed is not known."""
+        return "random.getstate()"
 
     def seeder(self) -> Callable[[int], None]:
         """Does what `random.seed` does with a whole number, past whatever is put around that function."""
@@ -111,6 +120,28 @@ class PythonRandom(BuiltIn):
         """What `random.setstate` takes."""
         version, words, gauss_next = from_json(data)
         return version, tuple(words), gauss_next
+
+
+def python_state_address() -> tuple[int, int] | None:
+    """Return the address of the global generator's state and its size in bytes; None if it is elsewhere.
+
+    `random.getstate()` makes 625 Python integers, 9 microseconds each time. CPython keeps the same words as C
+    integers in the object (Modules/_randommodule.c, `RandomObject`, 3.10 to 3.14). They are read there once a
+    comparison with `getstate()` has shown that they are where they are expected.
+    """
+    instance = getattr(random, "_inst", None)
+    if sys.implementation.name != "cpython" or not isinstance(instance, random.Random):
+        return None
+    address = id(instance) + object.__basicsize__
+    words = list((ctypes.c_uint32 * _WORDS).from_address(address))
+    if words[1:] + words[:1] != list(random.getstate()[1]):
+        return None
+    return address, 4 * _WORDS
+
+
+def _text_tensor() -> Any:
+    torch: Any = sys.modules["torch"]
+    return torch.frombuffer(bytearray(repr(random.getstate()).encode()), dtype=torch.uint8)
 
 
 def _position() -> Position:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import operator
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 from samebits.errors import SamebitsError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
     from types import ModuleType
 
 Position = tuple[int, int]
@@ -121,12 +122,28 @@ class BuiltIn:
         per_sample: whether it is cheap enough to be seeded for each sample that a loader loads. Python's,
             NumPy's and torch's global generators are seeded for each in any case.
         functions: those that seed it or put its state back, and that a script may call.
+        record_order: the position of its states among those that a record digests; 0 for a source that is not
+            recorded.
+        recorded_functions: those whose calls a record notes as seedings.
     """
 
     library: Library | None = None
     intervention = SEED_LIBRARIES
     per_sample = False
     functions: tuple[StateFunction, ...] = ()
+    record_order = 0
+    recorded_functions: tuple[StateFunction, ...] = ()
+
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Return a function that gives (name, tensor of uint8) of each generator, for a record to digest.
+
+        It is made once torch is imported.
+        """
+        return tuple
+
+    def earlier_seed(self) -> str:
+        """Name the state that an earlier seeding may have left when recording began; empty for none."""
+        return ""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """A function that tells where the generators stand, by name, without copying their states.
@@ -154,6 +171,20 @@ class BuiltInSource(RngSource, Protocol):
     @property
     def functions(self) -> tuple[StateFunction, ...]:
         """Those that seed it or put its state back."""
+
+    @property
+    def record_order(self) -> int:
+        """The position of its states among those that a record digests; 0 for none."""
+
+    @property
+    def recorded_functions(self) -> tuple[StateFunction, ...]:
+        """Those whose calls a record notes as seedings."""
+
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Return a function that gives the states that a record digests."""
+
+    def earlier_seed(self) -> str:
+        """Name the state that an earlier seeding may have left."""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """A function that tells where the generators stand."""
@@ -200,6 +231,12 @@ def loaded(name: str, *needed: str) -> ModuleType | None:
     """
     module = sys.modules.get(name)
     return module if all(hasattr(module, attribute) for attribute in needed) else None
+
+
+def memory_tensor(address: int, n_bytes: int) -> Any:
+    """Return a tensor of uint8 over memory that a library holds."""
+    torch: Any = sys.modules["torch"]
+    return torch.frombuffer((ctypes.c_ubyte * n_bytes).from_address(address), dtype=torch.uint8)
 
 
 def version_of(name: str) -> str:

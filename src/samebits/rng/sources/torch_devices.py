@@ -21,7 +21,7 @@ from samebits.rng.seeds import fit
 from samebits.rng.sources.source import BuiltIn, Library, StateFunction, expect, loaded, version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from samebits.rng.sources.source import GeneratorObjects, Position, RngSource
 
@@ -72,6 +72,8 @@ class TorchCpu(TorchSource):
         StateFunction(("", "random"), "manual_seed", "torch.manual_seed"),
         StateFunction(("", "random"), "set_rng_state"),
     )
+    record_order = 1
+    recorded_functions = (functions[0], StateFunction(("", "random"), "seed", "torch.seed"))
 
     def available(self) -> bool:
         """Whether torch is imported."""
@@ -105,6 +107,15 @@ class TorchCpu(TorchSource):
             return {} if position is None else {self.name: position}
 
         return read
+
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Read the CPU's generator by torch's function."""
+        torch: Any = sys.modules["torch"]
+        return lambda: ((self.name, torch.get_rng_state()),)
+
+    def earlier_seed(self) -> str:
+        """Name torch's seed, which it knows."""
+        return f"torch.initial_seed() -> {sys.modules['torch'].initial_seed()}"
 
     def seeder(self) -> Callable[[int], None]:
         """Does what `torch.manual_seed` does to the CPU's generator."""
@@ -156,6 +167,7 @@ class LazyDevices(TorchSource):
     def __init__(self, name: str) -> None:
         self.name = name
         if name == "cuda":
+            self.record_order = 4
             self.functions = tuple(
                 StateFunction(("cuda", "cuda.random"), function, f"torch.cuda.{function}")
                 for function in ("manual_seed", "manual_seed_all")
@@ -199,6 +211,17 @@ class LazyDevices(TorchSource):
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """Of all CUDA devices, which count in Philox offsets; none before CUDA is used."""
         return _cuda_positions if self.name == "cuda" else dict
+
+    def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
+        """Read all devices once they are in use."""
+        devices = self._devices()
+
+        def read() -> Sequence[tuple[str, Any]]:
+            if not devices.is_initialized():
+                return ()
+            return [(f"{self.name}:{i}", state) for i, state in enumerate(devices.get_rng_state_all())]
+
+        return read
 
     def _devices(self) -> Any:
         return getattr(sys.modules["torch"], self.name)

@@ -1,4 +1,4 @@
-"""Tensors whole, as safetensors files."""
+"""Whole tensors as safetensors files, and the probe that keeps them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from samebits.recording._recorder import Recorder
 
 
-def to_file(tensor: Any) -> bytes | None:
-    """A tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
+def to_safetensors(tensor: Any) -> bytes | None:
+    """Return a tensor as a safetensors file; None for one that the format cannot hold (sparse, quantized).
 
     Complex tensors are kept as pairs.
     """
@@ -31,39 +31,39 @@ def to_file(tensor: Any) -> bytes | None:
         return None
 
 
-def from_file(data: bytes) -> Any:
-    """The tensor that `to_file` kept; a complex one as pairs."""
+def from_safetensors(data: bytes) -> Any:
+    """Return the tensor that `to_safetensors` wrote; a complex one as pairs."""
     from safetensors.torch import load
 
     return load(data)["value"]
 
 
-def fits(tensor: Any, kept: Any) -> bool:
-    """Whether a kept tensor has the dtype and shape of another."""
+def fits(tensor: Any, contents: Any) -> bool:
+    """Tell whether a kept tensor has the dtype and shape of another."""
     if tensor.is_complex():
-        return bool(kept.shape == (*tensor.shape, 2) and kept.dtype == tensor.real.dtype)
-    return bool(kept.shape == tensor.shape and kept.dtype == tensor.dtype)
+        return bool(contents.shape == (*tensor.shape, 2) and contents.dtype == tensor.real.dtype)
+    return bool(contents.shape == tensor.shape and contents.dtype == tensor.dtype)
 
 
-def put(tensor: Any, kept: Any) -> None:
+def write_into(tensor: Any, contents: Any) -> None:
     """Write kept contents to a tensor's own memory.
 
-    By way of `data`, which has a version counter of its own: a backward pass that saved the tensor does not
-    take it for modified.
+    It goes through `data`, which has a version counter of its own, so that a backward pass that saved the
+    tensor does not take it for modified.
     """
     from torch import view_as_complex
 
-    tensor.data.copy_(view_as_complex(kept) if tensor.is_complex() else kept)
+    tensor.data.copy_(view_as_complex(contents) if tensor.is_complex() else contents)
 
 
 _MOST_EACH = 1 << 22
 _KINDS = frozenset({"op", "batch", "rng"})
 
 
-class KeepProbe:
+class CaptureProbe:
     """Stores the tensors that ops and loaders give, from a step on and until a number of bytes is reached.
 
-    With them go what came from outside torch into an op, and the states that generators were seeded to or
+    It also stores what came from outside torch into an op, and the states that generators were seeded to or
     drawn from.
 
     Args:
@@ -73,8 +73,8 @@ class KeepProbe:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._first_step = recorder.settings.keep_from_step
-        self._room = recorder.settings.keep_bytes
-        self._kept: list[tuple[int, int, Any]] = []
+        self._bytes_left = recorder.settings.keep_bytes
+        self._copies: list[tuple[int, int, Any]] = []
 
     def install(self, torch: Any) -> None:  # noqa: ARG002 - all probes are installed alike
         """Watch events."""
@@ -84,20 +84,20 @@ class KeepProbe:
         """Watch nothing, and write what was kept."""
         self._recorder.on_tensors.remove(self.see)
         files = []
-        for seq, position, tensor in self._kept:
+        for seq, position, tensor in self._copies:
             with ignored():  # of a class that cannot be written
-                files.append((seq, position, to_file(tensor)))
-        self._kept.clear()
+                files.append((seq, position, to_safetensors(tensor)))
+        self._copies.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 
     def see(self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]) -> None:  # noqa: ARG002 - what every listener is told
         """Keep a copy of the tensors (position in the event, tensor)."""
-        if self._room <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
+        if self._bytes_left <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
             return
         for position, tensor in tensors:
             n_bytes = tensor.numel() * tensor.element_size()
             if n_bytes > _MOST_EACH:
                 continue
-            self._room -= n_bytes
+            self._bytes_left -= n_bytes
             with ignored(), self._recorder.quietly:  # of a class that cannot be copied
-                self._kept.append((seq, position, tensor.detach().clone()))
+                self._copies.append((seq, position, tensor.detach().clone()))
