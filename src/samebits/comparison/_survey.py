@@ -202,13 +202,13 @@ class Survey:
     several_threads: bool = False
 
 
-def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: bool = False) -> Survey:
+def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bool = False) -> Survey:
     """Compare two records step by step.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
         to_first: stop behind the first step that makes them different.
     """
     result = Survey()
@@ -227,7 +227,7 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
         if not (a.info.status == b.info.status == "finished"):
             # A script that was cut short ended at another place than its twin.
             first.ends, second.ends = [], []
-        outputs.update(_compare_step((first, second), excused, beside, result))
+        outputs.update(_compare_step((first, second), excluded, beside, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
@@ -239,7 +239,7 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
     for which, (_, step) in enumerate(rest):
         if step is not None and last_state is not None:
             last_state = (step, last_state[1]) if which == 0 else (last_state[0], step)
-    result.final_digest = _final_digest(last_state, outputs.digest(), excused)
+    result.final_digest = _final_digest(last_state, outputs.digest(), excluded)
     return result
 
 
@@ -256,7 +256,7 @@ def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
 
 
 def _compare_step(
-    pair: tuple[Step, Step], excused: Collection[str], beside: ValuesBeside, result: Survey
+    pair: tuple[Step, Step], excluded: Collection[str], beside: ValuesBeside, result: Survey
 ) -> bytes:
     """Compare one step of two runs; give the digests of the outputs that both have."""
     a, b = pair
@@ -266,7 +266,7 @@ def _compare_step(
     only_moved = partial(beside.only_moved, steps=pair)
     outputs = compare_tables(a.outputs, b.outputs, only_moved)
     evidence = compare_tables(a.evidence, b.evidence, only_moved)
-    found = StepDifference(a, b, compare_states(a, b, excused, result.previous), outputs, evidence)
+    found = StepDifference(a, b, compare_states(a, b, excluded, result.previous), outputs, evidence)
     if a.states and b.states:
         result.previous = a, b
     result.boundaries += a.closed
@@ -336,10 +336,10 @@ def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, S
 
 
 def _final_digest(
-    last: tuple[Step, Step] | None, outputs: bytes, excused: Collection[str]
+    last: tuple[Step, Step] | None, outputs: bytes, excluded: Collection[str]
 ) -> tuple[str, str]:
     """Not `samebits.digest`: a comparison of two files does without torch, which takes seconds to import."""
-    ours, theirs = (outputs, outputs) if last is None else final_state(*last, excused)
+    ours, theirs = (outputs, outputs) if last is None else final_state(*last, excluded)
     return _short_hash(ours).hexdigest(), _short_hash(theirs).hexdigest()
 
 

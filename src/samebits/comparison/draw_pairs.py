@@ -167,7 +167,7 @@ def _draws(record: Record, last_step: int) -> list[Event]:
 MOST_SOURCES = 12
 
 
-def draws_before(a: Record, b: Record, excused: Collection[str] = ()) -> tuple[Source, ...]:
+def draws_before(a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[Source, ...]:
     """The sources whose draws differ up to the first step with a difference, the last drawn first.
 
     Sources that gave other values in earlier steps too, whose results were the same, come behind the others.
@@ -175,9 +175,9 @@ def draws_before(a: Record, b: Record, excused: Collection[str] = ()) -> tuple[S
     Args:
         a: the first record, of any level.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
     """
-    found = survey_runs(a, b, excused, to_first=True)
+    found = survey_runs(a, b, excluded, to_first=True)
     last = (a.info.steps, b.info.steps) if found.first is None else (found.first.a.last, found.first.b.last)
     pairs = differing_draws((a, b), found.first_span, last)
     first = found.first.a.first if found.first is not None and not found.several_threads else 0

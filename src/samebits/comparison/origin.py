@@ -61,7 +61,7 @@ _MOST_PAIRS = 1_000_000
 def find_origins(
     a: Record,
     b: Record,
-    excused: Collection[str] = (),
+    excluded: Collection[str] = (),
     explained: Collection[tuple[Cause, str, int]] = (),
     until: float | None = None,
 ) -> OriginSearch:
@@ -74,12 +74,12 @@ def find_origins(
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
         explained: cause, file and line of origins that are known already: draws of that cause at that line
             are no evidence for others.
         until: moment of `time.monotonic` at which the search ends with what it has found; None for never.
     """
-    found = survey_runs(a, b, excused, to_first=True)
+    found = survey_runs(a, b, excluded, to_first=True)
     reads = read_points(a, b, found)
     starts, one_sided = start_points(found)
     keyer = Keyer(numbered=not found.several_threads)

@@ -315,7 +315,7 @@ def shortened(text: str) -> str:
     return f"{_SHORT.get(dtype, dtype)}{bracket}{shape}"
 
 
-def place(site: Site | None) -> str:
+def site_text(site: Site | None) -> str:
     """A site in words for a line of evidence."""
     if site is None:
         return "an unknown line"

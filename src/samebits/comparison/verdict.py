@@ -69,13 +69,13 @@ _STATE_PARTS = {
 _OF_TORCH = {("torch", "version"), ("torch", "git"), ("torch", "switches")}  # these tell the builds apart
 
 
-def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
+def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     """Compare two records at step level.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out: memory that nothing wrote and nothing read.
+        excluded: names of state tensors that are left out: memory that nothing wrote and nothing read.
 
     Returns:
         `identical` if every state digest at every step boundary and every value read or saved is equal;
@@ -84,10 +84,10 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     other = another_command(a.info, b.info)
     if other:
         return Comparison("not_judged", other, 0)
-    result = survey_runs(a, b, excused)
+    result = survey_runs(a, b, excluded)
     reason = _difference(a, b, result)
     unfit = _unfit(a.info, b.info, result)
-    notes = _notes(a, b, excused, result)
+    notes = _notes(a, b, excluded, result)
     steps = _steps(result)
     if reason is None and unfit is not None:
         return Comparison("not_judged", unfit, steps, notes=notes, final_digest=result.final_digest)
@@ -231,10 +231,10 @@ def _steps(result: Survey) -> int:
     return result.boundaries if result.boundaries or result.has_state else result.reads
 
 
-def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tuple[Note, ...]:
+def _notes(a: Record, b: Record, excluded: Collection[str], result: Survey) -> tuple[Note, ...]:
     notes: list[Note] = []
-    if excused:
-        notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excused)))
+    if excluded:
+        notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excluded)))
     for (kind, op, site), counts in result.extra.items():
         at = (site[0], site[1]) if site else None
         notes.append(Note.of(NoteCode.ONE_SIDED_VALUES, kind, op, at, *counts))
@@ -305,14 +305,14 @@ def compare(a: Record, b: Record) -> Comparison:
 
 def _explained(a: Record, b: Record, result: Comparison) -> Comparison:
     """The verdict with the origins of a difference between two op-level records."""
-    excused: tuple[str, ...] = ()
+    excluded: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     origins = find_origins(a, b)
-    while origins.unread and not set(origins.unread) <= set(excused):
-        excused, notes = (*excused, *origins.unread), notes + origins.notes
-        result = judge(a, b, excused)
+    while origins.unread and not set(origins.unread) <= set(excluded):
+        excluded, notes = (*excluded, *origins.unread), notes + origins.notes
+        result = judge(a, b, excluded)
         if result.verdict != "different":
             return replace(result, notes=notes + result.notes)
-        origins = find_origins(a, b, excused)
+        origins = find_origins(a, b, excluded)
     findings = origins.findings or result.findings
     return replace(result, findings=findings, notes=notes + origins.notes + result.notes)
