@@ -146,11 +146,11 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.OTHER_OUTPUT: lambda call: f"it took another output of {_call(call)} in each run",
     EvidenceCode.SUCH_EVENTS: "{} such events are origins",
     EvidenceCode.SHAPES_DIFFER: _shapes,
-    EvidenceCode.RUNS_PARTED: "from here on the runs did different things",
+    EvidenceCode.RUNS_DIVERGED: "from here on the runs did different things",
     EvidenceCode.WENT_ON: _went_on,
     EvidenceCode.SOURCE_NOT_RECORDED: "where its contents came from is not recorded",
     EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: where the runs part is not known",
-    EvidenceCode.OUT_OF_PLACE: "only one run has it, out of place: the record is damaged",
+    EvidenceCode.NOT_IN_STEP: "only one run has it, out of place: the record is damaged",
     EvidenceCode.ONE_SIDED_TENSOR: "only the {} run has {}",
     EvidenceCode.STEPS_DIFFER: _steps,
     EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
@@ -179,7 +179,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.DREW_OTHER_AMOUNT: lambda op, site: (
         f"then {op} at {site_text(site)} drew another amount of numbers in each run"
     ),
-    EvidenceCode.GENERATOR_FOUND: _generator_found,
+    EvidenceCode.GENERATOR_DIFFERED: _generator_found,
     EvidenceCode.SEED_FROM_ENTROPY: _from_entropy,
     EvidenceCode.MEMORY_UNWRITTEN: lambda op, site: (
         f"{op} at {site_text(site)} gave memory that nothing had written, with other contents in each run"

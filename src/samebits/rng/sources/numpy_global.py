@@ -54,6 +54,7 @@ class NumpyGlobal(BuiltIn):
     library = NUMPY
     intervention = NUMPY.intervention
     functions = (StateFunction(("",), "seed", "numpy.random.seed"), StateFunction(("",), "set_state"))
+    seed_calls = ("numpy.", "np.")
 
     def available(self) -> bool:
         """Whether `numpy.random` is imported."""

@@ -38,6 +38,7 @@ class PythonRandom(BuiltIn):
     library = PYTHON
     intervention = PYTHON.intervention
     functions = (StateFunction(("",), "seed", "random.seed"), StateFunction(("",), "setstate"))
+    seed_calls = ("random.",)
 
     def available(self) -> bool:
         """Always."""

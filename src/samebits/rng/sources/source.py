@@ -121,12 +121,14 @@ class BuiltIn:
         per_sample: whether it is cheap enough to be seeded for each sample that a loader loads. Python's,
             NumPy's and torch's global generators are seeded for each in any case.
         functions: those that seed it or put its state back, and that a script may call.
+        seed_calls: how the calls that seed it begin in a record, such as `random.`.
     """
 
     library: Library | None = None
     intervention = SEED_LIBRARIES
     per_sample = False
     functions: tuple[StateFunction, ...] = ()
+    seed_calls: tuple[str, ...] = ()
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """A function that tells where the generators stand, by name, without copying their states.
@@ -154,6 +156,10 @@ class BuiltInSource(RngSource, Protocol):
     @property
     def functions(self) -> tuple[StateFunction, ...]:
         """Those that seed it or put its state back."""
+
+    @property
+    def seed_calls(self) -> tuple[str, ...]:
+        """The beginnings of the recorded calls that seed it."""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """A function that tells where the generators stand."""
