@@ -311,8 +311,8 @@ def _refuse_other_size(loading: _Loading) -> None:
         sizes = f"{manifest['world_size']} ranks and is loaded on {loading.ranks.size}"
         message = (
             f"{loading.folder} was saved on {sizes}; {apart[0]} was not the same on all of them and cannot "
-            "be divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks those of "
-            "rank 0"
+            "be divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks those "
+            "of rank 0"
         )
         raise SamebitsError(message, slug="checkpoint-world-size")
 
