@@ -1,4 +1,4 @@
-"""Why two runs differ: a closed list of causes, and one specification for each, in a module of its name."""
+"""The causes of differences between runs: a closed list, with a specification in a module for each."""
 
 from __future__ import annotations
 

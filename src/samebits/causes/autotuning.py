@@ -1,4 +1,4 @@
-"""A choice is made by how long something took."""
+"""A choice depends on how long something took."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPECIFICATION = Specification(
     ),
     advice=(
         Advice(
-            "decide once and write it down: a choice by the time it took is another one in each run",
+            "decide once and write it down: a choice by timing can differ in each run",
             ("autotuning", "clock"),
         ),
     ),

@@ -1,4 +1,4 @@
-"""All causes, and what can be asked of them together."""
+"""Questions about all causes together."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 @cache
 def specification_of(cause: Cause | str) -> Specification:
-    """What is known of a cause: the value `SPECIFICATION` of the module here that has its name.
+    """Return the specification of a cause: the value `SPECIFICATION` of the module here that has its name.
 
     Args:
-        cause: it, or its text.
+        cause: the cause, or its text.
     """
     module = import_module(f"{__package__}.{Cause(cause).name.lower()}")
     specification: Specification = module.SPECIFICATION
@@ -26,10 +26,10 @@ def specification_of(cause: Cause | str) -> Specification:
 
 @lru_cache(maxsize=4096)
 def cause_of_draw(op: str) -> Cause:
-    """The cause that draws of a source would be; what no cause names is a fact of the environment.
+    """Return the cause that draws of a source would be; a draw that no cause names is of the environment.
 
     Args:
-        op: what gave the value, such as `time.time`. The longest beginning that fits counts.
+        op: the function that gave the value, such as `time.time`. The longest beginning that fits counts.
     """
     beginnings = [(start, cause) for cause in Cause for start in specification_of(cause).draws]
     fitting = [(len(start), cause) for start, cause in beginnings if op.startswith(start)]
@@ -38,7 +38,7 @@ def cause_of_draw(op: str) -> Cause:
 
 @cache
 def causes_shown_by(intervention: str) -> tuple[Cause, ...]:
-    """The causes for which an intervention is evidence when it makes runs identical, the likeliest first."""
+    """Return the causes that an intervention shows when it makes runs identical, the likeliest first."""
     ranked = [
         (row.rank, cause) for cause in Cause for row in _about(cause, intervention) if row.rank is not None
     ]
@@ -47,7 +47,7 @@ def causes_shown_by(intervention: str) -> tuple[Cause, ...]:
 
 @cache
 def causes_acted_on_by(intervention: str) -> frozenset[Cause]:
-    """The causes that show by themselves that an intervention can have acted."""
+    """Return the causes that show by themselves that an intervention can have acted."""
     return frozenset(cause for cause in Cause for row in _about(cause, intervention) if row.acts)
 
 

@@ -1,4 +1,4 @@
-"""Why two runs differ, and how a difference came in: the two closed lists."""
+"""The two closed lists: the causes of differences, and the kinds of origins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class _Name(str, Enum):
 
 
 class Cause(_Name):
-    """Why two runs differ. Each has a specification of its own (`causes.specification`)."""
+    """The causes of differences between runs. Each has its own specification (`causes.specification`)."""
 
     UNSEEDED_TORCH = "unseeded-torch"
     UNSEEDED_NUMPY = "unseeded-numpy"
@@ -33,7 +33,7 @@ class Cause(_Name):
 
 
 class OriginKind(_Name):
-    """How a difference came in."""
+    """The kinds of origins: the ways in which a difference enters a run."""
 
     KERNEL = "kernel"
     """An operation gave other bits for the same inputs."""

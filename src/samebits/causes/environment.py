@@ -1,4 +1,4 @@
-"""A fact of the process, its files or the machine decides."""
+"""The result depends on a fact about the process, its files or the machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from samebits.causes.specification import Advice, InterventionEvidence, Specific
 FACTS = ("process", "listing", "file-times", "memory-load", "inodes", "ports")
 """The interventions on facts, the likeliest first."""
 
-# What acted shows by the source that gave the fact, not by the cause.
+# The source of the fact shows which intervention acted; the cause does not.
 SPECIFICATION = Specification(
     cause=Cause.ENVIRONMENT,
     sentence="depends on a fact of this process or machine{source}",
@@ -32,17 +32,17 @@ SPECIFICATION = Specification(
             "os.(listdir|scandir|walk|fwalk)|glob|pathlib",
         ),
         Advice(
-            "put a number in the place of the process number",
+            "replace the process number with a constant",
             ("process",),
             "os.(getpid|getppid)",
         ),
         Advice(
-            "put a number in the place of what the machine has free or does",
+            "replace what the machine has free or does with a constant",
             ("memory-load",),
             "os.getloadavg|psutil|resource|shutil",
         ),
         Advice(
-            "take the port from an argument; one that the system chooses is another one in each run",
+            "take the port from an argument; one that the system chooses differs in each run",
             ("ports",),
             "socket.getsockname",
         ),
@@ -52,7 +52,7 @@ SPECIFICATION = Specification(
             "socket|platform|os.uname",
         ),
         Advice(
-            "put a value of your own in the place of the fact of the machine",
+            "replace the fact about the machine with a value of your own",
             ("process", "file-times", "memory-load", "listing", "inodes", "ports"),
         ),
     ),
@@ -61,5 +61,5 @@ SPECIFICATION = Specification(
         *nearby(PatchRule.NO_ADDRESSES, PatchRule.FIXED_PROCESS_FACTS),
         *anywhere(PatchRule.SORT_LISTINGS, *SEEDING, PatchRule.FIXED_THREAD_COUNT),
     ),
-    no_patch="a fact of the machine reached the numbers: use a number of your own",
+    no_patch="a fact about the machine reached the numbers: use a number of your own",
 )

@@ -1,4 +1,4 @@
-"""Python's hash of text is salted in each process: the order of a set of strings, or `hash` itself."""
+"""The result depends on Python's hash of text, salted in each process: by a set's order, or `hash`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Objects lie at other addresses in each run, and an address decides."""
+"""The result depends on the addresses of objects, which differ in each run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SPECIFICATION = Specification(
         ),
         Advice("give the objects numbers of their own: `id` is an address", (_INTERVENTION,), "builtins.id"),
         Advice(
-            "put a number of your own in the place of the address: memory lies elsewhere in each run",
+            "replace the address with a number of your own: memory lies elsewhere in each run",
             (_INTERVENTION,),
             ".*data_ptr|ctypes.addressof",
         ),

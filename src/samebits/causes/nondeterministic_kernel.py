@@ -1,4 +1,4 @@
-"""An operation gives other bits for the same inputs."""
+"""An operation returns different bits for the same inputs."""
 
 from __future__ import annotations
 

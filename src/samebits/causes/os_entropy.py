@@ -1,4 +1,4 @@
-"""Numbers come from the operating system's entropy, which nothing can seed."""
+"""The result depends on the operating system's entropy, which nothing can seed."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ SPECIFICATION = Specification(
     ),
     advice=(
         Advice(
-            "make the identifier from what it names, or from seeded numbers; `uuid` is another one in each "
-            "run",
+            "make the identifier from what it names, or from seeded numbers; `uuid` differs in each run",
             (_INTERVENTION,),
             "uuid",
         ),
@@ -32,7 +31,7 @@ SPECIFICATION = Specification(
             "secrets|random.SystemRandom",
         ),
         Advice(
-            "draw the bytes from `random`, seeded: `random.randbytes` in the place of `os.urandom`",
+            "draw the bytes from `random`, seeded: `random.randbytes` instead of `os.urandom`",
             (_INTERVENTION,),
             "os.urandom",
         ),
@@ -41,7 +40,7 @@ SPECIFICATION = Specification(
             (_INTERVENTION,),
             "tempfile",
         ),
-        Advice("put a number in the place of the system's entropy", (_INTERVENTION,)),
+        Advice("replace the system's entropy with a number", (_INTERVENTION,)),
     ),
     seeded_by=_INTERVENTION,
     never_alike=True,

@@ -1,4 +1,4 @@
-"""Changes of the source that can take a cause away, by name; `diagnosis.patches` has a function for each."""
+"""Changes of source code that can remove a cause; `diagnosis.patches` has a function for each."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class PatchRule(Enum):
     CHECKSUM_FOR_HASH = auto()
     """`hash(x)` becomes a checksum."""
     NO_ADDRESSES = auto()
-    """Sorting by `id` and addresses as numbers go."""
+    """Sorting by `id`, and addresses used as numbers, are removed."""
     ORDER_OF_SUBMISSION = auto()
     """Results are taken in the order in which work was given."""
     SORT_LISTINGS = auto()
@@ -58,24 +58,24 @@ class PatchRule(Enum):
 
 
 class Reach(Enum):
-    """Where a rule may be tried."""
+    """The lines on which a rule may be tried."""
 
     NEARBY = auto()
     """On the lines of the finding, and those that the values there may come from."""
     ANYWHERE = auto()
-    """Also on lines that nothing points at: what it looks for is suspicious by itself."""
+    """Also on lines that nothing points at: the code that the rule changes is suspicious by itself."""
     LAST_RESORT = auto()
     """On any line, once nothing else has helped."""
     UNKNOWN_SEED = auto()
-    """Nearby, where a generator got another seed in each run and no draw tells where that came from."""
+    """Nearby, where a generator got another seed in each run and no draw shows the source of the seed."""
 
 
 class PatchUse(NamedTuple):
-    """A rule that a cause is treated with.
+    """A rule that may remove a cause.
 
     Args:
-        rule: which.
-        reach: where it may be tried for this cause.
+        rule: the rule.
+        reach: the lines on which it may be tried for this cause.
     """
 
     rule: PatchRule
@@ -83,19 +83,19 @@ class PatchUse(NamedTuple):
 
 
 def nearby(*rules: PatchRule) -> tuple[PatchUse, ...]:
-    """Rules for the lines that values come from."""
+    """Return rules for the lines that values come from."""
     return tuple(PatchUse(rule, Reach.NEARBY) for rule in rules)
 
 
 def anywhere(*rules: PatchRule) -> tuple[PatchUse, ...]:
-    """Rules for any line."""
+    """Return rules for any line."""
     return tuple(PatchUse(rule, Reach.ANYWHERE) for rule in rules)
 
 
 def last_resort(*rules: PatchRule) -> tuple[PatchUse, ...]:
-    """Rules for any line, tried after all others."""
+    """Return rules for any line, tried after all others."""
     return tuple(PatchUse(rule, Reach.LAST_RESORT) for rule in rules)
 
 
 SEEDING = (PatchRule.SEED_GENERATORS, PatchRule.SEED_WITH_NUMBER, PatchRule.REPLACE_CHANGING_SEED)
-"""What helps wherever a seed is missing or changes."""
+"""The rules that help wherever a seed is missing or changes."""

@@ -1,4 +1,4 @@
-"""Which thread or process comes first decides."""
+"""The result depends on the order of threads or processes."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ SPECIFICATION = Specification(
         *nearby(*SEEDING, PatchRule.LOADER_IN_ORDER),
         *last_resort(PatchRule.NO_WORKERS),
     ),
-    no_patch="threads or processes share something: which of them may go first is yours to say",
+    no_patch="threads or processes share something: only you can say which of them may go first",
 )

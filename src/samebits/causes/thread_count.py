@@ -1,4 +1,4 @@
-"""The number of threads of an operation decides."""
+"""The result depends on the number of threads of an operation."""
 
 from __future__ import annotations
 

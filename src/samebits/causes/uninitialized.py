@@ -1,4 +1,4 @@
-"""Memory is read before anything was written to it."""
+"""The result depends on memory that was read before anything was written to it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the causes of generators that nothing seeds have in common."""
+"""The common specification of generators that nothing seeds."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ if TYPE_CHECKING:
     from samebits.rng.sources.source import Library
 
 BY_LIBRARY = "a library's generator"
-"""Stands for a source that an installed library made, on behalf of the user's line."""
+"""The name of a source that an installed library made for the user's line."""
 OF_PACKAGES = {
     "faker": "call `Faker.seed(0)` after the imports",
     "optuna": "give the study a sampler with a seed: `create_study(sampler=TPESampler(seed=0))`",
 }
-"""Package -> what to do where the function that the user's line calls takes no seed itself."""
+"""Package -> advice where the function that the user's line calls takes no seed itself."""
 
 
 def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
-    """The specification of a library's generators that nothing seeds.
+    """Make the specification of a library's generators that nothing seeds.
 
     Args:
-        cause: which.
-        library: whose generators.
-        advice: what to do, beside giving a chosen seed where a seed is given.
+        cause: the cause.
+        library: the library.
+        advice: advice beside giving a chosen seed where a seed is given.
     """
     intervention = library.intervention
     return Specification(
@@ -38,7 +38,7 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
         evidence=(InterventionEvidence(intervention),),
         advice=(
             Advice(
-                "seed with a number: what it is seeded with is another one in each run",
+                "seed with a number: the present seed differs in each run",
                 (intervention,),
                 "seed$",
             ),
@@ -57,7 +57,7 @@ def unseeded(cause: Cause, library: Library, *advice: Advice) -> Specification:
 
 
 def made_by_library(intervention: str) -> tuple[Advice, ...]:
-    """For a generator that a library makes for the user."""
+    """Return advice for a generator that a library makes for the user."""
     packages = (
         Advice(text, (intervention,), f"{BY_LIBRARY} {name}[.]") for name, text in OF_PACKAGES.items()
     )
@@ -71,10 +71,10 @@ def made_by_library(intervention: str) -> tuple[Advice, ...]:
 
 
 def in_worker(intervention: str) -> Advice:
-    """For draws in the workers of a DataLoader."""
+    """Return advice for draws in the workers of a DataLoader."""
     return Advice(
         "seed it from torch in the worker, in `worker_init_fn` or at the first sample: "
-        "`torch.initial_seed()` is another number in each worker and the same in each run",
+        "`torch.initial_seed()` differs in each worker and is the same in each run",
         (intervention,),
         in_worker=True,
     )

@@ -1,4 +1,4 @@
-"""NumPy's generators draw, and nothing seeds them."""
+"""The result depends on NumPy's generators, which nothing seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python's generators draw, and nothing seeds them."""
+"""The result depends on Python's generators, which nothing seeds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch's generators draw, and nothing seeds them."""
+"""The result depends on torch's generators, which nothing seeds."""
 
 from __future__ import annotations
 

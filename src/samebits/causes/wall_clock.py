@@ -1,4 +1,4 @@
-"""A time decides: a date, or how long something took."""
+"""The result depends on a time: a date, or a duration."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ SPECIFICATION = Specification(
     evidence=(InterventionEvidence(_INTERVENTION), InterventionEvidence("file-times", 1, acts=False)),
     advice=(
         Advice(
-            "count steps or samples, not seconds: put a number in the place of the time that decides",
+            "count steps or samples, not seconds: replace the time that decides with a number",
             (_INTERVENTION,),
             "time.(perf_counter|monotonic|process_time|thread_time)",
         ),
         Advice(
-            "pass the date in as an argument, so that a run can be given the same one again",
+            "pass the date in as an argument, so that a run can get the same date again",
             (_INTERVENTION,),
             "datetime|time.(localtime|strftime|ctime|gmtime)",
         ),
-        Advice("put a number in the place of the time; print it if it is to vary", (_INTERVENTION,)),
+        Advice("replace the time with a number; print the time if it should vary", (_INTERVENTION,)),
     ),
     never_alike=True,
     acts_at_its_line=True,

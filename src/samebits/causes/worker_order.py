@@ -1,4 +1,4 @@
-"""Which worker of a DataLoader comes first decides."""
+"""The result depends on the order of a DataLoader's workers."""
 
 from __future__ import annotations
 

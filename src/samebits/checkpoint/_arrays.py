@@ -1,4 +1,4 @@
-"""Tensors and NumPy arrays in a checkpoint: their bytes, and what is kept beside them."""
+"""Tensors and NumPy arrays in a checkpoint: their bytes, and the facts stored beside them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from samebits.checkpoint._refusals import describe, unsaveable
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# The names of dtypes in the safetensors format that every reader of it knows. Others are stored as bytes,
-# and the tree says what they are.
+# The dtypes that every reader of the safetensors format knows. Others are stored as bytes, and the tree names
+# their dtype.
 NAMES = {
     "bool": "BOOL",
     "uint8": "U8",
@@ -54,9 +54,9 @@ class Entry:
 
     Args:
         name: unique in the file, such as `optimizer.state.0.exp_avg`.
-        tensor: strided, of any device and strides; its logical contents are stored.
+        tensor: strided, on any device and with any strides; its logical contents are stored.
         shape: as stored: that of the tensor, or the number of bytes for a dtype that the format lacks.
-        dtype: as stored, in the words of the format.
+        dtype: as stored, by its name in the format.
     """
 
     name: str
@@ -66,12 +66,12 @@ class Entry:
 
     @property
     def n_bytes(self) -> int:
-        """Length of its contents."""
+        """The length of its contents."""
         return self.tensor.numel() * self.tensor.element_size()
 
 
 def entry_of(name: str, tensor: torch.Tensor) -> Entry:
-    """The entry that stores a strided tensor of a dtype in `NAMES` or `OTHERS`."""
+    """Make the entry that stores a strided tensor of a dtype in `NAMES` or `OTHERS`."""
     stored = _stored_name(tensor.dtype)
     if stored is not None:
         return Entry(name, tensor, tuple(tensor.shape), stored)
@@ -85,45 +85,45 @@ def _stored_name(dtype: torch.dtype) -> str | None:
 
 @functools.cache
 def dtype_name(dtype: torch.dtype) -> str:
-    """Such as `float32`."""
+    """Return the name of a dtype, such as `float32`."""
     return str(dtype).removeprefix("torch.")
 
 
 def dtype_named(name: Any) -> torch.dtype:
-    """The dtype of that name.
+    """Return the dtype of that name.
 
     Raises:
         ValueError: this torch has none.
     """
-    found = getattr(torch, name, None) if isinstance(name, str) else None
-    if not isinstance(found, torch.dtype):
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype):
         raise ValueError(f"torch {torch.__version__} has no dtype {name!r}")  # noqa: TRY004 - it is data
-    return found
+    return dtype
 
 
 def bytes_of(tensor: torch.Tensor) -> torch.Tensor:
-    """The logical contents, uint8[n_bytes] in CPU memory; the tensor's own memory where it is contiguous."""
+    """Return the logical contents, uint8[n_bytes] on the CPU; a contiguous CPU tensor shares its memory."""
     with torch.no_grad():
         plain = tensor.detach().to("cpu").resolve_conj().resolve_neg()
         return plain.contiguous().reshape(-1).view(torch.uint8)
 
 
 def memory_of(data: torch.Tensor) -> memoryview:
-    """The memory of uint8[n] on the CPU, writable."""
+    """Return the memory of uint8[n] on the CPU, writable."""
     memory: Any = data.numpy()
     return memoryview(memory)
 
 
 def tensor_of(data: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
-    """The tensor with those bytes, sharing their memory.
+    """Return the tensor with those bytes, sharing their memory.
 
     Args:
         data: uint8[n_bytes].
-        dtype: what they are.
-        shape: must fit.
+        dtype: the dtype of the tensor.
+        shape: its shape.
 
     Raises:
-        ValueError: it does not.
+        ValueError: dtype and shape do not fit the number of bytes.
     """
     count = 1
     for size in shape:
@@ -133,12 +133,12 @@ def tensor_of(data: torch.Tensor, dtype: torch.dtype, shape: tuple[int, ...]) ->
     return data.view(dtype).reshape(shape)
 
 
-# Kinds of dtypes whose contents are bytes and nothing else: bool, integers, floats, complex, times, text.
+# Kinds of NumPy dtypes with plain bytes as contents: bool, integers, floats, complex, times, text.
 _KINDS = "biufcMmSU"
 
 
 def array_node(array: Any, where: str) -> tuple[dict[str, Any], torch.Tensor]:
-    """What an array is beside its contents, and these as a tensor.
+    """Return the facts about an array, and its contents as a tensor.
 
     Raises:
         SamebitsError: objects, records, or an array class other than `numpy.ndarray`; `checkpoint-entry`.
@@ -155,16 +155,16 @@ def array_node(array: Any, where: str) -> tuple[dict[str, Any], torch.Tensor]:
 
 
 def _as_tensor(array: Any) -> torch.Tensor:
-    """The tensor of the same shape and contents; uint8[n_bytes] for a dtype that torch lacks."""
+    """Return a tensor of the same shape and contents; uint8[n_bytes] for a dtype that torch lacks."""
     if not array.flags.writeable:
-        array = array.copy()  # torch warns of memory that must not be written
+        array = array.copy()  # torch warns of read-only memory
     if array.dtype.kind not in "biuf" or not array.dtype.isnative or array.dtype.itemsize > 8:
         array = array.reshape(-1).view(np.uint8) if array.size else np.empty(0, np.uint8)
     return torch.from_numpy(array)
 
 
 def scalar_node(value: Any, where: str) -> dict[str, Any]:
-    """The JSON of a NumPy scalar."""
+    """Return the JSON of a NumPy scalar."""
     _check_kind(value.dtype, where)
     return {"type": "scalar", "dtype": value.dtype.str, "hex": value.tobytes().hex()}
 
@@ -175,16 +175,16 @@ def _check_kind(dtype: Any, where: str) -> None:
 
 
 def array_from(data: torch.Tensor, dtype: Any, shape: list[int], order: str) -> Any:
-    """The array that `array_node` described.
+    """Return the array that `array_node` described.
 
     Args:
         data: its contents as uint8[n_bytes].
         dtype: text such as `<f8`.
-        shape: of the array.
+        shape: the shape of the array.
         order: `F` if the first dimension is the innermost, else `C`.
 
     Raises:
-        ValueError: that is no such array.
+        ValueError: the description is invalid.
     """
     kind = numpy_dtype(dtype)
     laid_out = tuple(reversed(shape)) if order == "F" else tuple(shape)
@@ -197,10 +197,10 @@ def array_from(data: torch.Tensor, dtype: Any, shape: list[int], order: str) -> 
 
 
 def scalar_from(dtype: Any, text: Any) -> Any:
-    """The NumPy scalar that `scalar_node` described.
+    """Return the NumPy scalar that `scalar_node` described.
 
     Raises:
-        ValueError: that is none.
+        ValueError: the description is invalid.
     """
     kind, data = numpy_dtype(dtype), bytes.fromhex(text)
     if len(data) != kind.itemsize:
@@ -209,10 +209,10 @@ def scalar_from(dtype: Any, text: Any) -> Any:
 
 
 def numpy_dtype(text: Any) -> Any:
-    """The dtype of that text.
+    """Return the NumPy dtype of a text.
 
     Raises:
-        ValueError: it is none whose contents are plain bytes.
+        ValueError: it is no dtype whose contents are plain bytes.
     """
     try:
         dtype = np.dtype(text) if isinstance(text, str) else None
@@ -253,10 +253,10 @@ def check_tensor(tensor: torch.Tensor, where: str) -> None:
 
 
 def sparse_parts(tensor: torch.Tensor, where: str) -> tuple[str, list[tuple[str, torch.Tensor]]]:
-    """Layout and the dense tensors that make up a sparse one.
+    """Return the layout of a sparse tensor and the dense tensors that make it up.
 
     Raises:
-        SamebitsError: it is not coalesced, or of an opaque layout; `checkpoint-entry`.
+        SamebitsError: the tensor is not coalesced, or of an opaque layout; `checkpoint-entry`.
     """
     if type(tensor) not in _PLAIN or tensor.is_meta:
         raise unsaveable(where, describe(tensor))
@@ -275,10 +275,10 @@ def sparse_parts(tensor: torch.Tensor, where: str) -> tuple[str, list[tuple[str,
 
 
 def sparse_tensor(layout: str, shape: Sequence[int], parts: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The sparse tensor that `sparse_parts` took apart.
+    """Return the sparse tensor that `sparse_parts` took apart.
 
     Raises:
-        ValueError: that is none.
+        ValueError: the parts make no sparse tensor.
     """
     try:
         first, second = parts[0], parts[1]
@@ -301,7 +301,7 @@ def sparse_tensor(layout: str, shape: Sequence[int], parts: Sequence[torch.Tenso
 
 
 def tensor_facts(tensor: torch.Tensor) -> dict[str, Any]:
-    """What a tensor is beside its contents and name, defaults left out."""
+    """Return the facts about a tensor beside its contents and name, without defaults."""
     facts: dict[str, Any] = {}
     name = dtype_name(tensor.dtype)
     if name not in NAMES:
@@ -314,9 +314,13 @@ def tensor_facts(tensor: torch.Tensor) -> dict[str, Any]:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether its elements lie next to each other in some order of the dimensions, without overlap."""
+    """Tell whether the elements are adjacent in some order of the dimensions, without overlap."""
+    return _are_dense(tensor.stride(), tensor.shape)
+
+
+def _are_dense(strides: Sequence[int], shape: Sequence[int]) -> bool:
     expected = 1
-    for stride, size in sorted(zip(tensor.stride(), tensor.shape, strict=True)):
+    for stride, size in sorted(zip(strides, shape, strict=True)):
         if size != 1 and stride != expected:
             return False
         expected *= size
@@ -324,18 +328,12 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 
 def with_strides(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """The same values laid out in memory by those strides.
+    """Lay the same values out in memory by those strides.
 
     Raises:
-        ValueError: they are not the strides of such a tensor.
+        ValueError: the strides do not fit the shape.
     """
-    sizes = zip(strides, tensor.shape, strict=False)
-    expected = 1
-    for stride, size in sorted(sizes):
-        if size != 1 and stride != expected:
-            raise ValueError(f"strides {list(strides)} do not fit the shape {list(tensor.shape)}")
-        expected *= size
-    if len(strides) != tensor.dim() or expected != tensor.numel():
+    if len(strides) != tensor.dim() or not _are_dense(strides, tensor.shape):
         raise ValueError(f"strides {list(strides)} do not fit the shape {list(tensor.shape)}")
     laid_out = torch.empty_strided(
         tuple(tensor.shape), tuple(strides), dtype=tensor.dtype, device=tensor.device

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 try:
     import fcntl
-except ImportError:  # Windows: what a killed process leaves is not removed there
+except ImportError:  # Windows: files of killed processes are not removed there
     fcntl = None  # type: ignore[assignment]
 
-_BUFFER = 1 << 20  # arrays larger than this are written from where they are
+_BUFFER = 1 << 20  # larger arrays are written without a copy
 _LONGEST_NAME = 150
 _TEMPORARY = re.compile(r"\.(.+)\.[0-9]+-[0-9]+\.tmp", re.DOTALL)
 
 
 @contextlib.contextmanager
 def replaced(path: str) -> Iterator[BinaryIO]:
-    """A file to write, which takes the place of `path` when the block ends without an exception.
+    """Open a file to write, which replaces `path` when the block ends without an exception.
 
-    It is written beside the target under a name of its own, flushed to the disk and renamed; then the folder
-    is flushed. Until then a file that was there is untouched. What processes that were killed left of earlier
-    tries is removed first.
+    The file is written beside the target under a temporary name, flushed to the disk and renamed; then the
+    folder is flushed. Until then an existing file is untouched. Temporary files of processes that were killed
+    are removed first.
 
     Raises:
-        SamebitsError: what is there is no regular file, symbolic links included, or the operating system
-            refused; `checkpoint-unwritable`.
+        SamebitsError: the target exists and is no regular file (a symbolic link is none), or the operating
+            system refused; `checkpoint-unwritable`.
     """
     target = os.path.abspath(path)
     try:
@@ -48,8 +48,8 @@ def replaced(path: str) -> Iterator[BinaryIO]:
         _flush_folder(os.path.dirname(target))
     except OSError as error:
         reason = error.strerror or str(error)
-        kept = "; what was there is unchanged" if os.path.lexists(target) else ""
-        message = f"{path} cannot be written: {reason}{kept}. Check the folder and the free space."
+        unchanged = "; what was there is unchanged" if os.path.lexists(target) else ""
+        message = f"{path} cannot be written: {reason}{unchanged}. Check the folder and the free space."
         raise SamebitsError(message, slug="checkpoint-unwritable") from error
 
 
@@ -57,7 +57,7 @@ def replaced(path: str) -> Iterator[BinaryIO]:
 def _temporary(target: str) -> Iterator[tuple[BinaryIO, str]]:
     folder, base = os.path.split(target)
     files.refuse_irregular(target)
-    remove_leftovers(folder, base)
+    remove_abandoned(folder, base)
     descriptor, name = _create(folder, base)
     try:
         with os.fdopen(descriptor, "wb", buffering=_BUFFER) as file:
@@ -69,7 +69,7 @@ def _temporary(target: str) -> Iterator[tuple[BinaryIO, str]]:
 
 
 def _create(folder: str, base: str) -> tuple[int, str]:
-    """A new file that only this process writes: its descriptor, locked, and its path."""
+    """Create a file that only this process writes; return its descriptor, locked, and its path."""
     number = 0
     while True:
         name = os.path.join(folder, f".{_shortened(base)}.{os.getpid()}-{number}.tmp")
@@ -80,16 +80,16 @@ def _create(folder: str, base: str) -> tuple[int, str]:
             continue
         if _lock(descriptor) and _is_still(name, descriptor):
             return descriptor, name
-        os.close(descriptor)  # another process took it for a leftover
+        os.close(descriptor)  # another process took it for an abandoned file
 
 
 def _shortened(base: str) -> str:
-    """So much of a name that the temporary one is not longer than file systems allow."""
+    """Shorten a name so that the temporary one is not longer than file systems allow."""
     return base.encode(errors="surrogateescape")[:_LONGEST_NAME].decode(errors="ignore")
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock a file for as long as this process lives; True where locks do not exist."""
+    """Lock a file for as long as this process lives; return True where locks do not exist."""
     if fcntl is None:
         return True
     try:
@@ -108,15 +108,15 @@ def _is_still(name: str, descriptor: int) -> bool:
         return False
 
 
-def remove_leftovers(folder: str, base: str | re.Pattern[str]) -> None:
-    """Remove the temporary files of processes that are no longer there.
+def remove_abandoned(folder: str, base: str | re.Pattern[str]) -> None:
+    """Remove the temporary files of processes that have ended.
 
-    A file belongs to a living process as long as that one holds its lock. Where there are no locks, nothing
-    is removed.
+    A file belongs to a living process while that process holds its lock. Where there are no locks, nothing is
+    removed.
 
     Args:
-        folder: where to look.
-        base: the name of the file that was to be written, or a pattern of such names.
+        folder: the folder of the files.
+        base: the name of the target file, or a pattern of such names.
     """
     if fcntl is None:
         return
@@ -144,7 +144,7 @@ def _remove_unlocked(path: str) -> None:
 
 
 def _flush_folder(folder: str) -> None:
-    """Make a renaming last through a loss of power, where folders can be opened."""
+    """Make a renaming survive a loss of power, where folders can be opened."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
         try:

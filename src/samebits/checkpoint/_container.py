@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import BinaryIO
 
-# Of the facts that are kept, those whose change can change bits.
+# Of the recorded facts, those whose change can change bits.
 _COMPARED = ("torch", "cuda", "cudnn", "mkl", "onednn", "capability", "gpus", "numpy")
-# Something done once in a process, not a setting: `off` says nothing of what the script itself has called.
+# Done once in a process and no setting: `off` does not tell whether the script itself has done it.
 _DEEDS = ("prepare-vector-math",)
 
 
-def collect_surroundings() -> dict[str, dict[str, str]]:
-    """Versions, hardware and switches of this process, as JSON would give them back."""
+def collect_environment() -> dict[str, dict[str, str]]:
+    """Return versions, hardware and switches of this process, as JSON would give them back."""
     return {"versions": _versions(), "switches": _switches()}
 
 
@@ -49,20 +49,20 @@ def _versions() -> dict[str, str]:
 
 
 def _switches() -> dict[str, str]:
-    """The value of every switch that this process has; of libraries that are not imported, none."""
-    found = {}
+    """Return the value of every switch that this process has, except of libraries that are not imported."""
+    values = {}
     for switch in TABLE:
         handle = switch.handle
         known = not handle.module or handle.module in sys.modules
         if switch.name not in _DEEDS and known and not handle.missing():
-            found[switch.name] = handle.read()
-    return found
+            values[switch.name] = handle.read()
+    return values
 
 
 def changes(saved: dict[str, dict[str, str]], here: dict[str, dict[str, str]]) -> list[str]:
-    """What is different here, one text each: of versions those that matter for bits, and all switches.
+    """Describe what is different here: the versions that matter for bits, and all switches.
 
-    What only one side knows is no difference: hardware that was not in use, a switch of another release.
+    A fact that only one side has is no difference: unused hardware, a switch of another release.
     """
     old, new = saved.get("versions", {}), here["versions"]
     texts = [
@@ -92,7 +92,7 @@ _MAGIC = {b"PK\x03\x04": "a file of torch.save", b"\x80\x02\x8a\n": "an old file
 
 @dataclass(frozen=True)
 class Contents:
-    """A file as it was read and checked.
+    """The contents of a file, read and checked.
 
     Args:
         tree: JSON of everything beside the arrays.
@@ -106,39 +106,39 @@ class Contents:
 def write_container(file: BinaryIO, tree: Any, entries: Sequence[Entry]) -> None:
     """Write a checkpoint, one array after another.
 
-    The digest of an array is taken right before it is written, and the header, whose length does not depend
-    on digests, is written again at the end. No copy is made of arrays that are contiguous in CPU memory.
+    The digest of an array is taken right after it is written. The length of the header does not depend on the
+    digests, and it is written again at the end. Arrays that are contiguous in CPU memory are not copied.
 
     Args:
-        file: empty, at its beginning.
-        tree: what `TreeWriter.encode` gave.
+        file: an empty file, at its beginning.
+        tree: the result of `TreeWriter.encode`.
         entries: its arrays.
     """
     ordered = sorted(entries, key=_alignment, reverse=True)
     text = json.dumps(tree, separators=(",", ":"))
-    places = _places(ordered)
+    layout = _layout(ordered)
     blank = bytes(_DIGEST_BYTES * len(ordered))
-    file.write(_header(text, places, blank))
+    file.write(_header(text, layout, blank))
     digests = b"".join(_write_entry(file, entry) for entry in ordered)
     file.seek(0)
-    file.write(_header(text, places, digests))
+    file.write(_header(text, layout, digests))
 
 
 def _alignment(entry: Entry) -> int:
     return entry.tensor.element_size() if len(entry.shape) == entry.tensor.dim() else 1
 
 
-def _places(entries: Sequence[Entry]) -> dict[str, Any]:
-    places, position = {}, 0
+def _layout(entries: Sequence[Entry]) -> dict[str, Any]:
+    layout, position = {}, 0
     for entry in entries:
         end = position + entry.n_bytes
-        places[entry.name] = {
+        layout[entry.name] = {
             "dtype": entry.dtype,
             "shape": list(entry.shape),
             "data_offsets": [position, end],
         }
         position = end
-    return places
+    return layout
 
 
 def _write_entry(file: BinaryIO, entry: Entry) -> bytes:
@@ -148,20 +148,20 @@ def _write_entry(file: BinaryIO, entry: Entry) -> bytes:
 
 
 def _digest(data: torch.Tensor) -> bytes:
-    """With one thread: several would wait for each other beside the training that goes on."""
+    # With one thread: several would wait for each other beside the training that goes on.
     return digest_memory(data.data_ptr(), data.numel(), threads=1)
 
 
-def _header(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
+def _header(tree: str, layout: dict[str, Any], digests: bytes) -> bytes:
     metadata = {
-        "format": "pt",  # what transformers expects of a file that torch can read
+        "format": "pt",  # transformers expects this of a file that torch can read
         "kind": FORMAT,
         "version": VERSION,
         "tree": tree,
         "digests": digests.hex(),
-        "digest": _total(tree, places, digests).hex(),
+        "digest": _total(tree, layout, digests).hex(),
     }
-    text = json.dumps({"__metadata__": metadata, **places}, separators=(",", ":")).encode()
+    text = json.dumps({"__metadata__": metadata, **layout}, separators=(",", ":")).encode()
     if len(text) > LONGEST_HEADER:
         reason = f"the values beside arrays take {len(text)} bytes of JSON, more than {LONGEST_HEADER}"
         raise unsaveable("the checkpoint", f"{reason}; save long lists of numbers as arrays")
@@ -169,9 +169,9 @@ def _header(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
     return len(padded).to_bytes(_LENGTH_BYTES, "little") + padded
 
 
-def _total(tree: str, places: dict[str, Any], digests: bytes) -> bytes:
-    """The digest of everything but the contents of the arrays, which have digests of their own."""
-    names = [[name, place["dtype"], place["shape"], place["data_offsets"]] for name, place in places.items()]
+def _total(tree: str, layout: dict[str, Any], digests: bytes) -> bytes:
+    """Return the digest of everything but the contents of the arrays, which have their own digests."""
+    names = [[name, facts["dtype"], facts["shape"], facts["data_offsets"]] for name, facts in layout.items()]
     text = json.dumps([VERSION, tree, names, digests.hex()], separators=(",", ":"))
     return digest_bytes(text.encode())
 
@@ -181,7 +181,7 @@ def read_container(file: BinaryIO) -> Contents:
 
     Raises:
         DamageError: it is torn or altered.
-        SamebitsError: it is another kind of file, `checkpoint-foreign`; of another version,
+        SamebitsError: it is another kind of file, `checkpoint-foreign`, or of another version,
             `checkpoint-version`.
     """
     header, start = _read_header(file)
@@ -196,18 +196,18 @@ def read_container(file: BinaryIO) -> Contents:
         raise SamebitsError(message, slug="checkpoint-version")
     tree, digests = _read_metadata(metadata, header)
     available = os.fstat(file.fileno()).st_size - start
-    end = _check_places(header, available)
+    end = _check_layout(header, available)
     if end != available:
-        raise DamageError(f"it has {available} bytes of arrays; its header tells of {end}")
+        raise DamageError(f"it has {available} bytes of arrays; its header describes {end}")
     arrays = {}
-    for index, (name, place) in enumerate(header.items()):
+    for index, (name, facts) in enumerate(header.items()):
         digest = digests[_DIGEST_BYTES * index : _DIGEST_BYTES * (index + 1)]
-        arrays[name] = _read_array(file, name, place, digest)
+        arrays[name] = _read_array(file, name, facts, digest)
     return Contents(tree, arrays)
 
 
 def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
-    """The header and where the arrays begin."""
+    """Return the header, and the position at which the arrays begin."""
     begin = file.read(_LENGTH_BYTES)
     for magic, name in _MAGIC.items():
         if begin.startswith(magic):
@@ -215,58 +215,58 @@ def _read_header(file: BinaryIO) -> tuple[dict[str, Any], int]:
     size = os.fstat(file.fileno()).st_size
     length = int.from_bytes(begin, "little")
     if len(begin) < _LENGTH_BYTES or length > size - _LENGTH_BYTES or length > LONGEST_HEADER:
-        raise DamageError(f"it has {size} bytes, fewer than its header tells of, or is no checkpoint at all")
+        raise DamageError(f"it has {size} bytes, fewer than its header describes, or is no checkpoint at all")
     header = load_json(file.read(length))
     if not isinstance(header, dict):
         raise DamageError("its header is no JSON object")
     return header, _LENGTH_BYTES + length
 
 
-def _foreign(file: BinaryIO, found: str) -> SamebitsError:
-    message = f"{file.name} is {found}; expected a file that samebits.checkpoint.save wrote"
+def _foreign(file: BinaryIO, kind: str) -> SamebitsError:
+    message = f"{file.name} is {kind}; expected a file that samebits.checkpoint.save wrote"
     return SamebitsError(message, slug="checkpoint-foreign")
 
 
-def _read_metadata(metadata: dict[str, Any], places: dict[str, Any]) -> tuple[Any, bytes]:
-    """The tree and the digests of the arrays, checked."""
+def _read_metadata(metadata: dict[str, Any], layout: dict[str, Any]) -> tuple[Any, bytes]:
+    """Return the tree and the digests of the arrays, checked."""
     try:
         tree, digests = metadata["tree"], bytes.fromhex(metadata["digests"])
-        total = _total(tree, places, digests).hex()
+        total = _total(tree, layout, digests).hex()
     except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise DamageError("its header is incomplete") from error
     if total != metadata.get("digest"):
-        raise DamageError("its header is not as it was written: its digest is another one")
-    if len(digests) != _DIGEST_BYTES * len(places):
-        raise DamageError("its header has not one digest for each array")
+        raise DamageError("its header is not as it was written: its digest differs")
+    if len(digests) != _DIGEST_BYTES * len(layout):
+        raise DamageError("its header does not have one digest for each array")
     return load_json(tree), digests
 
 
-def _check_places(places: dict[str, Any], available: int) -> int:
-    """Where the arrays end.
+def _check_layout(layout: dict[str, Any], available: int) -> int:
+    """Check the layout of the arrays, and return the position at which they end.
 
     Args:
-        places: name -> dtype, shape, and where it begins and ends.
+        layout: name -> dtype, shape, begin and end.
         available: bytes of arrays in the file.
 
     Raises:
         DamageError: they overlap, leave gaps, or are of a size that their shape does not have.
     """
     position = 0
-    for name, place in places.items():
+    for name, facts in layout.items():
         try:
-            begin, end = place["data_offsets"]
-            expected = _n_bytes(place["dtype"], place["shape"], available)
+            begin, end = facts["data_offsets"]
+            expected = _n_bytes(facts["dtype"], facts["shape"], available)
         except (KeyError, TypeError, ValueError) as error:
             raise DamageError(f"its header does not describe {shown(name)}") from error
         exact = type(begin) is int and type(end) is int
         if not exact or begin != position or end != begin + expected or end > available:
-            raise DamageError(f"the place of {shown(name)} in the file is not possible")
+            raise DamageError(f"the position of {shown(name)} in the file is not possible")
         position = end
     return position
 
 
 def _n_bytes(dtype: str, shape: Any, most: int) -> int:
-    """Length of an array's contents; more than `most` where it is longer, or no shape."""
+    """Return the length of an array's contents; more than `most` where it is longer, or no shape."""
     if type(shape) is not list or len(shape) > _MOST_DIMENSIONS:
         return most + 1
     expected = dtype_named(DTYPES[dtype]).itemsize
@@ -277,20 +277,18 @@ def _n_bytes(dtype: str, shape: Any, most: int) -> int:
     return expected
 
 
-def _read_array(file: BinaryIO, name: str, place: dict[str, Any], digest: bytes) -> StoredArray:
-    begin, end = place["data_offsets"]
+def _read_array(file: BinaryIO, name: str, facts: dict[str, Any], digest: bytes) -> StoredArray:
+    begin, end = facts["data_offsets"]
     data = torch.empty(end - begin, dtype=torch.uint8, device="cpu")
     rest = memory_of(data)
     while rest:
         count = file.readinto(rest)  # type: ignore[attr-defined] # of every binary file
         if not count:
-            raise DamageError(f"it ends inside of {shown(name)}")
+            raise DamageError(f"it ends inside {shown(name)}")
         rest = rest[count:]
     if _digest(data) != digest:
-        raise DamageError(
-            f"the contents of {shown(name)} are not as they were written: their digest is another one"
-        )
-    return StoredArray(data, DTYPES[place["dtype"]], tuple(place["shape"]))
+        raise DamageError(f"the contents of {shown(name)} are not as they were written: their digest differs")
+    return StoredArray(data, DTYPES[facts["dtype"]], tuple(facts["shape"]))
 
 
 RESERVED = ("strict", "map_location", "rng")
@@ -298,11 +296,11 @@ RESERVED = ("strict", "map_location", "rng")
 
 @dataclass(frozen=True)
 class Collection:
-    """What is to be written.
+    """The contents of a checkpoint to write.
 
     Args:
         tree: JSON of everything beside the arrays.
-        entries: the arrays; they share memory with the objects that they are of.
+        entries: the arrays; they share memory with the objects that hold them.
     """
 
     tree: Any
@@ -310,7 +308,7 @@ class Collection:
 
 
 def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Collection:
-    """Everything that a checkpoint holds, at this moment.
+    """Collect everything that a checkpoint holds, at this moment.
 
     Raises:
         SamebitsError: something cannot be saved, `checkpoint-entry`; an RNG source cannot, `rng-state`.
@@ -331,7 +329,7 @@ def collect(step: int | None, epoch: int | None, parts: Mapping[str, Any]) -> Co
         "rng": [source_state_node(state) for state in save_states()],
         "run_seed": PROCESS.run_seed,
         "recorded_steps": None if PROCESS.recorded_steps is None else PROCESS.recorded_steps(),
-        "surroundings": collect_surroundings(),
+        "surroundings": collect_environment(),
     }
     return Collection(tree, entries)
 

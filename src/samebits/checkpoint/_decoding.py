@@ -30,16 +30,16 @@ from samebits.rng.states import SourceState
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-_MOST_DIGITS = 20  # of a number in JSON; whole numbers of a state are hexadecimal text where they are longer
+_MOST_DIGITS = 20  # of a number in JSON; longer whole numbers of a state are hexadecimal text
 _LONGEST_SHOWN = 200
-_MOST_ALIKE = 200  # members of a set whose hashes are the same; each looks at all before it
+_MOST_ALIKE = 200  # members of a set with equal hashes; each is compared with all before it
 
 
 def load_json(data: bytes | str) -> Any:
-    """What a JSON text says.
+    """Return the value of a JSON text.
 
     Raises:
-        DamageError: it is none, has a number that is too long or no number, or a name that comes twice.
+        DamageError: it is no JSON, or has a number that is too long or not finite, or a repeated name.
     """
     try:
         return json.loads(
@@ -50,7 +50,7 @@ def load_json(data: bytes | str) -> Any:
 
 
 def shown(value: Any) -> str:
-    """A value of the file for a message, not at length."""
+    """Return a value of the file, shortened for a message."""
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # a whole number of thousands of digits
@@ -59,10 +59,10 @@ def shown(value: Any) -> str:
 
 
 def refuse_alike(values: Sequence[Any]) -> None:
-    """Refuse the members of a set or the keys of a dict, where so many hashes are equal that they take hours.
+    """Refuse members of a set or keys of a dict with so many equal hashes that decoding takes hours.
 
     Raises:
-        DamageError: that.
+        DamageError: too many hashes are equal.
         TypeError: one of them has no hash.
     """
     hashes = sorted(map(hash, values))
@@ -81,13 +81,13 @@ def _no_constant(name: str) -> Any:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise DamageError("a name comes twice in its header")
-    return found
+    fields = dict(pairs)
+    if len(fields) != len(pairs):
+        raise DamageError("a name is repeated in its header")
+    return fields
 
 
-# What reading something of another form than `TreeWriter` makes can raise.
+# The exceptions that reading JSON of another form than that of `TreeWriter` can raise.
 _MALFORMED = (
     *(ValueError, TypeError, KeyError, IndexError, AttributeError, RuntimeError),
     *(struct.error, OverflowError),
@@ -100,7 +100,7 @@ class GeneratorState:
 
     Args:
         family: `python`, `numpy` or `torch`.
-        data: as `RngSource.get_state` gives it.
+        data: the result of `RngSource.get_state`.
     """
 
     family: str
@@ -109,12 +109,12 @@ class GeneratorState:
 
 @dataclass(frozen=True, slots=True)
 class StoredArray:
-    """One array as it lies in the file.
+    """One array as it is stored in the file.
 
     Args:
-        data: uint8[n_bytes], memory of its own.
+        data: uint8[n_bytes], in its own memory.
         dtype: the name of its torch dtype.
-        shape: of it.
+        shape: its shape.
     """
 
     data: torch.Tensor
@@ -126,27 +126,27 @@ class TreeReader:
     """Turns the JSON of a checkpoint back into values.
 
     Args:
-        arrays: of the file, by name.
-        place: gives the device for a tensor, from the name of the one that it was on and its path.
-        place_state: the same for tensors in states of objects, which move what they take.
+        arrays: the arrays of the file, by name.
+        device_for: returns the device for a tensor, given the name of its former device and its path.
+        device_for_state: the same for tensors in states of objects, which move what they load.
     """
 
     def __init__(
         self,
         arrays: Mapping[str, StoredArray],
-        place: Callable[[str, str], torch.device],
-        place_state: Callable[[str, str], torch.device],
+        device_for: Callable[[str, str], torch.device],
+        device_for_state: Callable[[str, str], torch.device],
     ) -> None:
         self._arrays = arrays
-        self._place = place
-        self._place_state = place_state
+        self._device_for = device_for
+        self._device_for_state = device_for_state
         self._made: dict[str, Any] = {}
 
     def decode(self, node: Any, where: str) -> Any:
-        """The value of some JSON.
+        """Return the value of some JSON.
 
         Raises:
-            DamageError: it is not what `TreeWriter` makes.
+            DamageError: `TreeWriter` does not make such JSON.
             SamebitsError: a tensor cannot be placed; `checkpoint-device`.
         """
         if isinstance(node, list):
@@ -166,18 +166,18 @@ class TreeReader:
         return [self.decode(node, f"{where}.{index}") for index, node in enumerate(nodes)]
 
     def _pairs(self, node: dict[str, Any], where: str) -> list[tuple[Any, Any]]:
-        found = []
+        pairs = []
         for key_node, value_node in node["items"]:
             key = self.decode(key_node, f"{where} (a key)")
             name = shortened(key, 200) if isinstance(key, str) else shown(key)
-            found.append((key, self.decode(value_node, f"{where}.{name}")))
-        refuse_alike([key for key, _ in found])
-        return found
+            pairs.append((key, self.decode(value_node, f"{where}.{name}")))
+        refuse_alike([key for key, _ in pairs])
+        return pairs
 
     def _members(self, node: dict[str, Any], where: str) -> list[Any]:
-        found = self._items(node["items"], where)
-        refuse_alike(found)
-        return found
+        members = self._items(node["items"], where)
+        refuse_alike(members)
+        return members
 
     def _default_mapping(self, node: dict[str, Any], where: str) -> Any:
         return defaultdict(FACTORIES[node["factory"]], self._pairs(node, where))
@@ -190,17 +190,17 @@ class TreeReader:
         return made
 
     def _state(self, node: dict[str, Any], where: str) -> State:
-        outer = self._place
+        outer = self._device_for
         kind = _text(node, "kind")
-        self._place = _on_cpu if kind == "module" else self._place_state
+        self._device_for = _on_cpu if kind == "module" else self._device_for_state
         try:
             value = self.decode(node["value"], where)
         finally:
-            self._place = outer
+            self._device_for = outer
         return State(kind, _text(node, "class"), _group_shapes(node), value)
 
     def _tensor(self, node: dict[str, Any], where: str) -> torch.Tensor:
-        device = self._place(node.get("device", "cpu"), where)
+        device = self._device_for(node.get("device", "cpu"), where)
         key = f"tensor {node['name']} {device}"
         if key not in self._made:
             stored = self._stored(node)
@@ -230,15 +230,15 @@ class TreeReader:
 
 
 def _group_shapes(node: dict[str, Any]) -> list[list[list[int]]]:
-    """The shapes of an optimizer's parameters, of the form that they have."""
+    """Return the shapes of an optimizer's parameters, checked."""
     shapes: list[list[list[int]]] = node.get("shapes", [])
     if shapes != [[[int(size) for size in shape] for shape in group] for group in shapes]:
-        raise ValueError("shapes that are none")
+        raise ValueError("the shapes of its parameters are invalid")
     return shapes
 
 
 def _on_cpu(_device: str, _where: str) -> torch.device:
-    """Modules copy what they take."""
+    """Return the CPU: modules copy what they load."""
     return torch.device("cpu")
 
 

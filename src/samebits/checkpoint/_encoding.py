@@ -1,6 +1,6 @@
-"""Values as JSON, and the arrays in them as entries of a file: what a checkpoint says beside its arrays.
+"""Encodes values as JSON, and the arrays in them as entries of a file.
 
-Plain JSON stands for itself; everything else is an object with a `type`. `untree` reads it again. No class is
+Plain JSON stands for itself; everything else is an object with a `type`. `TreeReader` decodes it. No class is
 ever looked up by name, so that a file can execute nothing.
 """
 
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
 FACTORIES = {"dict": dict, "list": list, "set": set, "int": int, "float": float, "none": None}
-_LARGEST = 1 << 64  # beyond, numbers are written in hexadecimal: Python limits how many decimals it reads
+_LARGEST = 1 << 64  # larger numbers are written in hexadecimal: Python limits the decimals that it reads
 _DEEPEST = 100
 
 
@@ -53,16 +53,16 @@ class TreeWriter:
 
     def __init__(self, entries: list[Entry]) -> None:
         self._entries = entries
-        self._names = {"__metadata__"}  # which the format has for itself
+        self._names = {"__metadata__"}  # reserved by the format
         self._written: dict[Any, str] = {}
-        self._alive: list[Any] = []  # what was seen: its address must not become another one's
+        self._alive: list[Any] = []  # encoded arrays: their addresses must not be reused
         self._open: set[int] = set()
 
     def encode(self, value: Any, where: str) -> Any:
-        """The JSON of a value.
+        """Return the JSON of a value.
 
         Args:
-            value: what to save.
+            value: the value to save.
             where: its path, which names it in errors and its arrays in the file.
 
         Raises:
@@ -110,8 +110,8 @@ class TreeWriter:
 
     def _mapping(self, value: dict[Any, Any], where: str) -> Any:
         items = [
-            [self._key(key, where), self.encode(held, f"{where}.{key if type(key) is str else repr(key)}")]
-            for key, held in value.items()
+            [self._key(key, where), self.encode(item, f"{where}.{key if type(key) is str else repr(key)}")]
+            for key, item in value.items()
         ]
         kind = type(value).__name__ if type(value) in (OrderedDict, Counter) else "dict"
         node = {"type": kind, "items": items}
@@ -155,7 +155,7 @@ class TreeWriter:
         return {"type": "array", "name": self._store(tensor, value, identity, where), **facts}
 
     def _store(self, tensor: torch.Tensor, held: Any, identity: Any, where: str) -> str:
-        """The name of the entry; views of the same memory with the same shape have one in common."""
+        """Return the name of the entry; views of the same memory with the same shape share one."""
         known = self._written.get(identity) if tensor.numel() else None
         if known is not None:
             return known
@@ -171,7 +171,7 @@ class TreeWriter:
 
 
 def source_state_node(state: SourceState) -> dict[str, Any]:
-    """The JSON of the state of an RNG source."""
+    """Return the JSON of the state of an RNG source."""
     data = base64.b64encode(state.data).decode()
     return {"type": "rng", "source": state.source, "version": state.version, "base64": data}
 

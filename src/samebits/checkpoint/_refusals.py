@@ -1,4 +1,4 @@
-"""What cannot be saved, and why a file is not taken: words for errors."""
+"""Errors for values that cannot be saved, and for files that are refused."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 
 class DamageError(Exception):
-    """A file is torn, altered, or was never whole. The text says what was found."""
+    """A file is torn, altered, or was never whole. The text says how."""
 
 
 def unsaveable(where: str, reason: str) -> SamebitsError:
-    """The error for an entry that cannot be saved."""
+    """Return the error for an entry that cannot be saved."""
     text = " ".join(f"{where} cannot be saved: {reason}".split())
     return SamebitsError(f"{text}. Nothing was written.", slug="checkpoint-entry")
 
 
 def path_text(path: Any) -> str:
-    """A path as text.
+    """Return a path as text.
 
     Raises:
-        SamebitsError: it is none; `checkpoint-path`.
+        SamebitsError: it is no path; `checkpoint-path`.
     """
     try:
         text = os.fsdecode(path)
@@ -41,7 +41,7 @@ def path_text(path: Any) -> str:
 
 
 def describe(value: Any) -> str:
-    """What a value is, and what to save in its place."""
+    """Say in words what a value is, and what to save instead."""
     kind = type(value)
     name = f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins.")
     return f"it is {with_article(name)}; {_advice(value)}"

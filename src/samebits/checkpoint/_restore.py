@@ -1,4 +1,4 @@
-"""States of optimizers whose dtype is another one than that of their parameters."""
+"""Matches the states in a checkpoint with the objects that load them, and loads them."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from samebits.rng.generator_objects import RegisteredGenerator, family_of
 def keep_dtypes(saved: Any, optimizer: Any, where: str) -> None:
     """Put back tensors of an optimizer's state that `load_state_dict` converted.
 
-    `torch.optim.Optimizer` converts what it takes to the dtype of the parameter: averages in float32 of a
-    bfloat16 model lose their bits, and the products of NAdam for a float64 model are rounded another way.
+    `torch.optim.Optimizer` converts what it loads to the dtype of the parameter: averages in float32 of a
+    bfloat16 model lose their bits, and the products of NAdam for a float64 model are rounded differently.
 
     Args:
-        saved: the state that the optimizer has just taken.
-        optimizer: gives its own tensors in `state_dict()`, as torch's do.
+        saved: the state that the optimizer has just loaded.
+        optimizer: an optimizer whose `state_dict()` holds its own tensors, as torch's do.
         where: the name of the part.
 
     Raises:
-        SamebitsError: it converted one and keeps it elsewhere; `checkpoint-mismatch`.
+        SamebitsError: it converted a tensor that is not in its `state_dict()`; `checkpoint-mismatch`.
     """
     for _, name, value, held in _converted(saved, optimizer):
         held[name] = _moved(value, held[name])
-    left = [f"{where}.state.{place}.{name}" for place, name, _, _ in _converted(saved, optimizer)]
+    left = [f"{where}.state.{parameter}.{name}" for parameter, name, _, _ in _converted(saved, optimizer)]
     if left:
         message = f"the optimizer took {left[0]} in another dtype than it was saved in, and its bits are lost"
         raise SamebitsError(f"{message}. Parts before it are restored.", slug="checkpoint-mismatch")
 
 
 def _converted(saved: Any, optimizer: Any) -> list[tuple[Any, Any, Any, dict[Any, Any]]]:
-    """Parameter, name, what was saved, and what holds the value now; of each that is of another dtype."""
+    """Return parameter, name, saved value and present dict of each value whose dtype has changed."""
     here = optimizer.state_dict().get("state")
-    pairs = [(place, values, here.get(place)) for place, values in saved.get("state", {}).items()]
+    pairs = [(parameter, values, here.get(parameter)) for parameter, values in saved.get("state", {}).items()]
     return [
-        (place, name, value, held)
-        for place, values, held in pairs
+        (parameter, name, value, held)
+        for parameter, values, held in pairs
         if isinstance(values, dict) and isinstance(held, dict)
         for name, value in values.items()
         if _is_other(value, held.get(name))
@@ -67,17 +67,17 @@ def _moved(value: Any, now: Any) -> Any:
     return value.to(now.device) if isinstance(value, torch.Tensor) else value
 
 
-# Loaders first: they refuse what does not fit, and then nothing was changed.
+# Loaders first: they refuse a state that does not fit before anything has changed.
 _ORDER = ("other", "module", "optimizer", "scheduler")
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A state and the object that is to take it.
+    """A state and the object that is to load it.
 
     Args:
         where: its path, such as `optimizer.0`.
-        state: a `State`, a `GeneratorState`, or what a `state_dict()` gave that was saved as a plain value.
+        state: a `State`, a `GeneratorState`, or the result of `state_dict()` saved as a plain value.
         target: an object with `load_state_dict`, or a generator.
     """
 
@@ -87,10 +87,10 @@ class Pair:
 
 
 class Matching:
-    """Which state goes where; nothing is changed yet.
+    """Pairs of states and the objects that are to load them; nothing is changed yet.
 
     Args:
-        strict: whether every state needs a target and the reverse.
+        strict: whether every state needs a target, and every target a state.
     """
 
     def __init__(self, *, strict: bool) -> None:
@@ -102,15 +102,15 @@ class Matching:
         """Pair the states in a saved value with the objects of a target.
 
         Args:
-            saved: what was read.
+            saved: the value that was read.
             target: an object, or a list or dict of them; None for none.
             where: the name of the part.
 
         Returns:
-            The saved value, its states replaced by the objects that take them.
+            The saved value, with its states replaced by the objects that load them.
 
         Raises:
-            SamebitsError: they are of unlike form; `checkpoint-mismatch`.
+            SamebitsError: their forms differ; `checkpoint-mismatch`.
         """
         if target is not None and (is_stateful(target) or family_of(target)):
             return self._pair(saved, target, where)
@@ -128,8 +128,8 @@ class Matching:
             saved, (State, GeneratorState, Mapping)
         ):
             kind = describe(saved).partition(";")[0]
-            found = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
-            raise mismatch(f"{where} holds {found} in the checkpoint, which {_name(target)} cannot take")
+            what = "the state of an object" if isinstance(saved, State) else f"a plain value ({kind})"
+            raise mismatch(f"{where} holds {what} in the checkpoint, which {_name(target)} cannot take")
         self.pairs.append(Pair(where, saved, target))
         return target
 
@@ -140,24 +140,24 @@ class Matching:
         self._complain(f"{state}, and nothing was given to take it")
 
     def _match_container(self, saved: Any, target: Any, where: str) -> Any:
-        """Go on inside of lists, tuples and dicts."""
+        """Match the members of lists, tuples and dicts."""
         if type(saved) in (list, tuple) or (type(saved) is deque and _holds_states(saved)):
             targets = self._targets(target, len(saved), where)
-            found = [
+            matched = [
                 self.match(one, other, f"{where}.{i}")
                 for i, (one, other) in enumerate(zip(saved, targets, strict=True))
             ]
-            return deque(found, saved.maxlen) if type(saved) is deque else type(saved)(found)
+            return deque(matched, saved.maxlen) if type(saved) is deque else type(saved)(matched)
         if type(saved) is dict or (isinstance(saved, dict) and _holds_states(saved)):
-            given, found_there = {} if target is None else target, copy.copy(saved)
+            given, restored = {} if target is None else target, copy.copy(saved)
             if not isinstance(given, Mapping):
                 raise mismatch(f"{where} is a dict in the checkpoint; {_refused(target)}")
             for key in given:
                 if key not in saved and given[key] is not None:
                     self._complain(f"the checkpoint has no {where}.{key}")
             for key, value in saved.items():
-                found_there[key] = self.match(value, given.get(key), f"{where}.{key}")
-            return found_there
+                restored[key] = self.match(value, given.get(key), f"{where}.{key}")
+            return restored
         if target is not None and _holds_targets(target):
             raise mismatch(f"{where} is a plain value in the checkpoint; {_refused(target)}")
         return saved
@@ -184,8 +184,8 @@ class Matching:
         if text:
             raise mismatch(text)
         if self.strict:
-            found = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
-            text = "; ".join(text for text in found if text)
+            misfits = [misfit(pair.state, pair.target, pair.where) for pair in self.pairs]
+            text = "; ".join(text for text in misfits if text)
             if text:
                 raise mismatch(text, " Build what was saved, or pass `strict=False`.")
 
@@ -198,7 +198,7 @@ class Matching:
         for pair in sorted(self.pairs, key=lambda pair: _ORDER.index(kind_of(pair.target))):
             try:
                 _load(pair, strict=self.strict)
-            except Exception as error:  # noqa: PERF203 - whatever an object makes of a foreign state
+            except Exception as error:  # noqa: PERF203 - an object may raise anything for a foreign state
                 pass_on(error)
                 if isinstance(error, SamebitsError):
                     raise
@@ -221,12 +221,12 @@ def _load(pair: Pair, *, strict: bool) -> None:
 
 
 def mismatch(text: str, advice: str = "") -> SamebitsError:
-    """The error for a checkpoint that is not of what is here."""
+    """Return the error for a checkpoint that does not fit the objects."""
     return SamebitsError(f"{text}.{advice}", slug="checkpoint-mismatch")
 
 
 def check_target(target: Any, where: str) -> None:
-    """Refuse what was passed to `load` and takes no state.
+    """Refuse an object passed to `load` that cannot load a state.
 
     Raises:
         SamebitsError: `checkpoint-mismatch`.
@@ -241,7 +241,7 @@ def check_target(target: Any, where: str) -> None:
 
 
 def is_only_states(saved: Any) -> bool:
-    """Whether a saved part is states of objects and nothing else."""
+    """Tell whether a saved part holds states of objects and nothing else."""
     if isinstance(saved, (list, tuple, deque, dict)) and saved:
         return all(map(is_only_states, saved.values() if isinstance(saved, dict) else saved))
     return isinstance(saved, (State, GeneratorState))

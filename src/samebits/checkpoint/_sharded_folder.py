@@ -1,4 +1,4 @@
-"""Whether the manifest of a sharded checkpoint has the form of one: it may come from anyone."""
+"""The folder of a sharded checkpoint: its manifest, which may come from anyone, and its files."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from samebits.errors import SamebitsError
 if TYPE_CHECKING:
     from pathlib import Path
 
-# Files of the folder itself, or of its shards: no name leads to another place.
+# Files of the folder itself, or of its shards: no name leads elsewhere.
 _FILE = re.compile(r"(?:shards/)?[A-Za-z0-9][A-Za-z0-9_.\-]{0,200}")
 _MOST_RANKS = 1 << 24
 _MOST_DIMENSIONS = 64
 
 
 def is_manifest(fields: dict[str, Any]) -> bool:
-    """Whether all that is read of a manifest has the type that it must have."""
+    """Tell whether all fields of a manifest that are read have the right types."""
     size = fields.get("world_size")
     return (
         type(size) is int
@@ -50,12 +50,12 @@ def _is_mapping(value: Any, holds: Any) -> bool:
 
 
 def _is_file(facts: Any) -> bool:
-    """Length and digest."""
+    """Tell whether facts are length and digest of a file."""
     return isinstance(facts, list) and len(facts) == 2 and type(facts[0]) is int and isinstance(facts[1], str)
 
 
 def _is_shape(facts: Any) -> bool:
-    """Sizes and dtype."""
+    """Tell whether facts are sizes and dtype of a tensor."""
     if not (isinstance(facts, list) and len(facts) == 2 and isinstance(facts[0], list)):
         return False
     sizes = facts[0]
@@ -72,47 +72,47 @@ _MOST_MANIFEST = 1 << 28
 
 
 def rank_file(rank: int) -> str:
-    """The file of one rank."""
+    """Return the name of the file of one rank."""
     return f"rank-{rank}.safetensors"
 
 
 def own_file(rank: int) -> str:
-    """The file of tensors that only one rank has so."""
+    """Return the name of the file of tensors that differ between ranks."""
     return f"own-{rank}.safetensors"
 
 
-def temporary(path: Path, *, make: bool) -> Path:
-    """Where the folder is written before it gets its name.
+def temporary_folder(path: Path, *, make: bool) -> Path:
+    """Return the folder that is written before it gets its final name.
 
     Args:
-        path: the name that it is to get.
-        make: remove what an earlier try has left, and make it: on one rank.
+        path: its final name.
+        make: whether to remove a folder of an earlier attempt and make a new one; on one rank only.
 
     Raises:
         SamebitsError: it cannot be made; `checkpoint-unwritable`.
     """
-    place = path.with_name(f".{path.name}.tmp")
+    folder = path.with_name(f".{path.name}.tmp")
     if make:
         _refuse_foreign(path)
         try:
-            _remove(place)
-            (place / SHARDS).mkdir(parents=True)
+            _remove(folder)
+            (folder / SHARDS).mkdir(parents=True)
         except OSError as error:
             message = f"{path} cannot be written: {error.strerror}. Give another folder."
             raise SamebitsError(message, slug="checkpoint-unwritable") from None
-    return place
+    return folder
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Refuse to replace what is no sharded checkpoint; a symbolic link is none, whatever it leads to."""
+    """Refuse to replace anything but a sharded checkpoint; a symbolic link never is one."""
     other = path.is_symlink() or (os.path.lexists(path) and not path.is_dir())
     if other or (path.is_dir() and any(path.iterdir()) and not (path / MANIFEST).exists()):
-        message = f"{path} is there and is no sharded checkpoint; it is not replaced. Give another folder."
+        message = f"{path} exists and is no sharded checkpoint; it is not replaced. Give another folder."
         raise SamebitsError(message, slug="checkpoint-unwritable")
 
 
 def file_facts(path: Path) -> tuple[int, str]:
-    """Length in bytes and digest of a file."""
+    """Return the length in bytes and the digest of a file."""
     size = path.stat().st_size
     if not size:
         return 0, digest_bytes(b"").hex()
@@ -121,7 +121,7 @@ def file_facts(path: Path) -> tuple[int, str]:
 
 
 def flush(path: Path) -> None:
-    """Have a file or a folder reach the disk."""
+    """Flush a file or a folder to the disk."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -129,43 +129,43 @@ def flush(path: Path) -> None:
         os.close(descriptor)
 
 
-def finish(place: Path, path: Path, fields: dict[str, Any]) -> None:
-    """Write the manifest and give the folder its name; one that was there goes in the same moment.
+def finish_folder(folder: Path, path: Path, fields: dict[str, Any]) -> None:
+    """Write the manifest, and rename the folder to its final name in place of one that exists.
 
     Args:
-        place: what `temporary` gave.
-        path: the name.
-        fields: of the manifest.
+        folder: the result of `temporary_folder`.
+        path: the final name.
+        fields: the fields of the manifest.
     """
     body = {"kind": KIND, "version": VERSION, **fields}
     text = json.dumps({**body, "digest": _digest(body)})
-    with files.open_text_to_write(place / MANIFEST, mode=files.SHARED) as file:
+    with files.open_text_to_write(folder / MANIFEST, mode=files.SHARED) as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    for folder in (place / SHARDS, place):
-        flush(folder)
+    for each in (folder / SHARDS, folder):
+        flush(each)
     before = path.with_name(f".{path.name}.before")
     if path.exists():
         _remove(before)
         path.rename(before)
-    place.rename(path)
+    folder.rename(path)
     flush(path.parent)
     _remove(before)
 
 
-def find(path: Path) -> Path:
-    """The folder to load: the one that a kill between two renamings has left, where there is no other."""
+def find_folder(path: Path) -> Path:
+    """Return the folder to load: the former one, if a kill between two renamings left no other."""
     before = path.with_name(f".{path.name}.before")
     return before if not path.exists() and before.is_dir() else path
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest, checked.
+    """Read and check the manifest.
 
     Raises:
-        SamebitsError: there is none, `checkpoint-missing`; it is of something else, `checkpoint-foreign`, of
-            another version, `checkpoint-version`, or altered, `checkpoint-damaged`.
+        SamebitsError: there is none, `checkpoint-missing`; it is another kind of file, `checkpoint-foreign`,
+            of another version, `checkpoint-version`, or altered, `checkpoint-damaged`.
     """
     if not path.exists():
         raise SamebitsError(f"there is no checkpoint {path}", slug="checkpoint-missing")
@@ -193,7 +193,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
 
 
 def check_files(path: Path, listed: dict[str, list[Any]], *, first: int, step: int) -> None:
-    """Check some of the files against the manifest, and that there are no others among the shards.
+    """Check some files against the manifest, and that there are no unknown shards.
 
     Args:
         path: the folder.
@@ -210,10 +210,10 @@ def check_files(path: Path, listed: dict[str, list[Any]], *, first: int, step: i
     for name in sorted(listed)[first::step]:
         try:
             files.refuse_irregular(path / name)
-            found = list(file_facts(path / name))
+            facts = list(file_facts(path / name))
         except OSError as error:
             raise _damaged(path, f"{name} cannot be read ({error.strerror})") from None
-        if found != listed[name]:
+        if facts != listed[name]:
             raise _damaged(path, f"{name} is not as it was written")
 
 

@@ -20,11 +20,11 @@ _LEVELS = ("_orig_mod", "_checkpoint_wrapped_module")
 
 @dataclass
 class Shards:
-    """What is saved of models and optimizers.
+    """The tensors and values of models and optimizers.
 
     Args:
-        tensors: by name, those that are written by `torch.distributed.checkpoint`.
-        values: by name, everything else: numbers, single values, settings of an optimizer.
+        tensors: the tensors that `torch.distributed.checkpoint` writes, by name.
+        values: everything else by name: numbers, single values, settings of an optimizer.
     """
 
     tensors: dict[str, torch.Tensor] = field(default_factory=dict)
@@ -32,37 +32,37 @@ class Shards:
 
 
 def is_sharded_part(value: Any) -> bool:
-    """Whether a part is a model or an optimizer."""
+    """Tell whether a part is a model or an optimizer."""
     return isinstance(value, (torch.nn.Module, torch.optim.Optimizer))
 
 
 def collect_shards(parts: Mapping[str, Any]) -> Shards:
-    """The state of all models and optimizers among some parts.
+    """Collect the state of all models and optimizers among some parts.
 
     Raises:
         SamebitsError: FSDP1, or an optimizer of parameters that no model among the parts has;
             `checkpoint-entry`.
     """
-    found, seen = Shards(), set[Any]()
+    shards, seen = Shards(), set[Any]()
     for part, value in parts.items():
         if isinstance(value, torch.nn.Module):
             _refuse_flat(value, part)
             for name, entry in value.state_dict().items():
-                _add(found, seen, f"{part}.{clean(name, value)}", entry)
+                _add(shards, seen, f"{part}.{clean(name, value)}", entry)
     names = parameter_names(parts)
     for part, value in parts.items():
         if isinstance(value, torch.optim.Optimizer):
-            found.values[f"{part}.groups"] = _groups(value, names, part)
+            shards.values[f"{part}.groups"] = _groups(value, names, part)
             order = [[names[id(parameter)], list(state)] for parameter, state in value.state.items()]
-            found.values[f"{part}.order"] = order
+            shards.values[f"{part}.order"] = order
             for parameter, state in value.state.items():
                 for key, entry in state.items():
-                    _add(found, seen, f"{part}.state.{names[id(parameter)]}.{key}", entry)
-    return found
+                    _add(shards, seen, f"{part}.state.{names[id(parameter)]}.{key}", entry)
+    return shards
 
 
 def parameter_names(parts: Mapping[str, Any]) -> dict[int, str]:
-    """The names of the parameters of all models, by identity."""
+    """Return the names of the parameters of all models, by identity."""
     return {
         id(parameter): f"{part}.{clean(name, value)}"
         for part, value in parts.items()
@@ -72,7 +72,7 @@ def parameter_names(parts: Mapping[str, Any]) -> dict[int, str]:
 
 
 def clean(name: str, model: Any) -> str:
-    """The name of a parameter without the levels that wrappers add."""
+    """Return the name of a parameter without the levels that wrappers add."""
     levels = name.split(".")
     if isinstance(model, torch.nn.parallel.DistributedDataParallel) and levels[0] == "module":
         levels = levels[1:]
@@ -80,45 +80,45 @@ def clean(name: str, model: Any) -> str:
 
 
 def is_shard(tensor: Any) -> bool:
-    """Whether a tensor is a `DTensor` that is split over ranks."""
+    """Tell whether a tensor is a `DTensor` that is split over ranks."""
     return any(not placement.is_replicate() for placement in getattr(tensor, "placements", ()))
 
 
 def local(tensor: Any) -> Any:
-    """The part of a tensor that this rank has."""
+    """Return the part of a tensor that this rank has."""
     return tensor.to_local() if hasattr(tensor, "placements") else tensor
 
 
 def own_tensors(shards: Shards, others: list[dict[str, str]]) -> list[str]:
-    """Names of tensors that are no shards and yet not the same on all ranks.
+    """Return the names of tensors that are no shards and yet differ between ranks.
 
     Args:
-        shards: of this rank.
-        others: `fingerprints` of all ranks.
+        shards: the shards of this rank.
+        others: the `fingerprints` of all ranks.
     """
-    return [name for name in fingerprints(shards) if len({found.get(name) for found in others}) > 1]
+    return [name for name in fingerprints(shards) if len({digests.get(name) for digests in others}) > 1]
 
 
 def fingerprints(shards: Shards) -> dict[str, str]:
-    """The digests of the tensors that are no shards."""
+    """Return the digests of the tensors that are no shards."""
     return {name: str(digest(local(t))) for name, t in shards.tensors.items() if not is_shard(t)}
 
 
-def _add(found: Shards, seen: set[Any], name: str, entry: Any) -> None:
-    """Take an entry; of tied tensors, which share all of their memory, the first one."""
+def _add(shards: Shards, seen: set[Any], name: str, entry: Any) -> None:
+    """Add an entry; of tied tensors, which share all of their memory, only the first."""
     if not isinstance(entry, torch.Tensor) or (not hasattr(entry, "placements") and not entry.dim()):
-        found.values[name] = entry
+        shards.values[name] = entry
         return
     if not entry.numel():
-        found.values[name] = local(entry)
+        shards.values[name] = local(entry)
         return
     here = local(entry)
-    place = (
+    identity = (
         (here.device, here.data_ptr(), tuple(here.shape), here.stride(), here.dtype) if here.numel() else name
     )
-    if place not in seen:
-        seen.add(place)
-        found.tensors[name] = entry
+    if identity not in seen:
+        seen.add(identity)
+        shards.tensors[name] = entry
 
 
 def _groups(optimizer: Any, names: Mapping[int, str], part: str) -> list[dict[str, Any]]:
@@ -134,24 +134,24 @@ def _groups(optimizer: Any, names: Mapping[int, str], part: str) -> list[dict[st
 
 
 def prepare_optimizer(optimizer: Any, part: str, names: Mapping[int, str], saved: Any) -> None:
-    """Give an optimizer room for the state that is to be loaded.
+    """Allocate the state of an optimizer that is to be loaded.
 
     Args:
-        optimizer: its state is replaced by empty tensors.
+        optimizer: the optimizer; zeros replace its state.
         part: its name.
-        names: of the parameters, by identity.
-        saved: name -> (shape, dtype) of what the checkpoint holds.
+        names: the names of the parameters, by identity.
+        saved: name -> (shape, dtype) of the tensors in the checkpoint.
     """
     for group in optimizer.param_groups:
         for parameter in group["params"]:
             prefix = f"{part}.state.{names.get(id(parameter), '?')}."
             keys = [name for name in saved if name.startswith(prefix) and "." not in name[len(prefix) :]]
-            state = {name[len(prefix) :]: _room(parameter, *saved[name]) for name in keys}
+            state = {name[len(prefix) :]: _allocated(parameter, *saved[name]) for name in keys}
             if state:
                 optimizer.state[parameter] = state
 
 
-def _room(parameter: Any, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+def _allocated(parameter: Any, shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
     if tuple(parameter.shape) == shape:
         return torch.zeros_like(parameter, dtype=dtype, requires_grad=False)
     return torch.zeros(shape, dtype=dtype, device=local(parameter).device)
@@ -193,11 +193,11 @@ def check_fit(
     """Refuse models and optimizers that the checkpoint does not fit.
 
     Args:
-        here: the state of the models as it is.
+        here: the present state of the models.
         saved: shape and dtype of the tensors in the checkpoint.
         values: the other values in it.
-        parts: what is to take them.
-        strict: whether all of the checkpoint has to be taken.
+        parts: the objects that are to load them.
+        strict: whether every value of the checkpoint must be loaded.
 
     Raises:
         SamebitsError: `checkpoint-mismatch`.

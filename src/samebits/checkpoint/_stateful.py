@@ -1,4 +1,4 @@
-"""Objects with a state: what a checkpoint says of them, and whether another one can take that state."""
+"""Objects with a state: the facts saved about them, and checks whether a state fits an object."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state as it was read from a checkpoint.
+    """A state that was read from a checkpoint.
 
     Args:
         kind: `module`, `optimizer`, `scheduler`, or `other`.
-        class_name: of the object that was saved.
-        shapes: of the parameters of each group of an optimizer; empty for others.
-        value: what its `state_dict()` gave.
+        class_name: the class of the object that was saved.
+        shapes: the shapes of the parameters of each group of an optimizer; empty for others.
+        value: the result of its `state_dict()`.
     """
 
     kind: str
@@ -33,14 +33,14 @@ class State:
 
 
 def is_stateful(value: Any) -> bool:
-    """Whether that is an object with `state_dict` and `load_state_dict`."""
+    """Tell whether a value is an object with `state_dict` and `load_state_dict`."""
     if isinstance(value, type):
         return False
     return callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None))
 
 
 def kind_of(value: Any) -> str:
-    """`module`, `optimizer`, `scheduler`, or `other`."""
+    """Return `module`, `optimizer`, `scheduler`, or `other`."""
     schedulers = (torch.optim.lr_scheduler.LRScheduler, torch.optim.lr_scheduler.ReduceLROnPlateau)
     kinds: dict[str, Any] = {
         "module": torch.nn.Module,
@@ -51,7 +51,7 @@ def kind_of(value: Any) -> str:
 
 
 def state_facts(value: Any) -> dict[str, Any]:
-    """What is saved of an object beside its state."""
+    """Return the facts to save about an object beside its state."""
     facts: dict[str, Any] = {"kind": kind_of(value), "class": type(value).__qualname__}
     if facts["kind"] == "optimizer":
         facts["shapes"] = group_shapes(value)
@@ -59,31 +59,31 @@ def state_facts(value: Any) -> dict[str, Any]:
 
 
 def group_shapes(optimizer: Any) -> list[list[list[int]]]:
-    """The shapes of the parameters of each group."""
+    """Return the shapes of the parameters of each group."""
     return [[_shape(parameter) for parameter in group["params"]] for group in optimizer.param_groups]
 
 
 def _shape(parameter: Any) -> list[int]:
-    """Parameters of lazy modules have none yet."""
+    """Return the shape of a parameter; those of lazy modules have none yet."""
     return [] if torch.nn.parameter.is_lazy(parameter) else list(parameter.shape)
 
 
 def misfit(state: Any, target: Any, where: str) -> str:
-    """Why a target cannot take a state without becoming something else; empty when it can.
+    """Say why a state does not fit a target; return an empty text when it does.
 
-    Torch itself notices less: an optimizer takes the state of another class, and a module converts dtypes.
+    Torch itself notices less: an optimizer loads the state of another class, and a module converts dtypes.
 
     Args:
-        state: a `State`, or the value of a `state_dict()` that was saved as such.
-        target: has `load_state_dict`.
+        state: a `State`, or the result of a `state_dict()` that was saved as a plain value.
+        target: an object with `load_state_dict`.
         where: the name of the part.
     """
     value = state.value if isinstance(state, State) else state
     kind = kind_of(target)
     if isinstance(state, State) and kind in ("optimizer", "scheduler"):
-        found, wanted = state.class_name, type(target).__qualname__
-        if found != wanted:
-            return f"{where} is of {with_article(found)} in the checkpoint and of {with_article(wanted)} here"
+        saved, wanted = state.class_name, type(target).__qualname__
+        if saved != wanted:
+            return f"{where} is of {with_article(saved)} in the checkpoint and of {with_article(wanted)} here"
         if kind == "optimizer":
             return _group_misfit(state.shapes, group_shapes(target), where)
     if kind == "module" and isinstance(value, dict):
@@ -100,15 +100,15 @@ def _group_misfit(saved: Any, here: Any, where: str) -> str:
     for number, (old, new) in enumerate(zip(saved, here, strict=True)):
         for index, (first, second) in enumerate(zip(old, new, strict=True)):
             if first != second:
-                place = f"{where}.param_groups.{number}.params.{index}"
-                return f"{place} has the shape {first} in the checkpoint and {second} here"
+                path = f"{where}.param_groups.{number}.params.{index}"
+                return f"{path} has the shape {first} in the checkpoint and {second} here"
     return ""
 
 
 def meta_misfit(target: Any, where: str) -> str:
-    """Which tensors of a module would take nothing, because they are on the device `meta`; empty when none.
+    """Name the tensors of a module that cannot load anything, because they are on the device `meta`.
 
-    Torch leaves them so, with a warning. A class with a `load_state_dict` of its own may do otherwise.
+    Torch leaves them so, with a warning. A class with its own `load_state_dict` may do otherwise.
     """
     is_module = kind_of(target) == "module"
     loads_as_torch = is_module and type(target).load_state_dict is torch.nn.Module.load_state_dict
@@ -125,7 +125,7 @@ def meta_misfit(target: Any, where: str) -> str:
 
 
 def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str) -> str:
-    """Which entries of two states of modules do not fit each other; empty when all do."""
+    """Name the entries of two states of modules that do not fit each other; empty if all fit."""
     missing = [f"{where}.{name}" for name in here if name not in saved]
     extra = [f"{where}.{name}" for name in saved if name not in here]
     unlike = [
@@ -138,7 +138,7 @@ def module_misfit(saved: Mapping[str, Any], here: Mapping[str, Any], where: str)
 
 
 def _alike(saved: Any, here: Any) -> bool:
-    """Lazy modules take any shape (`torch.nn.LazyLinear`)."""
+    """Tell whether two entries fit; lazy modules take any shape (`torch.nn.LazyLinear`)."""
     lazy = isinstance(here, torch.Tensor) and torch.nn.parameter.is_lazy(here)
     return lazy or _describe(saved) == _describe(here)
 

@@ -1,4 +1,4 @@
-"""Writing while training goes on: a copy in memory, and a thread that writes it."""
+"""A folder of checkpoints, which a thread can write from copies while training goes on."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from samebits.checkpoint._atomic import remove_leftovers
+from samebits.checkpoint._atomic import remove_abandoned
 from samebits.checkpoint._container import Collection, collect, write
 from samebits.checkpoint._refusals import path_text
 from samebits.checkpoint.interface import Loaded, Stored, read, restore
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
 
 
 class Snapshots:
-    """Copies of arrays in memory that is used again for the next ones of the same name, dtype and shape."""
+    """Copies of arrays, in buffers that are reused for arrays of the same name, dtype and shape."""
 
     def __init__(self) -> None:
         self._buffers: dict[str, torch.Tensor] = {}
 
     def of(self, collection: Collection) -> Collection:
-        """The same, with the contents of this moment, in memory of its own until the next call.
+        """Copy the present contents of a collection; the copies are valid until the next call.
 
-        Arrays on a GPU are copied to memory that it can write to by itself, all at once.
+        Arrays on a GPU are copied asynchronously to pinned memory.
         """
-        kept = {}
+        buffers = {}
         devices = set()
         for entry in collection.entries:
             buffer = self._buffers.get(entry.name)
@@ -48,11 +48,11 @@ class Snapshots:
                 buffer.copy_(entry.tensor, non_blocking=buffer.is_pinned())
             if entry.tensor.is_cuda:
                 devices.add(entry.tensor.device)
-            kept[entry.name] = buffer
+            buffers[entry.name] = buffer
         for device in devices:
             torch.cuda.synchronize(device)
-        self._buffers = kept
-        entries = [_replaced(entry, kept[entry.name]) for entry in collection.entries]
+        self._buffers = buffers
+        entries = [_replaced(entry, buffers[entry.name]) for entry in collection.entries]
         return Collection(collection.tree, entries)
 
 
@@ -65,7 +65,7 @@ def _replaced(entry: Entry, tensor: torch.Tensor) -> Entry:
 
 
 class Background:
-    """One job at a time in a thread; its error is raised by the next call."""
+    """One job at a time in a thread; the next call raises its error."""
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
@@ -74,17 +74,17 @@ class Background:
     def start(self, job: Callable[[], None]) -> None:
         """Run a job, after `wait`.
 
-        The thread is no daemon: the interpreter waits for it before it ends.
+        The thread is no daemon: the interpreter waits for it before it exits.
         """
         self.wait()
         self._thread = threading.Thread(target=self._run, args=(job,), name="samebits checkpoint")
         self._thread.start()
 
     def wait(self) -> None:
-        """Wait for the job under way.
+        """Wait for the running job.
 
         Raises:
-            SamebitsError: that the last job ended with.
+            SamebitsError: the error of the last job.
         """
         if self._thread is not None:
             self._thread.join()
@@ -98,10 +98,10 @@ class Background:
             job()
         except SamebitsError as error:
             self._error = error
-        except Exception as error:  # noqa: BLE001 - it is raised by the next call
+        except Exception as error:  # noqa: BLE001 - the next call raises it
             text = f"the checkpoint could not be written: {type(error).__name__}: {error}"
             self._error = SamebitsError(text, slug="checkpoint-unwritable")
-        if self._error is not None:  # also said now: there may be no next call
+        if self._error is not None:  # also printed now: there may be no next call
             print(f"samebits: {self._error}", file=sys.stderr)
 
 
@@ -112,14 +112,14 @@ class CheckpointFolder:
     """Checkpoints of one training run: `step-100.safetensors` and so on in a folder.
 
     Args:
-        path: the folder; made when it is not there.
-        save_every: after how many steps `save_if_due` saves; None leaves it to calls of `save`.
+        path: the folder; it is made if it does not exist.
+        save_every: `save_if_due` saves once in this many steps; None leaves saving to calls of `save`.
         keep_last: how many checkpoints stay; None keeps all. With 1 there is none to fall back to.
-        asynchronous: write in the background, from a copy in memory, while training goes on. At most one is
-            being written: the next save waits for it, and raises what went wrong with it.
+        asynchronous: whether to write in the background, from a copy in memory, while training goes on. At
+            most one checkpoint is being written: the next save waits for it, and raises its error.
 
     Raises:
-        SamebitsError: a number that is not possible, `checkpoint-folder`; the folder cannot be made,
+        SamebitsError: a number is invalid, `checkpoint-folder`; the folder cannot be made,
             `checkpoint-unwritable`.
     """
 
@@ -148,20 +148,20 @@ class CheckpointFolder:
         if error is None:
             self.wait()
         else:
-            with contextlib.suppress(SamebitsError):  # said on stderr; the script's own error is what counts
+            with contextlib.suppress(SamebitsError):  # it is on stderr; the script's own error counts
                 self.wait()
 
     def steps(self) -> list[int]:
-        """The steps of which there are checkpoints, ascending."""
+        """Return the steps that have checkpoints, ascending."""
         try:
             names = os.listdir(self.path)
         except FileNotFoundError:
             return []
-        found = [_NAME.fullmatch(name) for name in names]
-        return sorted(int(match[1]) for match in found if match and match[0] == _file_name(int(match[1])))
+        matches = [_NAME.fullmatch(name) for name in names]
+        return sorted(int(match[1]) for match in matches if match and match[0] == _file_name(int(match[1])))
 
     def file(self, step: int) -> str:
-        """The path of the checkpoint of a step."""
+        """Return the path of the checkpoint of a step."""
         return os.path.join(self.path, _file_name(step))
 
     def save_if_due(self, *, step: int, epoch: int | None = None, **parts: Any) -> bool:
@@ -173,7 +173,7 @@ class CheckpointFolder:
             parts: what to save.
 
         Returns:
-            Whether it was saved.
+            True if it was saved.
         """
         if self._save_every is None or _checked(step) % self._save_every:
             return False
@@ -190,7 +190,7 @@ class CheckpointFolder:
 
         Raises:
             SamebitsError: as `samebits.checkpoint.save`; the folder holds newer checkpoints of another run,
-                `checkpoint-newer`; in asynchronous mode, what went wrong with the checkpoint before.
+                `checkpoint-newer`; in asynchronous mode, the error of the checkpoint before.
         """
         _checked(step)
         if self._background is not None:
@@ -206,21 +206,21 @@ class CheckpointFolder:
     def load(
         self, *, strict: bool = True, map_location: Any = None, rng: bool = True, **parts: Any
     ) -> Loaded | None:
-        """Load the newest checkpoint that is whole.
+        """Load the newest intact checkpoint.
 
-        One that is torn, altered or cannot be read is passed over with a warning.
+        One that is torn, altered or unreadable is skipped with a warning.
 
         Args:
             strict: and the rest as for `samebits.checkpoint.load`.
-            map_location: the device for tensors outside of modules.
+            map_location: the device for tensors outside modules.
             rng: whether to restore the RNG sources.
-            parts: the objects that take the states.
+            parts: the objects that load the states.
 
         Returns:
             None when there is no checkpoint: training starts from the beginning.
 
         Raises:
-            SamebitsError: as `samebits.checkpoint.load`; all checkpoints are damaged: the newest one's.
+            SamebitsError: as `samebits.checkpoint.load`; if all checkpoints are damaged, that of the newest.
         """
         self.wait()
         stored = self._newest()
@@ -229,7 +229,7 @@ class CheckpointFolder:
         return restore(stored, parts, strict=strict, map_location=map_location, rng=rng)
 
     def wait(self) -> None:
-        """Wait until what was saved is on the disk.
+        """Wait until the last saved checkpoint is on the disk.
 
         Raises:
             SamebitsError: it could not be written.
@@ -241,13 +241,13 @@ class CheckpointFolder:
         try:
             os.makedirs(self.path, exist_ok=True)
             with contextlib.suppress(PermissionError):
-                remove_leftovers(self.path, _NAME)
+                remove_abandoned(self.path, _NAME)
         except OSError as error:
             message = f"the folder {self.path} cannot be used: {error.strerror or error}"
             raise SamebitsError(message, slug="checkpoint-unwritable") from error
 
     def _newest(self) -> Stored | None:
-        """The newest one that is whole."""
+        """Return the newest intact checkpoint."""
         first: SamebitsError | None = None
         for step in reversed(self.steps()):
             self._known.add(step)
@@ -263,7 +263,7 @@ class CheckpointFolder:
         return None
 
     def _refuse_newer(self, step: int) -> None:
-        """A checkpoint of a later step that this run did not load would be loaded in its place."""
+        """Refuse to save below a later step that this run did not load: `load` would take that one."""
         newer = [other for other in self.steps() if other > step and other not in self._known]
         if newer:
             message = (
@@ -279,7 +279,7 @@ class CheckpointFolder:
             self._remove_oldest(step, self._keep_last)
 
     def _remove_oldest(self, written: int, keep: int) -> None:
-        """Remove all but the newest; what was just written always stays, and what is newer is not counted."""
+        """Remove all but the newest; the one just written always stays, and newer ones do not count."""
         older = [step for step in self.steps() if step < written]
         for step in older[: max(0, len(older) + 1 - keep)]:
             with contextlib.suppress(OSError):
@@ -291,10 +291,10 @@ def _file_name(step: int) -> str:
 
 
 def _checked(step: int) -> int:
-    """The step.
+    """Return a step, checked.
 
     Raises:
-        SamebitsError: it is none; `checkpoint-folder`.
+        SamebitsError: it is no step; `checkpoint-folder`.
     """
     if type(step) is not int or step < 0:
         message = f"the step is {step!r}; expected a whole number from 0"

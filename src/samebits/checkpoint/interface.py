@@ -1,4 +1,4 @@
-"""The outermost level of a checkpoint's tree, checked."""
+"""Saves a training state to a file, and loads it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from samebits.checkpoint._container import (
     Contents,
     changes,
     collect,
-    collect_surroundings,
+    collect_environment,
     read_container,
     write,
 )
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TreeHead:
-    """What a checkpoint's tree consists of.
+    """The outermost level of a checkpoint's tree.
 
     Args:
         step: None when it was not given.
@@ -42,7 +42,7 @@ class TreeHead:
         rng: the JSON of the states of RNG sources.
         run_seed: None when none was in force.
         recorded_steps: step boundaries in the record of the run by then; None when it was not recorded.
-        surroundings: what `collect_surroundings` gave.
+        surroundings: the environment snapshot of `collect_environment`.
     """
 
     step: int | None
@@ -55,18 +55,18 @@ class TreeHead:
 
 
 def read_head(tree: Any) -> TreeHead:
-    """The outermost level.
+    """Read the outermost level.
 
     Raises:
-        DamageError: it is not what `collect` makes.
+        DamageError: `collect` does not make such a tree.
     """
     if not isinstance(tree, dict) or tree.keys() != TreeHead.__dataclass_fields__.keys():
-        raise DamageError("its tree has not the parts of a checkpoint")
+        raise DamageError("its tree does not have the parts of a checkpoint")
     head = TreeHead(**tree)
     counts = (head.step, head.epoch, head.run_seed, head.recorded_steps)
     numbers = all(value is None or type(value) is int for value in counts)
     lists = isinstance(head.parts, list) and isinstance(head.rng, list)
-    if not (numbers and lists and all(map(_is_part, head.parts)) and _is_surroundings(head.surroundings)):
+    if not (numbers and lists and all(map(_is_part, head.parts)) and _is_environment(head.surroundings)):
         raise DamageError("its tree has parts of another form than those of a checkpoint")
     if head.run_seed is not None and not 0 <= head.run_seed < 1 << 64:
         raise DamageError("its run seed is not possible")
@@ -77,21 +77,21 @@ def _is_part(part: Any) -> bool:
     return isinstance(part, list) and len(part) == 2 and isinstance(part[0], str)
 
 
-def _is_surroundings(found: Any) -> bool:
+def _is_environment(snapshot: Any) -> bool:
     return (
-        isinstance(found, dict)
-        and all(isinstance(facts, dict) for facts in found.values())
-        and all(isinstance(value, str) for facts in found.values() for value in facts.values())
+        isinstance(snapshot, dict)
+        and all(isinstance(facts, dict) for facts in snapshot.values())
+        and all(isinstance(value, str) for facts in snapshot.values() for value in facts.values())
     )
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What a checkpoint held beside the states that objects took.
+    """The contents of a checkpoint beside the states that objects loaded.
 
     Args:
         path: the file.
-        step: as it was saved, None when it was not.
+        step: the step, None when none was saved.
         epoch: likewise.
         extra: the other values that were saved, by name.
         rng: the states of the RNG sources.
@@ -107,13 +107,13 @@ class Loaded:
     recorded_steps: int | None = None
 
     def restore_rng(self, *, strict: bool = True) -> None:
-        """Put all RNG sources back to where they were when the checkpoint was saved.
+        """Put all RNG sources back into their states in the checkpoint.
 
-        `load` has done that; do it again where something has drawn since: a loader whose iterator was made
-        and moved to where training stopped (docs/checkpoint.md).
+        `load` has done that. Do it again if something has drawn since, such as a loader whose iterator was
+        made and moved to where training stopped (docs/checkpoint.md).
 
         Args:
-            strict: a source that is not here is an error; else a warning.
+            strict: whether a missing source is an error; otherwise it is a warning.
 
         Raises:
             SamebitsError: a state does not fit; `rng-state`.
@@ -126,13 +126,13 @@ def save(
 ) -> None:
     """Save a training state to one file, which appears whole or not at all.
 
-    With it are saved: every RNG source and registered generator, the run seed, the switches in effect,
+    The file also holds every RNG source and registered generator, the run seed, the switches in effect,
     versions, and the position in the record of the run, if there is one.
 
     Args:
-        path: the file; a file that is there is replaced at the end, in one moment.
+        path: the file; an existing file is replaced atomically at the end.
         step: how many steps are done.
-        epoch: which epoch it is.
+        epoch: the number of the epoch.
         parts: `model=`, `optimizer=`, `scheduler=`, `scaler=`, `loader=`, `ema=`, or any other name. Objects
             with `state_dict` and `load_state_dict`; generators; lists and dicts of them; tensors and NumPy
             arrays, numbers, text, bytes, None, and containers of these.
@@ -155,26 +155,26 @@ def load(
 ) -> Loaded:
     """Check a checkpoint as a whole, put its states into objects, then restore the RNG sources.
 
-    Call it last: what draws random numbers after it moves on from where training stopped.
+    Call it last: code that draws random numbers after it moves on from where training stopped.
 
     Args:
-        path: what `save` wrote.
-        strict: every saved state needs an object that takes it, and the reverse, of the same parameters. If
-            False, what does not fit is left out, with a warning.
-        map_location: the device for tensors outside of modules; by default the one that each was on.
+        path: a file that `save` wrote.
+        strict: every saved state needs an object that loads it, and the reverse, with the same parameters. If
+            False, states that do not fit are left out, with a warning.
+        map_location: the device for tensors outside modules; by default the one that each was on.
         rng: whether to restore the RNG sources and, where no run seed is in force, the run seed.
-        parts: the objects that take the states, under the names that they were saved under. None is nothing.
+        parts: the objects that load the states, under the names of the saved parts. None means no object.
 
     Returns:
-        The step, the epoch, and all that was saved beside states of objects.
+        The step, the epoch, and all values that were saved beside states of objects.
 
     Raises:
         SamebitsError: there is no such file, `checkpoint-missing`; it cannot be read,
             `checkpoint-unreadable`; it is another kind of file, `checkpoint-foreign`, or of another version,
             `checkpoint-version`;
             it is torn or altered, `checkpoint-damaged`; it does not fit the parts, `checkpoint-mismatch`; a
-            tensor's device is not here, `checkpoint-device`; a generator differs, `rng-state`. In all but
-            the last, and a part's own refusal, nothing was changed.
+            tensor's device is missing, `checkpoint-device`; a generator differs, `rng-state`. Nothing has
+            changed then, except with the last error or if a part itself refuses its state.
     """
     name = path_text(path)
     return restore(Stored(name, read(name)), parts, strict=strict, map_location=map_location, rng=rng)
@@ -186,7 +186,7 @@ class Stored:
 
     Args:
         path: the file.
-        contents: of it.
+        contents: its contents.
     """
 
     path: str
@@ -194,7 +194,7 @@ class Stored:
 
 
 def read(path: str) -> Contents:
-    """The contents of a checkpoint, checked.
+    """Read and check a checkpoint.
 
     Raises:
         SamebitsError: see `load`.
@@ -214,7 +214,7 @@ def read(path: str) -> Contents:
 
 
 def damaged(path: str, error: DamageError) -> SamebitsError:
-    """The error for a file that is torn or altered."""
+    """Return the error for a file that is torn or altered."""
     message = f"{path} is damaged, and nothing of it was loaded: {error}. Load an earlier checkpoint."
     return SamebitsError(message, slug="checkpoint-damaged")
 
@@ -237,7 +237,7 @@ def restore(
         raise damaged(path, DamageError("its tree is nested too deeply")) from error
     notes = [
         *matching.notes,
-        *changes(head.surroundings, collect_surroundings()),
+        *changes(head.surroundings, collect_environment()),
         *_seed_notes(head, rng=rng),
     ]
     matching.restore()
@@ -254,21 +254,21 @@ def restore(
 def _decode(
     head: TreeHead, contents: Contents, map_location: Any
 ) -> tuple[dict[str, Any], tuple[SourceState, ...]]:
-    """The parts by name, and the states of the RNG sources."""
-    place, place_state = (_placement(map_location, move=move) for move in (False, True))
-    reader = TreeReader(contents.arrays, place, place_state)
+    """Return the parts by name, and the states of the RNG sources."""
+    devices, state_devices = (_device_chooser(map_location, move=move) for move in (False, True))
+    reader = TreeReader(contents.arrays, devices, state_devices)
     try:
         saved = {name: reader.decode(node, name) for name, node in head.parts}
         states = tuple(reader.decode(node, "rng") for node in head.rng)
     except RecursionError as error:
         raise DamageError("its tree is nested too deeply") from error
     if not all(isinstance(state, SourceState) for state in states):
-        raise DamageError("a state of an RNG source is something else")
+        raise DamageError("a state of an RNG source is of another type")
     return saved, states
 
 
 def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) -> dict[str, Any]:
-    """Pair all parts; the values that no object took, by name."""
+    """Pair all parts, and return the values that no object loads, by name."""
     for name, target in parts.items():
         if target is not None and name not in saved:
             text = f"the checkpoint has no {name}; it has {', '.join(saved) or 'no parts'}"
@@ -276,10 +276,10 @@ def _match(matching: Matching, saved: dict[str, Any], parts: Mapping[str, Any]) 
                 raise mismatch(text, " Pass the parts that were saved, or `strict=False`.")
             matching.notes.append(text)
         check_target(target, name)
-    found = {name: matching.match(value, parts.get(name), name) for name, value in saved.items()}
+    matched = {name: matching.match(value, parts.get(name), name) for name, value in saved.items()}
     return {
         name: value
-        for name, value in found.items()
+        for name, value in matched.items()
         if parts.get(name) is None or not (value is parts[name] or is_only_states(saved[name]))
     }
 
@@ -291,27 +291,27 @@ def _seed_notes(head: TreeHead, *, rng: bool) -> list[str]:
     return [f"the run seed was {saved} and is {here} here: streams and seeds made from it will differ"]
 
 
-def _placement(map_location: Any, *, move: bool) -> Callable[[str, str], torch.device]:
-    """Where tensors go: `map_location`, else the device that they were on.
+def _device_chooser(map_location: Any, *, move: bool) -> Callable[[str, str], torch.device]:
+    """Return a function that chooses the device of a tensor: `map_location`, else its former device.
 
     Args:
         map_location: a device or its name; None for the saved one.
-        move: take the CPU where the saved device is not here: what takes the state moves it.
+        move: whether to use the CPU if the saved device is missing: the object that loads the state moves it.
     """
     wanted = None if map_location is None else _device(map_location)
 
-    def place(saved: str, where: str) -> torch.device:
+    def choose(saved: str, where: str) -> torch.device:
         if wanted is not None:
             return wanted
         if _is_here(saved):
             return torch.device(saved)
         if move:
             return torch.device("cpu")
-        place, device = shortened(where, 200), shortened(saved, 200)
-        message = f'{place} was on the device {device}, which is not here. Pass `map_location="cpu"`.'
+        path, device = shortened(where, 200), shortened(saved, 200)
+        message = f'{path} was on the device {device}, which is not here. Pass `map_location="cpu"`.'
         raise SamebitsError(message, slug="checkpoint-device")
 
-    return place
+    return choose
 
 
 def _device(name: Any) -> torch.device:
@@ -327,7 +327,7 @@ def _is_here(name: str) -> bool:
         return True
     try:
         torch.empty(0, device=name)
-    except Exception as error:  # noqa: BLE001 - whatever a back end says of a name that a file gives
+    except Exception as error:  # noqa: BLE001 - a backend may raise anything for a name from a file
         pass_on(error)
         return False
     return True

@@ -1,4 +1,4 @@
-"""What the ranks of a distributed run tell each other while they save or load a checkpoint."""
+"""Saves and loads the checkpoint of all ranks of a distributed run."""
 
 from __future__ import annotations
 
@@ -11,10 +11,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.interruptions import is_from_outside
-from samebits.checkpoint import _sharded_folder as folder
 from samebits.checkpoint._arrays import dtype_named
 from samebits.checkpoint._encoding import TreeWriter
 from samebits.checkpoint._refusals import path_text, unsaveable
+from samebits.checkpoint._sharded_folder import (
+    COMMON,
+    SHARDS,
+    VALUES,
+    check_files,
+    file_facts,
+    find_folder,
+    finish_folder,
+    flush,
+    own_file,
+    rank_file,
+    read_manifest,
+    temporary_folder,
+)
 from samebits.checkpoint._shards import (
     Shards,
     check_fit,
@@ -46,8 +59,8 @@ class Ranks:
     """The ranks of torch's default process group; without one, this process alone.
 
     Attributes:
-        rank: of this process.
-        size: how many there are.
+        rank: the rank of this process.
+        size: how many ranks there are.
     """
 
     def __init__(self) -> None:
@@ -58,18 +71,18 @@ class Ranks:
         self.size = 1 if self._dist is None else int(self._dist.get_world_size())
 
     def gather(self, value: Any) -> list[Any]:
-        """The values of all ranks, on each of them."""
+        """Return the values of all ranks, on each of them."""
         if self._dist is None:
             return [value]
-        found: list[Any] = [None] * self.size
-        self._dist.all_gather_object(found, value)
-        return found
+        values: list[Any] = [None] * self.size
+        self._dist.all_gather_object(values, value)
+        return values
 
     def together(self, job: Callable[[], Any]) -> Any:
-        """Do something on each rank; when it fails on one, it fails on all.
+        """Run a job on each rank; if it fails on one, it fails on all.
 
         Raises:
-            SamebitsError: that of the first rank that has one, with its number.
+            SamebitsError: the error of the first rank that has one, with its number.
         """
         result, failure, outside = None, None, None
         try:
@@ -83,25 +96,25 @@ class Ranks:
         failures = self.gather(None if failure is None else (str(failure), failure.slug))
         if outside is not None:
             raise outside
-        for rank, found in enumerate(failures):
-            if found is not None:
-                text = f"rank {rank}: {found[0]}" if self.size > 1 else found[0]
-                raise SamebitsError(text, slug=found[1])
+        for rank, facts in enumerate(failures):
+            if facts is not None:
+                text = f"rank {rank}: {facts[0]}" if self.size > 1 else facts[0]
+                raise SamebitsError(text, slug=facts[1])
         return result
 
 
 @dataclass(frozen=True)
 class _Saving:
-    """What one rank has to write.
+    """The data that one rank has to write.
 
     Args:
         shards: models and optimizers.
-        own: names of tensors of these that are not the same on all ranks.
+        own: names of their tensors that differ between ranks.
         rest: all other parts.
-        apart: names of those that are not the same on all ranks.
-        values_apart: whether what is no tensor of models and optimizers is not the same on all ranks either.
+        apart: names of other parts that differ between ranks.
+        values_apart: whether the values of models and optimizers that are no tensors differ between ranks.
         step: how many steps are done.
-        epoch: which epoch it is.
+        epoch: the number of the epoch.
     """
 
     shards: Shards
@@ -115,18 +128,18 @@ class _Saving:
 
 @dataclass(frozen=True)
 class _Loading:
-    """What one rank loads, and how.
+    """The data that one rank loads, and the options.
 
     Args:
-        place: the folder.
-        manifest: of it.
-        ranks: that load.
-        parts: that take the states.
+        folder: the folder of the checkpoint.
+        manifest: its manifest.
+        ranks: the ranks that load.
+        parts: the objects that load the states.
         strict: see `load_sharded`.
         rng: likewise.
     """
 
-    place: Path
+    folder: Path
     manifest: dict[str, Any]
     ranks: Ranks
     parts: Mapping[str, Any]
@@ -135,12 +148,12 @@ class _Loading:
 
     @property
     def same(self) -> bool:
-        """Whether there are as many ranks as when it was saved."""
+        """True if there are as many ranks as when it was saved."""
         return bool(self.manifest["world_size"] == self.ranks.size)
 
     @property
     def number(self) -> int:
-        """Whose files this rank reads."""
+        """The rank whose files this rank reads."""
         return self.ranks.rank if self.ranks.rank < self.manifest["world_size"] else 0
 
 
@@ -149,41 +162,41 @@ def save_sharded(
 ) -> None:
     """Save the training state of all ranks to one folder, which appears whole or not at all.
 
-    To be called on every rank, with the same parts. Models and optimizers are written by
-    `torch.distributed.checkpoint`: of shards (FSDP2, `DTensor`) each rank's own, of replicas (DDP) one copy.
-    What else is the same on all ranks is written once; what is not, and the RNG sources, for each rank.
+    Call it on every rank, with the same parts. `torch.distributed.checkpoint` writes models and optimizers:
+    each rank's own part of shards (FSDP2, `DTensor`), and one copy of replicas (DDP). Each rank writes its
+    RNG sources. Other values are written once if all ranks have the same, and otherwise by each rank.
 
     Args:
-        path: the folder; one that is there is replaced at the end.
+        path: the folder; an existing one is replaced at the end.
         step: how many steps are done.
-        epoch: which epoch it is.
+        epoch: the number of the epoch.
         parts: as for `samebits.checkpoint.save`.
 
     Raises:
-        SamebitsError: on all ranks, also where only one has failed. Something cannot be saved,
+        SamebitsError: on all ranks, even if only one has failed. Something cannot be saved,
             `checkpoint-entry`; the folder cannot be written, `checkpoint-unwritable`.
     """
     ranks, target = Ranks(), Path(os.path.abspath(path_text(path)))
-    place = ranks.together(lambda: folder.temporary(target, make=ranks.rank == 0))
+    building = ranks.together(lambda: temporary_folder(target, make=ranks.rank == 0))
     _refuse_other_parts(ranks.gather(list(parts)))
     shards = ranks.together(lambda: collect_shards(parts))
     rest = {name: value for name, value in parts.items() if not is_sharded_part(value)}
     own = own_tensors(shards, ranks.gather(fingerprints(shards)))
     marks = ranks.gather(ranks.together(lambda: {name: _mark(name, rest[name]) for name in rest}))
-    apart = [name for name in rest if len({found.get(name) for found in marks}) > 1]
+    apart = [name for name in rest if len({listed.get(name) for listed in marks}) > 1]
     values = ranks.gather(ranks.together(lambda: _mark("values", shards.values)))
     saving = _Saving(shards, own, rest, apart, len(set(values)) > 1, step, epoch)
-    written = ranks.gather(ranks.together(lambda: _write(ranks, place, saving)))
+    written = ranks.gather(ranks.together(lambda: _write(ranks, building, saving)))
     shapes = {name: [list(t.shape), str(t.dtype)] for name, t in shards.tensors.items() if name not in own}
     fields = {
         "world_size": ranks.size,
         "own": list(dict.fromkeys(name for names in ranks.gather(own) for name in names)),
         "apart": apart,
         "values_apart": saving.values_apart,
-        "files": {name: facts for found in written for name, facts in found.items()},
-        "shapes": {name: facts for found in ranks.gather(shapes) for name, facts in found.items()},
+        "files": {name: facts for listed in written for name, facts in listed.items()},
+        "shapes": {name: facts for listed in ranks.gather(shapes) for name, facts in listed.items()},
     }
-    ranks.together(lambda: folder.finish(place, target, fields) if ranks.rank == 0 else None)
+    ranks.together(lambda: finish_folder(building, target, fields) if ranks.rank == 0 else None)
 
 
 def load_sharded(
@@ -191,34 +204,34 @@ def load_sharded(
 ) -> Loaded:
     """Check a sharded checkpoint, put its states into objects, then restore the RNG sources of this rank.
 
-    To be called on every rank. There may be another number of them than when it was saved, also one process.
+    Call it on every rank. The number of ranks may differ from that of the run that saved; it may be one.
 
     Args:
-        path: what `save_sharded` wrote.
-        strict: every saved state needs an object that takes it, and the reverse. If False, where there is
-            another number of ranks, what was each rank's own is taken from rank 0 by the new ones.
-        rng: whether to restore the RNG sources. Ranks that there were not then begin with seeds that follow
-            from the checkpoint and their number, with a warning.
-        parts: the objects that take the states, under the names that they were saved under.
+        path: a folder that `save_sharded` wrote.
+        strict: every saved state needs an object that loads it, and the reverse. If False, and there are more
+            ranks than before, the new ranks take from rank 0 what each rank had of its own.
+        rng: whether to restore the RNG sources. New ranks begin with seeds derived from the checkpoint and
+            their number, with a warning.
+        parts: the objects that load the states, under the names of the saved parts.
 
     Returns:
         As `samebits.checkpoint.load`.
 
     Raises:
-        SamebitsError: on all ranks. As `samebits.checkpoint.load`; something was each rank's own and there is
-            another number of ranks, `checkpoint-world-size`.
+        SamebitsError: on all ranks. As `samebits.checkpoint.load`; the number of ranks differs and the ranks
+            had values of their own, `checkpoint-world-size`.
     """
     ranks = Ranks()
-    place = folder.find(Path(os.path.realpath(path_text(path))))
-    manifest = ranks.together(lambda: folder.read_manifest(place))
-    ranks.together(lambda: folder.check_files(place, manifest["files"], first=ranks.rank, step=ranks.size))
-    loading = _Loading(place, manifest, ranks, parts, strict, rng)
+    folder = find_folder(Path(os.path.realpath(path_text(path))))
+    manifest = ranks.together(lambda: read_manifest(folder))
+    ranks.together(lambda: check_files(folder, manifest["files"], first=ranks.rank, step=ranks.size))
+    loading = _Loading(folder, manifest, ranks, parts, strict, rng)
     ranks.together(lambda: _refuse_other_size(loading))
     values, own = ranks.together(lambda: _checked_values(loading))
     loaded = ranks.together(lambda: _restore_rest(loading))
     shards = ranks.together(lambda: _prepared(loading, values, own))
     stored = {name: tensor for name, tensor in shards.tensors.items() if name in manifest["shapes"]}
-    ranks.together(lambda: _read_shards(place / folder.SHARDS, stored))
+    ranks.together(lambda: _read_shards(folder / SHARDS, stored))
     ranks.together(lambda: _put_values(parts, parameter_names(parts), values))
     if rng:
         ranks.together(lambda: _restore_generators(loading, loaded))
@@ -226,65 +239,65 @@ def load_sharded(
 
 
 def _refuse_other_parts(names: list[list[str]]) -> None:
-    """Refuse ranks that save other parts: what one lacks could not be told from what is its own."""
-    for rank, found in enumerate(names):
-        if sorted(found) != sorted(names[0]):
-            text = f"rank {rank} gives {', '.join(sorted(found))}, and rank 0 {', '.join(sorted(names[0]))}"
+    """Refuse ranks that save other parts: a missing part would look like one that only some ranks have."""
+    for rank, given in enumerate(names):
+        if sorted(given) != sorted(names[0]):
+            text = f"rank {rank} gives {', '.join(sorted(given))}, and rank 0 {', '.join(sorted(names[0]))}"
             raise unsaveable("the parts", f"{text}; give the same names on all ranks")
 
 
 def _mark(name: str, value: Any) -> str:
-    """What tells whether a part is the same on another rank."""
+    """Return a text that is equal on another rank if the part is."""
     entries: list[Entry] = []
     node = TreeWriter(entries).encode(value, name)
     return json.dumps(node) + "".join(str(digest(entry.tensor)) for entry in entries)
 
 
-def _write(ranks: Ranks, place: Path, saving: _Saving) -> dict[str, tuple[int, str]]:
-    """Write what this rank has to write; gives length and digest of its files."""
+def _write(ranks: Ranks, folder: Path, saving: _Saving) -> dict[str, tuple[int, str]]:
+    """Write the files of this rank, and return their lengths and digests."""
     tensors, counts = saving.shards.tensors, {"step": saving.step, "epoch": saving.epoch}
-    _write_shards(place / folder.SHARDS, {n: t for n, t in tensors.items() if n not in saving.own})
+    _write_shards(folder / SHARDS, {n: t for n, t in tensors.items() if n not in saving.own})
     own = {name: local(tensors[name]).detach() for name in saving.own}
     values = saving.shards.values if saving.values_apart else None
-    save(place / folder.own_file(ranks.rank), own=own, values=values)
-    save(place / folder.rank_file(ranks.rank), **counts, **{n: saving.rest[n] for n in saving.apart})
-    written = [place / folder.own_file(ranks.rank), place / folder.rank_file(ranks.rank)]
+    save(folder / own_file(ranks.rank), own=own, values=values)
+    save(folder / rank_file(ranks.rank), **counts, **{n: saving.rest[n] for n in saving.apart})
+    written = [folder / own_file(ranks.rank), folder / rank_file(ranks.rank)]
     if ranks.rank == 0:
         common = {name: value for name, value in saving.rest.items() if name not in saving.apart}
-        save(place / folder.COMMON, **counts, **common)
-        save(place / folder.VALUES, values=saving.shards.values)
-        written += [place / folder.COMMON, place / folder.VALUES]
+        save(folder / COMMON, **counts, **common)
+        save(folder / VALUES, values=saving.shards.values)
+        written += [folder / COMMON, folder / VALUES]
     marker = f"shard-{ranks.rank + 1:05d}-"  # as `torch.distributed.checkpoint` names the files of a rank
-    written += [entry for entry in (place / folder.SHARDS).iterdir() if entry.name.startswith(marker)]
+    written += [entry for entry in (folder / SHARDS).iterdir() if entry.name.startswith(marker)]
     for file in written:
-        folder.flush(file)
-    return {str(file.relative_to(place)): folder.file_facts(file) for file in written}
+        flush(file)
+    return {str(file.relative_to(folder)): file_facts(file) for file in written}
 
 
-def _write_shards(place: Path, tensors: Mapping[str, Any]) -> None:
+def _write_shards(folder: Path, tensors: Mapping[str, Any]) -> None:
     dcp: Any = import_module("torch.distributed.checkpoint")
     if not tensors:
         return
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # it says that there is no process group where there is none
+        warnings.simplefilter("ignore")  # torch warns if there is no process group
         dcp.save(
             dict(tensors),
-            storage_writer=dcp.HuggingFaceStorageWriter(str(place), save_distributed=True),
+            storage_writer=dcp.HuggingFaceStorageWriter(str(folder), save_distributed=True),
             planner=dcp.DefaultSavePlanner(dedup_save_to_lowest_rank=True),
         )
 
 
-def _read_shards(place: Path, tensors: dict[str, Any]) -> None:
+def _read_shards(folder: Path, tensors: dict[str, Any]) -> None:
     dcp: Any = import_module("torch.distributed.checkpoint")
     if not tensors:
         return
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        dcp.load(tensors, storage_reader=dcp.HuggingFaceStorageReader(str(place)))
+        dcp.load(tensors, storage_reader=dcp.HuggingFaceStorageReader(str(folder)))
 
 
 def _refuse_other_size(loading: _Loading) -> None:
-    """Refuse another number of ranks where something cannot be divided anew."""
+    """Refuse another number of ranks if a value cannot be divided anew."""
     manifest = loading.manifest
     buffers = {
         f"{part}.{clean(name, model)}"
@@ -297,46 +310,47 @@ def _refuse_other_size(loading: _Loading) -> None:
     if not loading.same and apart and loading.strict:
         sizes = f"{manifest['world_size']} ranks and is loaded on {loading.ranks.size}"
         message = (
-            f"{loading.place} was saved on {sizes}; {apart[0]} was not the same on all of them and cannot be "
-            "divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks rank 0's"
+            f"{loading.folder} was saved on {sizes}; {apart[0]} was not the same on all of them and cannot "
+            "be divided anew. Load it on as many ranks, or pass `strict=False`, which gives new ranks those "
+            "of rank 0"
         )
         raise SamebitsError(message, slug="checkpoint-world-size")
 
 
 def _checked_values(loading: _Loading) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Single values and tensors of this rank's own, after a check that all fits; nothing is changed yet."""
-    place = loading.place
-    mine = load(place / folder.own_file(loading.number), rng=False).extra
+    """Check that everything fits, and return the single values and own tensors of this rank."""
+    folder = loading.folder
+    mine = load(folder / own_file(loading.number), rng=False).extra
     own, values = mine["own"], mine["values"]
     if values is None:
-        values = load(place / folder.VALUES, rng=False).extra["values"]
+        values = load(folder / VALUES, rng=False).extra["values"]
     models = {name: part for name, part in loading.parts.items() if hasattr(part, "named_buffers")}
     check_fit(collect_shards(models), _saved(loading, own), values, loading.parts, strict=loading.strict)
     return values, own
 
 
 def _saved(loading: _Loading, own: Mapping[str, Any]) -> dict[str, tuple[tuple[int, ...], Any]]:
-    """Shape and dtype of all tensors of models and optimizers in the checkpoint."""
+    """Return shape and dtype of all tensors of models and optimizers in the checkpoint."""
     shapes = loading.manifest["shapes"].items()
-    found = {
+    tensors = {
         name: (tuple(shape), dtype_named(dtype.removeprefix("torch."))) for name, (shape, dtype) in shapes
     }
-    return {**found, **{name: (tuple(tensor.shape), tensor.dtype) for name, tensor in own.items()}}
+    return {**tensors, **{name: (tuple(tensor.shape), tensor.dtype) for name, tensor in own.items()}}
 
 
 def _restore_rest(loading: _Loading) -> Loaded:
-    """Restore the parts that are no models and no optimizers."""
-    place, apart = loading.place, loading.manifest["apart"]
+    """Restore the parts that are neither models nor optimizers."""
+    folder, apart = loading.folder, loading.manifest["apart"]
     rest = {name: part for name, part in loading.parts.items() if not is_sharded_part(part)}
     given = {name: part for name, part in rest.items() if name in apart}
-    mine = load(place / folder.rank_file(loading.number), strict=loading.strict, rng=False, **given)
+    mine = load(folder / rank_file(loading.number), strict=loading.strict, rng=False, **given)
     others = {name: part for name, part in rest.items() if name not in apart}
-    common = load(place / folder.COMMON, strict=loading.strict, rng=False, **others)
-    return Loaded(str(place), common.step, common.epoch, {**common.extra, **mine.extra}, mine.rng)
+    common = load(folder / COMMON, strict=loading.strict, rng=False, **others)
+    return Loaded(str(folder), common.step, common.epoch, {**common.extra, **mine.extra}, mine.rng)
 
 
 def _prepared(loading: _Loading, values: Mapping[str, Any], own: Mapping[str, Any]) -> Shards:
-    """The tensors of models and optimizers, with room for what is to be loaded."""
+    """Return the tensors of models and optimizers, allocated for the state to load."""
     names, saved = parameter_names(loading.parts), _saved(loading, own)
     for name, part in loading.parts.items():
         if is_sharded_part(part) and hasattr(part, "param_groups"):
@@ -358,14 +372,14 @@ def _restore_generators(loading: _Loading, loaded: Loaded) -> None:
     if not loading.same and ranks.rank == 0:
         sizes = f"{manifest['world_size']} ranks and is loaded on {ranks.size}"
         text = (
-            f"{loading.place} was saved on {sizes}: what a rank draws from its own generators (dropout) is "
+            f"{loading.folder} was saved on {sizes}: what a rank draws from its own generators (dropout) is "
             "not what the saved run would have drawn"
         )
         warnings.warn(text, SamebitsWarning, stacklevel=5)
 
 
 def _put_values(parts: Mapping[str, Any], names: Mapping[int, str], values: Mapping[str, Any]) -> None:
-    """Put back what is not written as shards: single values, extra states."""
+    """Put back the values that are not in the shards: single values, extra states."""
     for part, target in parts.items():
         if not is_sharded_part(target):
             continue
@@ -377,7 +391,7 @@ def _put_values(parts: Mapping[str, Any], names: Mapping[int, str], values: Mapp
             continue
         by_name = {names[id(p)]: p for group in target.param_groups for p in group["params"]}
         state = {}
-        for name, keys in values[f"{part}.order"]:  # as it was: who walks over it meets the same order
+        for name, keys in values[f"{part}.order"]:  # in the saved order, for code that iterates the state
             here, prefix = target.state.get(by_name[name], {}), f"{part}.state.{name}."
             state[by_name[name]] = {k: values[prefix + k] if prefix + k in values else here[k] for k in keys}
         target.state.clear()

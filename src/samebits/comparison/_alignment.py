@@ -1,4 +1,4 @@
-"""By what events of two runs are recognised as the same event."""
+"""Recognises the same event in two runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def site_key(site: Site | None) -> tuple[str, int, str] | None:
-    """A site without its folder: two runs may have been started from copies in two places."""
+    """Return a site without its folder: two runs may have been started from copies in two folders."""
     return None if site is None else (os.path.basename(site.file), site.line, site.function)
 
 
@@ -31,7 +31,7 @@ class Keys(NamedTuple):
             same contents.
         given: with the arguments and the digests of what an op read; `whole` where it read nothing.
         shaped: with dtypes and shapes.
-        loose: only the place in the program.
+        loose: only the location in the program.
     """
 
     whole: int
@@ -58,13 +58,13 @@ class Keyer:
         self._sites: dict[int, tuple[object, Any]] = {}
 
     def loose(self, event: Event) -> int:
-        """Where in the program: kind, op, site, forward site and module."""
+        """Return the key of a location in the program: kind, op, site, forward site and module."""
         site, forward = (_once(self._sites, site, site_key) for site in (event.site, event.forward_site))
         module = event.module if self._numbered else NUMBER.sub("", event.module)
         return hash((event.kind, event.op, site, forward, module))
 
     def keys(self, event: Event) -> Keys:
-        """All keys of an event."""
+        """Return all keys of an event."""
         loose = self.loose(event)
         shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
         if event.kind != "op":
@@ -82,13 +82,13 @@ def _layout(tensors: tuple[TensorInfo, ...]) -> int:
     return hash(tuple([(t.role, t.name, t.dtype, t.shape) for t in tensors]))
 
 
-def _once(known: dict[int, tuple[object, Any]], value: Any, make: Callable[[Any], Any]) -> Any:
-    found = known.get(id(value))
-    if found is None:
-        if len(known) > 1 << 16:  # a record whose layouts are not shared
-            known.clear()
-        found = known[id(value)] = (value, make(value))
-    return found[1]
+def _once(cache: dict[int, tuple[object, Any]], value: Any, make: Callable[[Any], Any]) -> Any:
+    entry = cache.get(id(value))
+    if entry is None:
+        if len(cache) > 1 << 16:  # a record whose layouts are not shared
+            cache.clear()
+        entry = cache[id(value)] = (value, make(value))
+    return entry[1]
 
 
 Pairs = list[tuple[int, int]]
@@ -120,7 +120,7 @@ def align(a: Sequence[int], b: Sequence[int], *, anchors_only: bool = False) -> 
             pairs += anchors
             pending += _gaps(anchors, (a0, a1, b0, b1))
         elif not anchors_only:
-            pairs += _leftover(a, b, (a0, a1, b0, b1))
+            pairs += _by_occurrence(a, b, (a0, a1, b0, b1))
     return sorted(pairs)
 
 
@@ -135,15 +135,15 @@ def align_levels(a: Sequence[tuple[int, ...]], b: Sequence[tuple[int, ...]]) -> 
         return []
     pairs: Pairs = []
     for level in range(len(a[0])):
-        found: Pairs = []
+        finer: Pairs = []
         for a0, a1, b0, b1 in _gaps(pairs, (0, len(a), 0, len(b))):
             inside = align(
                 [keys[level] for keys in a[a0:a1]],
                 [keys[level] for keys in b[b0:b1]],
                 anchors_only=level == 0,
             )
-            found += [(a0 + i, b0 + j) for i, j in inside]
-        pairs = sorted(pairs + found)
+            finer += [(a0 + i, b0 + j) for i, j in inside]
+        pairs = sorted(pairs + finer)
     return pairs
 
 
@@ -173,7 +173,7 @@ class Stream:
 
 @dataclass(frozen=True)
 class Alignment:
-    """Which event of one run is which of the other.
+    """The events of two runs, matched.
 
     Args:
         a: stream of the first run.
@@ -188,23 +188,23 @@ class Alignment:
     to_a: dict[int, int]
 
     def mirrored(self) -> Alignment:
-        """The same with the runs exchanged."""
+        """Return the same alignment with the runs exchanged."""
         return Alignment(self.b, self.a, self.to_a, self.to_b)
 
 
 def align_events(a: Iterable[Event], b: Iterable[Event], keyer: Keyer | None = None) -> Alignment:
     """Align the events of two runs.
 
-    Events with the same contents are matched first, then ops that read the same, in whatever order and thread
-    they come: a difference cannot pass through the ones, and begins at the others. What is left is aligned in
-    order, each thread's with that of the same thread, then what threads shared out differently.
+    Events with the same contents are matched first, then ops that read the same, in any order and thread: a
+    difference cannot pass through the former, and begins at the latter. The rest is aligned in order, first
+    within each thread, then across threads, which may have divided the work differently.
     """
     keyer = keyer or Keyer()
     first, second = Stream(), Stream()
     for stream, events in ((first, a), (second, b)):
         for event in events:
             stream.add(event, keyer)
-    left = _Left(first, second)
+    left = _Unmatched(first, second)
     left.match_anywhere(lambda keys: keys.whole)
     left.match_anywhere(lambda keys: keys.given)
     for thread in sorted({*first.threads}):
@@ -215,8 +215,8 @@ def align_events(a: Iterable[Event], b: Iterable[Event], keyer: Keyer | None = N
     return Alignment(first, second, to_b, {seq_b: seq_a for seq_a, seq_b in to_b.items()})
 
 
-class _Left:
-    """What is still to be matched of two streams.
+class _Unmatched:
+    """The events of two streams that are still to be matched.
 
     Args:
         a: the first.
@@ -231,21 +231,22 @@ class _Left:
     def match_anywhere(self, key: Callable[[Keys], int]) -> None:
         """Match the k-th event with a key with the k-th that has it in the other stream."""
         a, b = self._streams
-        places: dict[int, deque[int]] = defaultdict(deque)
+        rows: dict[int, deque[int]] = defaultdict(deque)
         for j in self._rows[1]:
-            places[key(b.keys[j])].append(j)
-        found = {}
+            rows[key(b.keys[j])].append(j)
+        pairs = {}
         for i in self._rows[0]:
-            waiting = places.get(key(a.keys[i]))
+            waiting = rows.get(key(a.keys[i]))
             if waiting:
-                found[i] = waiting.popleft()
-        self._take(found)
+                pairs[i] = waiting.popleft()
+        self._take(pairs)
 
     def match_in_order(self, wanted: Callable[[str], bool]) -> None:
-        """Align the events of some threads by shape and place, in order.
+        """Align the events of some threads by shape and location, in order.
 
-        What is matched already says between which events the others lie; but a log line that one run wrote
-        earlier than the other says it wrongly. So both ways are tried, and the one that matches more counts.
+        The pairs so far say between which events the others lie; but a log line that one run wrote earlier
+        than the other misleads. So the alignment is made with and without them, and the one that matches more
+        counts.
         """
         a, b = self._streams
         rows_a = [i for i in self._rows[0] if wanted(a.threads[i])]
@@ -258,19 +259,19 @@ class _Left:
     def _within(self, rows_a: list[int], rows_b: list[int], anchors: Pairs) -> dict[int, int]:
         """Align rows of both streams in the gaps between anchors."""
         a, b = self._streams
-        found = {}
+        matched = {}
         for a0, a1, b0, b1 in _gaps(anchors, (0, len(a.seqs), 0, len(b.seqs))):
             inside_a = rows_a[bisect_left(rows_a, a0) : bisect_left(rows_a, a1)]
             inside_b = rows_b[bisect_left(rows_b, b0) : bisect_left(rows_b, b1)]
             pairs = align_levels([a.keys[i][2:] for i in inside_a], [b.keys[j][2:] for j in inside_b])
-            found.update({inside_a[i]: inside_b[j] for i, j in pairs})
-        return found
+            matched.update({inside_a[i]: inside_b[j] for i, j in pairs})
+        return matched
 
-    def _take(self, found: dict[int, int]) -> None:
-        self.pairs.update(found)
-        taken = set(found.values())
+    def _take(self, pairs: dict[int, int]) -> None:
+        self.pairs.update(pairs)
+        taken = set(pairs.values())
         rows_a, rows_b = self._rows
-        self._rows = [i for i in rows_a if i not in found], [j for j in rows_b if j not in taken]
+        self._rows = [i for i in rows_a if i not in pairs], [j for j in rows_b if j not in taken]
 
 
 def _trim(
@@ -288,34 +289,34 @@ def _trim(
 
 def _unique_anchors(a: Sequence[int], b: Sequence[int], window: tuple[int, int, int, int]) -> Pairs:
     a0, a1, b0, b1 = window
-    place_a, place_b = _unique(a, a0, a1), _unique(b, b0, b1)
-    return _increasing([(i, place_b[key]) for key, i in place_a.items() if key in place_b])
+    rows_a, rows_b = _unique(a, a0, a1), _unique(b, b0, b1)
+    return _increasing([(i, rows_b[key]) for key, i in rows_a.items() if key in rows_b])
 
 
 def _unique(keys: Sequence[int], start: int, end: int) -> dict[int, int]:
-    """Keys that occur once in a stretch, in order, with their places."""
-    places: dict[int, int] = {}
+    """Return the keys that occur once in a stretch, in order, with their rows."""
+    rows: dict[int, int] = {}
     repeated = set()
     for i in range(start, end):
-        if keys[i] in places:
+        if keys[i] in rows:
             repeated.add(keys[i])
-        places[keys[i]] = i
-    return {key: i for key, i in places.items() if key not in repeated}
+        rows[keys[i]] = i
+    return {key: i for key, i in rows.items() if key not in repeated}
 
 
-def _leftover(a: Sequence[int], b: Sequence[int], window: tuple[int, int, int, int]) -> Pairs:
+def _by_occurrence(a: Sequence[int], b: Sequence[int], window: tuple[int, int, int, int]) -> Pairs:
     a0, a1, b0, b1 = window
     if (a1 - a0) * (b1 - b0) <= _SMALL:
         return _longest_common(a, b, window)
-    places: dict[tuple[int, int], int] = {}
+    rows: dict[tuple[int, int], int] = {}
     count: Counter[int] = Counter()
     for j in range(b0, b1):
-        places[b[j], count[b[j]]] = j
+        rows[b[j], count[b[j]]] = j
         count[b[j]] += 1
     count.clear()
     candidates: Pairs = []
     for i in range(a0, a1):
-        j_or_none = places.get((a[i], count[a[i]]))
+        j_or_none = rows.get((a[i], count[a[i]]))
         count[a[i]] += 1
         if j_or_none is not None:
             candidates.append((i, j_or_none))
@@ -323,7 +324,7 @@ def _leftover(a: Sequence[int], b: Sequence[int], window: tuple[int, int, int, i
 
 
 def _longest_common(a: Sequence[int], b: Sequence[int], window: tuple[int, int, int, int]) -> Pairs:
-    """A longest common subsequence; of several, the one that matches earliest."""
+    """Return a longest common subsequence; of several, the one that matches earliest."""
     a0, a1, b0, b1 = window
     width = b1 - b0
     lengths = [[0] * (width + 1) for _ in range(a1 - a0 + 1)]
@@ -345,9 +346,9 @@ def _longest_common(a: Sequence[int], b: Sequence[int], window: tuple[int, int, 
 
 
 def _increasing(pairs: Pairs) -> Pairs:
-    """The longest part of pairs, given in order of their first members, that increases in the second."""
+    """Return the longest subsequence of pairs, sorted by first member, that increases in the second."""
     tails: list[int] = []  # smallest last member of an increasing part of each length
-    ends: list[int] = []  # which pair that is
+    ends: list[int] = []  # the index of that pair
     before: list[int] = []  # the pair before each pair in its part
     for position, (_, second) in enumerate(pairs):
         length = bisect_left(tails, second)
@@ -367,7 +368,7 @@ def _increasing(pairs: Pairs) -> Pairs:
 
 
 def _gaps(pairs: Pairs, window: tuple[int, int, int, int]) -> list[tuple[int, int, int, int]]:
-    """The stretches between pairs in which both sides have something."""
+    """Return the stretches between pairs in which both sides have something."""
     a0, a1, b0, b1 = window
     gaps = []
     for i, j in [*pairs, (a1, b1)]:

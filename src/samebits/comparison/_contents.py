@@ -1,7 +1,7 @@
-"""An index of the events of one run, made stretch by stretch: what gave some contents, viewed a memory, drew.
+"""An index of the events of one run: which of them gave some contents, viewed a memory, or drew.
 
-A search asks the same of thousands of events that lie side by side. Reading all that lie before each of them
-would take time that grows with the square of their number.
+It is made stretch by stretch. A search asks the same of thousands of neighbouring events, and reading all
+events before each of them would take quadratic time.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 REACH = 4096  # events looked back over
-_KEPT = 64  # stretches of so many events
+_CACHED_STRETCHES = 64
 
 _Index = dict["Hashable", list[int]]
 
 
 @dataclass
 class _Stretch:
-    """Numbers of some events that follow each other, in order, by what is asked for."""
+    """The numbers of consecutive events, in order, by what they gave, viewed or drew."""
 
     gave: _Index = field(default_factory=lambda: defaultdict(list))
     views: _Index = field(default_factory=lambda: defaultdict(list))
@@ -53,7 +53,7 @@ class Nearby:
     """The events shortly before another.
 
     Args:
-        get: gives an event by number, None where the record has none.
+        get: returns an event by number, None where the record has none.
     """
 
     def __init__(self, get: Callable[[int], Event | None]) -> None:
@@ -61,19 +61,19 @@ class Nearby:
         self._stretches: OrderedDict[int, _Stretch] = OrderedDict()
 
     def last_that_gave(self, digest: bytes, before: int) -> int | None:
-        """The last op or batch before an event that gave some contents."""
+        """Return the last op or batch before an event that gave some contents."""
         return next(self._back("gave", digest, before), None)
 
     def views(self, memory: int, before: int) -> Iterator[int]:
-        """The ops before an event that took a view of a memory, the last first."""
+        """Yield the ops before an event that took a view of a memory, the last first."""
         return self._back("views", memory, before)
 
     def draws(self, site: Site | None, first: int, before: int) -> list[int]:
-        """The events of a line with a generator, from one number to before another, in order."""
-        found: list[int] = []
+        """Return the events of a line that drew, from one number to before another, in order."""
+        seqs: list[int] = []
         for number in range(max(first, 0) // REACH, max(before - 1, 0) // REACH + 1):
-            found += self._stretch(number).draws.get(site, ())
-        return found[bisect_left(found, first) : bisect_left(found, before)]
+            seqs += self._stretch(number).draws.get(site, ())
+        return seqs[bisect_left(seqs, first) : bisect_left(seqs, before)]
 
     def _back(self, kind: str, key: Hashable, before: int) -> Iterator[int]:
         for number in range(max(before - 1, 0) // REACH, max(before - REACH, 0) // REACH - 1, -1):
@@ -82,27 +82,27 @@ class Nearby:
             yield from reversed(listed[first:last])
 
     def _stretch(self, number: int) -> _Stretch:
-        found = self._stretches.get(number)
-        if found is None:
-            found = self._stretches[number] = _Stretch()
+        stretch = self._stretches.get(number)
+        if stretch is None:
+            stretch = self._stretches[number] = _Stretch()
             for seq in range(number * REACH, (number + 1) * REACH):
                 event = self._get(seq)
                 if event is not None:
-                    found.add(event)
-            if len(self._stretches) > _KEPT:
+                    stretch.add(event)
+            if len(self._stretches) > _CACHED_STRETCHES:
                 self._stretches.popitem(last=False)
         else:
             self._stretches.move_to_end(number)
-        return found
+        return stretch
 
 
 def is_view(event: Event, memory: int) -> bool:
-    """Whether an op took a view of a memory."""
+    """Tell whether an op took a view of a memory."""
     return event.kind == "op" and memory in _viewed(event)
 
 
 def _viewed(event: Event) -> set[int]:
-    """The memories that an op reads and gives."""
+    """Return the memories that an op both reads and returns."""
     sides: dict[str, set[int]] = {"in": set(), "out": set()}
     for info, link in zip(event.tensors, event.links, strict=False):
         if info.role in sides:
@@ -111,10 +111,10 @@ def _viewed(event: Event) -> set[int]:
 
 
 def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
-    """The last event of both runs that gave the contents of a tensor, if it is the same event.
+    """Find the last event of both runs that gave the contents of a tensor, if it is the same event.
 
-    A batch collated in the main process, a sparse tensor and a value that went through NumPy have no writer
-    on record, but an op may have given just these contents shortly before, in both runs.
+    A batch collated in the main process, a sparse tensor and a value that went through NumPy have no recorded
+    writer, but an op may have given just these contents shortly before, in both runs.
     """
     a, b = lookup.a.get(point.seq_a), lookup.b.get(point.seq_b)
     if a is None or b is None:
@@ -127,11 +127,11 @@ def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
 
 
 def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
-    """The first view of a tensor's memory that was taken elsewhere in each run: by other arguments.
+    """Find the first view of a tensor's memory that the two runs took with other arguments.
 
-    What is written through such views may be the same, and the whole differs.
+    The values written through such views may be the same while the whole differs.
     """
-    links, found = point.links(lookup), None
+    links, views = point.links(lookup), None
     if links is None:
         return None
     for seq in lookup.a.nearby.views(links[0].memory, point.seq_a):
@@ -141,14 +141,14 @@ def other_part(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
         if event is None or twin is None:
             continue
         if twin.arguments != event.arguments and is_view(twin, links[1].memory):
-            found = event, twin
-    return found
+            views = event, twin
+    return views
 
 
 def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
-    """The views that two tensors are, where they show different parts of memory that holds the same.
+    """Find the ops that made two tensors views of different parts of memory with the same contents.
 
-    A loop in another order takes the same views at other times: that they are the same is no help then.
+    A loop in another order takes the same views at other times, so equal views prove nothing.
     """
     links = point.links(lookup)
     if links is None:
@@ -164,19 +164,19 @@ def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
 
 
 def gave_the_same(a: Event, b: Event) -> bool:
-    """Whether an event gave the same in both runs: then the choice of an output made the difference."""
+    """Tell whether an event gave the same in both runs, so that the choice of an output differed."""
     role = "out" if a.kind == "op" else "value"
     return [a.digests[i] for i in positions(a, role)] == [b.digests[i] for i in positions(b, role)]
 
 
 def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[tuple[Event, Event]]]:
-    """What the tensors of a batch that differ come from, as far as it is on record.
+    """Find where the differing tensors of a batch come from, as far as it is recorded.
 
-    The main process unpickles a worker's tensors at the loader's line: that makes nothing.
+    The main process unpickles a worker's tensors at the loader's line; that does not count as making them.
 
     Returns:
-        tensors whose memory was written before, and events of both runs that gave the same contents as the
-        batch, and not the same as each other.
+        The tensors whose memory was written before, and the events of both runs that gave the contents of the
+        batch and differ from each other.
     """
     points = [
         Point(a.seq, i, b.seq, i)
@@ -200,9 +200,9 @@ def _unpickled(batch: Event, maker: Event) -> bool:
 
 
 class SiteDraws:
-    """The draws at a line that gave other numbers in each run: a loader's own.
+    """The draws at a line that gave other numbers in each run, such as a loader's own.
 
-    Each is looked at once, however many events of the line are asked about, in whatever order.
+    Each draw is examined once, however many events of the line are asked about, in any order.
 
     Args:
         lookup: the records.
@@ -210,33 +210,33 @@ class SiteDraws:
 
     def __init__(self, lookup: Lookup) -> None:
         self._lookup = lookup
-        # Of each line and stretch of `REACH` events: up to which event, and from which on, it was looked at.
-        self._seen: dict[tuple[Site, int], tuple[int, int]] = {}
-        self._found: dict[Site, list[int]] = {}
+        # By line and stretch of `REACH` events: where the examined first part ends, and the last part begins.
+        self._examined: dict[tuple[Site, int], tuple[int, int]] = {}
+        self._differing_seqs: dict[Site, list[int]] = {}
 
     def before(self, a: Event) -> tuple[bool, list[tuple[Event, Event]]]:
-        """Whether there are such draws shortly before an event of the first run, and those not given yet."""
+        """Tell whether such draws lie shortly before an event of the first run, and return the new ones."""
         if a.site is None:
             return False, []
         first, last = max(0, a.seq - REACH + 1), a.seq
         new = [
             pair for seq in self._unseen(a.site, first, last) if (pair := self._differing(seq)) is not None
         ]
-        found = self._found.setdefault(a.site, [])
-        found += [event.seq for event, _ in new]
-        found.sort()
-        at = bisect_left(found, first)
-        return at < len(found) and found[at] < last, new
+        seqs = self._differing_seqs.setdefault(a.site, [])
+        seqs += [event.seq for event, _ in new]
+        seqs.sort()
+        at = bisect_left(seqs, first)
+        return at < len(seqs) and seqs[at] < last, new
 
     def _unseen(self, site: Site, first: int, last: int) -> Iterator[int]:
-        """The draws at a line from one event to before another, without those that were looked at.
+        """Yield the draws at a line from one event to before another that were not examined yet.
 
-        Such a reach of events ends a stretch or begins one, so what was looked at of a stretch are a first
+        Such a range of events ends a stretch or begins one, so the examined events of a stretch are a first
         part and a last part.
         """
         for number in range(first // REACH, (last - 1) // REACH + 1):
             begin, end = number * REACH, (number + 1) * REACH
-            head, tail = self._seen.get((site, number), (begin, end))
+            head, tail = self._examined.get((site, number), (begin, end))
             low, high = max(first, begin, head), min(last, end, tail)
             if low < high:
                 yield from self._lookup.a.nearby.draws(site, low, high)
@@ -244,7 +244,7 @@ class SiteDraws:
                 head = max(head, high)
             else:
                 tail = min(tail, low)
-            self._seen[site, number] = head, tail
+            self._examined[site, number] = head, tail
 
     def _differing(self, seq: int) -> tuple[Event, Event] | None:
         event = self._lookup.a.get(seq)
@@ -256,5 +256,5 @@ class SiteDraws:
 
 
 def _drawn(event: Event) -> list[bytes]:
-    """The generator's state and the numbers; what the memory held before is no part of a draw."""
+    """Return the generator's state and the numbers; what the memory held before is no part of a draw."""
     return [event.digests[i] for i in (*positions(event, "rng"), *positions(event, "out"))]

@@ -20,9 +20,9 @@ class Point(NamedTuple):
 
     Args:
         seq_a: the event of the first run.
-        position_a: which of its tensors.
+        position_a: the position of the tensor in it.
         seq_b: the event of the second run.
-        position_b: which of its tensors.
+        position_b: the position of the tensor in it.
     """
 
     seq_a: int
@@ -31,7 +31,7 @@ class Point(NamedTuple):
     position_b: int
 
     def links(self, lookup: Lookup) -> tuple[Link, Link] | None:
-        """Where the contents came from in each run; None when that is not recorded."""
+        """Return where the contents came from in each run; None when that is not recorded."""
         a, b = lookup.a.get(self.seq_a), lookup.b.get(self.seq_b)
         if a is None or b is None or self.position_a >= len(a.links) or self.position_b >= len(b.links):
             return None
@@ -47,7 +47,7 @@ class Writers:
 
     Args:
         events: the writes; None where there is none.
-        memories: serial number of the memory in each run.
+        memories: the serial number of the memory in each run.
         paired: whether they are the same event.
     """
 
@@ -57,12 +57,12 @@ class Writers:
 
     @property
     def ended(self) -> bool:
-        """Whether neither run has an earlier write."""
+        """True if neither run has an earlier write."""
         return self.events == (None, None)
 
     @property
     def pair(self) -> tuple[Event, Event]:
-        """Both writes, of writers that are paired."""
+        """Both writes, where they are paired."""
         a, b = self.events
         if a is None or b is None:
             raise ValueError("these writers are not paired")
@@ -70,7 +70,7 @@ class Writers:
 
 
 def same_contents(writers: Writers) -> bool:
-    """Whether two writes that are paired left the same contents on the memory."""
+    """Tell whether two paired writes left the same contents in the memory."""
     ours, theirs = (written(event, m) for event, m in zip(writers.pair, writers.memories, strict=True))
     a, b = writers.pair
     return [a.digests[i] for i in ours] == [b.digests[i] for i in theirs]
@@ -97,10 +97,10 @@ class _Side:
             self.writer = None if before == NO_WRITER else self._cache.get(before)
 
     def explains(self) -> bool:
-        """Whether the write can be what the consumer found.
+        """Tell whether the write can have made what the consumer read.
 
-        A tensor of the same dtype and shape that the write left on the memory must have the consumer's
-        contents: else the write was to another part, or the address is now that of memory made elsewhere.
+        A tensor of the same dtype and shape that the write left in the memory must have the consumer's
+        contents. Otherwise it wrote another part, or the address now belongs to memory made elsewhere.
         """
         if self.writer is None:
             return True
@@ -111,10 +111,10 @@ class _Side:
 
 
 def writers_of(lookup: Lookup, point: Point) -> Iterator[Writers]:
-    """The writes to the memory of a tensor, the last first, paired as long as they are the same in both runs.
+    """Yield the writes to the memory of a tensor, the last first, paired while both runs have the same ones.
 
-    A write that only one run has, and that did not make what the tensor holds, is passed over. The last value
-    is one that is ended or not paired.
+    A write that only one run has is skipped if it did not make the tensor's contents. The last value is ended
+    or not paired.
     """
     a = _Side(lookup.a, point.seq_a, point.position_a)
     b = _Side(lookup.b, point.seq_b, point.position_b)
@@ -137,7 +137,7 @@ def writers_of(lookup: Lookup, point: Point) -> Iterator[Writers]:
 
 
 def is_unread(lookup: Lookup, start: Point) -> bool:
-    """Whether a state tensor's difference is that of memory as it was allocated, at most copied since.
+    """Tell whether a state tensor differs only by memory as it was allocated, at most copied since.
 
     Args:
         lookup: the records.
@@ -156,24 +156,24 @@ def is_unread(lookup: Lookup, start: Point) -> bool:
 
 
 def _sources(lookup: Lookup, point: Point) -> list[Point] | None:
-    """The differing tensors that a differing tensor was copied from; None when it is more than a copy."""
-    found: list[Point] = []
+    """Return the differing tensors that a tensor was copied from; None when it is more than a copy."""
+    sources: list[Point] = []
     for writers in writers_of(lookup, point):
         if not writers.paired:
             return None
         a, b = writers.pair
         if allocates(a):
-            return None if same_contents(writers) or a.arguments != b.arguments else found
+            return None if same_contents(writers) or a.arguments != b.arguments else sources
         if same_contents(writers):
             continue
         if not moves(a) or a.arguments != b.arguments:
             return None
-        found += [Point(a.seq, i, b.seq, j) for i, j in differing_inputs(a, b)]
+        sources += [Point(a.seq, i, b.seq, j) for i, j in differing_inputs(a, b)]
         if _renews(a, writers.memories[0]):
-            return found
+            return sources
     return None
 
 
 def _renews(event: Event, memory: int) -> bool:
-    """Whether an op made its memory anew, so that nothing in it is older."""
+    """Tell whether an op made its memory anew, so that nothing in it is older."""
     return all(link.memory != memory for i, link in enumerate(event.links) if event.tensors[i].role == "in")

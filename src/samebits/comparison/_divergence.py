@@ -1,11 +1,11 @@
-"""Finds where two runs begin to do different things."""
+"""Finds the point from which two runs do different things."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind
-from samebits.comparison import _entries
+from samebits.comparison import _findings
 from samebits.comparison._data_flow import Point
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.records.events import END
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
-    """Blame the beginning of the stretch of events, around one of them, that only one run has.
+    """Make a finding of the first event in a stretch, around an event, that only one run has.
 
     Args:
         lookup: the records.
@@ -30,28 +30,28 @@ def block_start(lookup: Lookup, a: Event | None, b: Event | None) -> Finding:
     """
     event = a or b
     if event is None:
-        raise ValueError("a parting needs an event that one run does not have")
+        raise ValueError("a divergence needs an event that one run does not have")
     alignment = lookup.alignment(event.step if a else lookup.step_in_a(event.step))
     if alignment is None:
-        return _entries.lost(a, b, EvidenceCode.TOO_LONG_TO_ALIGN)
+        return _findings.lost(a, b, EvidenceCode.TOO_LONG_TO_ALIGN)
     if a is None:
         alignment = alignment.mirrored()
     if event.seq not in alignment.a.index:
-        return _entries.lost(a, b, EvidenceCode.OUT_OF_PLACE)
+        return _findings.lost(a, b, EvidenceCode.NOT_IN_STEP)
     rows = _block(alignment, event)
     start = (lookup.a if a else lookup.b).get(alignment.a.seqs[rows[0]])
     twin = _meanwhile(alignment, rows[0], lookup.b if a else lookup.a)
     sides = (start, twin) if a else (twin, start)
-    return _entries.parting(*sides, of_second=a is None)
+    return _findings.control_flow(*sides, of_second=a is None)
 
 
-def first_parting(lookup: Lookup, found: Survey) -> list[Finding]:
-    """Where runs part that gave different numbers of steps or values: the first event that only one has."""
-    later = found.boundaries and not found.several_threads
-    alignment = lookup.alignment(found.boundaries + found.first_span[0] if later else 0)
+def first_divergence(lookup: Lookup, survey: Survey) -> list[Finding]:
+    """Find the first event that only one run has, where the numbers of steps or values differ."""
+    later = survey.boundaries and not survey.several_threads
+    alignment = lookup.alignment(survey.boundaries + survey.first_span[0] if later else 0)
     if alignment is None:
         return []
-    longer_b = found.totals[1] > found.totals[0]
+    longer_b = survey.totals[1] > survey.totals[0]
     for in_b in (longer_b, not longer_b):
         cache = lookup.b if in_b else lookup.a
         event = _first_lone(alignment.mirrored() if in_b else alignment, cache)
@@ -61,7 +61,7 @@ def first_parting(lookup: Lookup, found: Survey) -> list[Finding]:
 
 
 def _first_lone(alignment: Alignment, cache: EventCache) -> Event | None:
-    """The first event that only the first run has; what is written when a script ends does not count."""
+    """Return the first event that only the first run has; events at the end of a script do not count."""
     for seq in alignment.a.seqs:
         event = None if seq in alignment.to_b else cache.get(seq)
         if event is not None and event.kind != "rng" and event.op != END:
@@ -70,23 +70,23 @@ def _first_lone(alignment: Alignment, cache: EventCache) -> Event | None:
 
 
 def _block(alignment: Alignment, event: Event) -> list[int]:
-    """The rows of the first run's stream, without a partner and in one thread, that an event is among."""
+    """Return the rows around an event, of the first run and of one thread, that have no partner."""
     stream, at = alignment.a, alignment.a.index[event.seq]
 
     def run(rows: range) -> list[int]:
-        found = []
+        block = []
         for row in rows:
             if stream.threads[row] == event.thread:
                 if stream.seqs[row] in alignment.to_b:
                     break
-                found.append(row)
-        return found
+                block.append(row)
+        return block
 
     return [*reversed(run(range(at - 1, -1, -1))), at, *run(range(at + 1, len(stream.seqs)))]
 
 
 def _meanwhile(alignment: Alignment, row: int, cache: EventCache) -> Event | None:
-    """What the second run did at the same point: what follows the partner of the last common event."""
+    """Return what the second run did at the same point: the event after the last common one."""
     mine, other = alignment.a, alignment.b
     thread = mine.threads[row]
     before = next((i for i in range(row - 1, -1, -1) if mine.threads[i] == thread), None)
@@ -98,10 +98,10 @@ def _meanwhile(alignment: Alignment, row: int, cache: EventCache) -> Event | Non
     return None
 
 
-def start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]:
-    """The state tensors that differ, and findings about those that only one run has."""
+def start_points(survey: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]:
+    """Return the state tensors that differ, and findings about those that only one run has."""
     starts, one_sided = [], []
-    for pair in found.first.state.pairs if found.first else ():
+    for pair in survey.first.state.pairs if survey.first else ():
         if pair.a is not None and pair.b is not None:
             starts.append(
                 (pair.name, Point(pair.a.event.seq, pair.a.position, pair.b.event.seq, pair.b.position))
@@ -109,23 +109,23 @@ def start_points(found: Survey) -> tuple[list[tuple[str, Point]], list[Finding]]
         else:
             which = "first" if pair.b is None else "second"
             line = Evidence.of(EvidenceCode.ONE_SIDED_TENSOR, which, pair.text())
-            a, b = (place.event if place else None for place in (pair.a, pair.b))
-            one_sided.append(_entries.finding(a, b, OriginKind.CONTROL_FLOW, evidence=(line,)))
+            a, b = (tensor.event if tensor else None for tensor in (pair.a, pair.b))
+            one_sided.append(_findings.finding(a, b, OriginKind.CONTROL_FLOW, evidence=(line,)))
     return starts, one_sided
 
 
-def read_points(a: Record, b: Record, found: Survey) -> list[Point]:
-    """The reads that differ."""
-    return [point for point, kind in _output_points(a, b, found) if kind == "read"]
+def read_points(a: Record, b: Record, survey: Survey) -> list[Point]:
+    """Return the reads that differ."""
+    return [point for point, kind in _output_points(a, b, survey) if kind == "read"]
 
 
-def save_points(a: Record, b: Record, found: Survey) -> list[Point]:
-    """The saves that differ."""
-    return [point for point, kind in _output_points(a, b, found) if kind == "save"]
+def save_points(a: Record, b: Record, survey: Survey) -> list[Point]:
+    """Return the saves that differ."""
+    return [point for point, kind in _output_points(a, b, survey) if kind == "save"]
 
 
-def _output_points(a: Record, b: Record, found: Survey) -> Iterator[tuple[Point, str]]:
-    pairs = found.first.outputs.differing if found.first else [found.unmatched] if found.unmatched else []
+def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point, str]]:
+    pairs = survey.first.outputs.differing if survey.first else [survey.unmatched] if survey.unmatched else []
     for seq_a, seq_b in pairs:
         ours, theirs = a.event(seq_a), b.event(seq_b)
         for i, (x, y) in enumerate(zip(ours.digests, theirs.digests, strict=False)):
@@ -133,8 +133,8 @@ def _output_points(a: Record, b: Record, found: Survey) -> Iterator[tuple[Point,
                 yield Point(seq_a, i, seq_b, i), ours.kind
 
 
-def last_steps(a: Record, b: Record, found: Survey) -> tuple[int, int]:
-    """The last step of each run that is looked at: the first that differs."""
-    if found.first is None:
+def last_steps(a: Record, b: Record, survey: Survey) -> tuple[int, int]:
+    """Return the last step of each run to examine: the first that differs."""
+    if survey.first is None:
         return a.info.steps, b.info.steps
-    return found.first.a.last, found.first.b.last
+    return survey.first.a.last, survey.first.b.last

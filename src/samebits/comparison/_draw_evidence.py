@@ -1,4 +1,4 @@
-"""What the draw log says of an origin: which values from outside torch were not the same before it."""
+"""Evidence from the draw log: the values from outside torch that differed before an origin."""
 
 from __future__ import annotations
 
@@ -25,42 +25,42 @@ if TYPE_CHECKING:
 
 _SHOWN = 4
 _NEARBY = 64  # events between a draw and what it is near to, draws with them
-_ENTRIES = (OriginKind.OUTSIDE, OriginKind.ARGUMENT, OriginKind.BATCH, OriginKind.CONTROL_FLOW)
+_ORIGIN_KINDS = (OriginKind.OUTSIDE, OriginKind.ARGUMENT, OriginKind.BATCH, OriginKind.CONTROL_FLOW)
 _PASSED = ("draw", "rng", "read")
-# What was found by the op alone; draws of this cause say more.
+# A cause that the op alone shows -> the cause of the draws that say more.
 _NARROWED = {Cause.RACE: Cause.RACE, Cause.NONDETERMINISTIC_KERNEL: Cause.THREAD_COUNT}
 _BATCH_ENDS = ("batch", "step", "loss", "grad")
 
 
 class DrawEvidence:
-    """Adds to findings what the draw logs of two runs tell.
+    """Adds to findings the evidence in the draw logs of two runs.
 
     Args:
         lookup: the records.
-        found: how they differ.
-        last_steps: of each run, none behind it is looked at.
-        explained: cause, file and line of draws that are left out.
+        survey: how the runs differ.
+        last_steps: the last step of each run to examine.
+        explained: cause, file and line of draws to leave out.
     """
 
     def __init__(
         self,
         lookup: Lookup,
-        found: Survey,
+        survey: Survey,
         last_steps: tuple[int, int],
         explained: Collection[tuple[Cause, str, int]] = (),
     ) -> None:
         self._lookup = lookup
-        self._found = found
+        self._survey = survey
         self._last_steps = last_steps
         self._explained = frozenset(explained)
 
     def explain(self, finding: Finding) -> Finding:
-        """The finding with the draws that differed before it, and with their cause and site if that is clear.
+        """Add the draws that differed before a finding, and their cause and site if these are clear.
 
-        It is clear when all draws that can have mattered have one cause. A clock, a process id or a random
-        name is drawn in many scripts for logs alone: it counts when it was drawn on the line of the origin,
-        or when nothing but draws lies between, and not when it differed in earlier steps too, whose results
-        were the same. Other draws, such as of a generator without a seed, count wherever they were before.
+        They are clear when all draws that can have mattered have one cause. Many scripts read a clock, a
+        process id or a random name for logs alone. Such a draw counts when it is on the line of the origin,
+        or when nothing but draws lies between. It does not count when it differed in earlier steps too, whose
+        results were the same. Other draws, such as those of a generator without a seed, always count.
         """
         if not _eligible(finding):
             return finding
@@ -78,10 +78,10 @@ class DrawEvidence:
         return _claimed(finding.with_sources(pair.source for pair in named[:_SHOWN]), claims)
 
     def with_those_on_line(self, finding: Finding) -> Finding:
-        """The finding of several events of one line, with the generators that were drawn from on that line.
+        """Add to a finding of several events of one line the generators drawn from on that line.
 
-        An index from a sampler and one that a dataset drew reach the same line, and which of them an event
-        of one run had may be that of the other in the other run.
+        An index from a sampler and one that a dataset drew reach the same line, and an event of one run may
+        correspond to either of them in the other run.
         """
         target = self._event(finding.origin)
         event = None if target is None else target[0] or target[1]
@@ -97,7 +97,7 @@ class DrawEvidence:
         return finding.with_evidence(*(pair.evidence() for pair in named)).with_sources(sources)
 
     def _by_threads(self, finding: Finding) -> Finding:
-        """A kernel whose results are other ones with another number of threads, when the runs had such."""
+        """Blame the number of threads for a kernel's results, where the runs had different numbers."""
         records = self._lookup.a.record, self._lookup.b.record
         counts = [threads_per_op(record.info.environment) for record in records]
         if finding.origin.entry != OriginKind.KERNEL or None in counts or counts[0] == counts[1]:
@@ -107,24 +107,24 @@ class DrawEvidence:
     @cached_property
     def _pairs(self) -> list[DrawPair]:
         records = self._lookup.a.record, self._lookup.b.record
-        pairs = differing_draws(records, self._found.first_span, self._last_steps)
+        pairs = differing_draws(records, self._survey.first_span, self._last_steps)
         return [pair for pair in pairs if (pair.cause, *_line(pair.a)) not in self._explained]
 
     @cached_property
     def _harmless(self) -> set[object]:
-        """Sources and lines that gave other values in a step whose results were the same."""
-        first = self._found.first
-        if first is None or self._found.several_threads:
+        """The sources and lines that gave other values in a step whose results were the same."""
+        first = self._survey.first
+        if first is None or self._survey.several_threads:
             return set()
         return {_source(pair) for pair in self._pairs if pair.a.step < first.a.first}
 
     def _event(self, origin: Origin) -> Target | None:
         lookup = self._lookup
-        found = tuple(
+        events = tuple(
             None if seq is None else cache.get(seq)
             for cache, seq in zip((lookup.a, lookup.b), origin.events, strict=True)
         )
-        return None if found == (None, None) else (found[0], found[1])
+        return None if events == (None, None) else (events[0], events[1])
 
     def _before(self, target: Target) -> list[DrawPair]:
         a, b = target
@@ -138,10 +138,10 @@ class DrawEvidence:
     def _claims(
         self, finding: Finding, target: Target, before: list[DrawPair]
     ) -> tuple[list[Evidence], list[DrawPair]]:
-        """Evidence of seedings, and the draws that can have mattered."""
+        """Return evidence of seedings, and the draws that can have mattered."""
         near = [pair for pair in before if self._is_near(pair, target)]
         on_line = [pair for pair in near if _same_line(pair.a, finding.origin)]
-        # Unwritten memory differs wherever it is filled later, too: only a pin tells whether it was read.
+        # Memory that is filled later differs too: only an intervention tells whether it was read unwritten.
         claims = [pair for pair in on_line or near if not (pair.generator or pair.unwritten)]
         claims = [pair for pair in claims if pair.fresh] or claims  # all that is drawn then follows from it
         if not on_line:
@@ -154,7 +154,7 @@ class DrawEvidence:
         return lines, list(dict.fromkeys(claims))
 
     def _behind_state(self, library: str, drawn: list[DrawPair]) -> tuple[list[Evidence], list[DrawPair]]:
-        """Why a library's global generator was in another state: never seeded, or what its seed came from."""
+        """Explain why a library's global generator was in another state: by its seed, or by its draws."""
         caches, events = (self._lookup.a, self._lookup.b), (drawn[-1].a, drawn[-1].b)
         seeds = [seeds_before(c.record, event, library) for c, event in zip(caches, events, strict=True)]
         if not any(seeds):
@@ -197,11 +197,11 @@ def _eligible(finding: Finding) -> bool:
         return finding.cause == Cause.NONDETERMINISTIC_KERNEL
     if origin.entry == OriginKind.ORDER:
         return finding.cause in (Cause.UNKNOWN, Cause.RACE)
-    return finding.cause == Cause.UNKNOWN and origin.entry in (*_ENTRIES, OriginKind.RNG)
+    return finding.cause == Cause.UNKNOWN and origin.entry in (*_ORIGIN_KINDS, OriginKind.RNG)
 
 
 def _chose_seeds(target: Target) -> bool:
-    """Whether what differs is a seed that torch chose itself: nothing drawn before has a part in that."""
+    """Tell whether torch itself chose the seed that differs, so that no earlier draw has a part in it."""
     return any(event is not None and event.arguments.startswith("torch.seed(") for event in target)
 
 
@@ -218,7 +218,7 @@ def _same_line(drawn: Event, origin: Origin) -> bool:
 
 
 def _named(before: Iterable[DrawPair], claims: list[DrawPair]) -> list[DrawPair]:
-    """One draw of each source and place: first those that can have mattered, the latest first."""
+    """Pick one draw of each source and line: first those that can have mattered, the latest first."""
     chosen: dict[object, DrawPair] = {}
     latest_first = list(before)[::-1]
     for pair in [*reversed(claims), *sorted(latest_first, key=lambda pair: pair.unwritten)]:

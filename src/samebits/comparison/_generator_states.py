@@ -1,4 +1,4 @@
-"""What the states of the random number generators and the calls that seed them tell."""
+"""Evidence from the states of the random number generators and the calls that seed them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.records.events import EARLIER, GIVEN
+from samebits.rng.sources import TORCH, is_seeded_by
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -19,22 +20,11 @@ if TYPE_CHECKING:
     from samebits.comparison.steps import Step
     from samebits.records.events import Event
 
-_KEPT = 1000
-
-
-def seeds_source(event: Event, source: str) -> bool:
-    """Whether a `seed` event seeds an RNG source (`torch`, `cuda:0`, `numpy`, `python`)."""
-    call = event.arguments
-    if source == "python":
-        return call.startswith("random.")
-    if source == "numpy":
-        return call.startswith(("numpy.", "np."))
-    on_cuda = call.startswith("torch.cuda")
-    return on_cuda if source.startswith("cuda") and on_cuda else call.startswith("torch.") and not on_cuda
+_MOST_SEEDS = 1000
 
 
 def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> Evidence:
-    """How each run seeded a source."""
+    """Describe how each run seeded a source."""
     calls = [_calls_of(source, events) for events in (a, b)]
     texts = [[event.arguments for event in events] for events in calls]
     if not any(texts):
@@ -57,13 +47,13 @@ def seeding(source: str, a: Iterable[Event], b: Iterable[Event]) -> Evidence:
 
 
 def _is_unknown(call: Event) -> bool:
-    """Whether it only says that a generator may have been seeded before recording began."""
+    """Tell whether a call only says that a generator may have been seeded before recording began."""
     return call.arguments.endswith(EARLIER) and "->" not in call.arguments
 
 
 def _calls_of(source: str, events: Iterable[Event]) -> list[Event]:
-    """The calls that seeded a source."""
-    return [event for event in events if seeds_source(event, source)]
+    """Return the calls that seeded a source."""
+    return [event for event in events if is_seeded_by(source, event.arguments)]
 
 
 class GeneratorLog:
@@ -79,9 +69,9 @@ class GeneratorLog:
     def add(self, a: Step, b: Step) -> None:
         """Take in the next step of both runs."""
         for log, step in zip(self.seeds, (a, b), strict=True):
-            log.extend(step.seeds[: max(0, _KEPT - len(log))])
+            log.extend(step.seeds[: max(0, _MOST_SEEDS - len(log))])
         for source, state in a.generators.items():
-            seeded = any(seeds_source(event, source) for event in a.seeds)
+            seeded = any(is_seeded_by(source, event.arguments) for event in a.seeds)
             if source in a.drawn or (not seeded and self._before.get(source, state) != state):
                 self._drawn.setdefault(source, a.last)
             differs = source in b.generators and state != b.generators[source]
@@ -91,12 +81,12 @@ class GeneratorLog:
         self._before.update(a.generators)
 
     def lines(self, *, used_only: bool = False, used: Collection[str] = ()) -> list[Evidence]:
-        """One for each generator whose state differed.
+        """Return evidence of each generator whose state differed.
 
         Args:
-            used_only: leave out those that nothing is known to have used: Python and NumPy seed their own
-                from the operating system in every run.
-            used: sources that were used, as is known from elsewhere.
+            used_only: leave out generators of which no use is known: Python and NumPy seed theirs from the
+                operating system in every run.
+            used: sources that are known to have been used from elsewhere.
         """
         return [
             self._line(source, step)
@@ -109,32 +99,32 @@ class GeneratorLog:
         return Evidence.of(EvidenceCode.GENERATOR_STATE, source, step, used, *self._seeded_then[source])
 
     def _seeding(self, source: str) -> tuple[Evidence, bool]:
-        """How it was seeded so far, and whether, as that was the same in both runs, it moved after it."""
+        """Describe the seedings so far, and tell whether the generator moved after equal seedings."""
         first, second = (_calls_of(source, log) for log in self.seeds)
         alike = [event.arguments for event in first] == [event.arguments for event in second]
         return seeding(source, *self.seeds), bool(first) and alike and not _is_unknown(first[-1])
 
     def _seeded(self, source: str) -> bool:
-        return any(seeds_source(event, source) for log in self.seeds for event in log)
+        return any(is_seeded_by(source, event.arguments) for log in self.seeds for event in log)
 
 
 @dataclass(frozen=True)
 class Blame:
-    """Where the states of a generator parted.
+    """The events at which the states of a generator diverged.
 
     Args:
         a: the event of the first run.
         b: the event of the second.
         cause: `unseeded-torch` where the seeding shows it, else `unknown`.
-        entry: `rng`, or `control-flow` where the runs drew at different lines.
+        origin_kind: `rng`, or `control-flow` where the runs drew at different lines.
         evidence: what was seen.
-        inputs: whether to go on with the differing inputs of these events instead.
+        inputs: whether to follow the differing inputs of these events instead.
     """
 
     a: Event
     b: Event
     cause: Cause
-    entry: OriginKind
+    origin_kind: OriginKind
     evidence: tuple[Evidence, ...]
     inputs: bool = False
 
@@ -148,7 +138,7 @@ class _Draw:
 class DrawBlame:
     """Finds out why the state of a generator before an op was not the same in both runs.
 
-    What it reads of the records is kept: a script may draw a hundred thousand times.
+    It caches what it reads of the records: a script may draw a hundred thousand times.
 
     Args:
         lookup: the records.
@@ -161,7 +151,7 @@ class DrawBlame:
         self._lookup = lookup
 
     def blame(self, a: Event, b: Event, source: str) -> Blame:
-        """Find it out.
+        """Find out why the state of a generator differed before an op.
 
         Args:
             a: the op in the first run.
@@ -171,7 +161,7 @@ class DrawBlame:
         if source == GIVEN:
             line = Evidence.of(EvidenceCode.GIVEN_GENERATOR)
             return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line,))
-        known = source if source.startswith("cuda") else "torch"
+        known = source if source.startswith("cuda") else TORCH.name
         seeds = [log.seeds_before(event, known) for log, event in zip(self._logs, (a, b), strict=True)]
         put_back = self._same_at_boundary(a, b, known)
         if put_back and not _last_seeds_differ(seeds):
@@ -192,12 +182,12 @@ class DrawBlame:
         return self._seedings[key]
 
     def _same_at_boundary(self, a: Event, b: Event, source: str) -> bool:
-        """Whether the default generator was in the same state in both runs at the end of an op's step."""
+        """Tell whether a generator was in the same state in both runs at the end of an op's step."""
         states = [log.state_after(event, source) for log, event in zip(self._logs, (a, b), strict=True)]
         return states[0] is not None and states[0] == states[1]
 
     def _earlier(self, ops: tuple[Event, Event], seeds: tuple[Event, Event], line: Evidence) -> Blame:
-        """Both runs seeded alike: find the first draw behind which the states part."""
+        """Find the first draw after which the states diverge, where both runs seeded alike."""
         key = seeds[0].seq, seeds[1].seq
         common = self._common.get(key)
         if common is None:
@@ -229,15 +219,15 @@ class _SeedLog:
         return [event.seq for event in self._events]
 
     def seeds_before(self, event: Event, source: str) -> list[Event]:
-        """The calls that seeded a generator before an event."""
+        """Return the calls that seeded a generator before an event."""
         calls = self._calls.get(source)
         if calls is None:
-            calls = [e for e in self._events if e.op == "seed" and seeds_source(e, source)]
+            calls = [e for e in self._events if e.op == "seed" and is_seeded_by(source, e.arguments)]
             self._calls[source] = calls
         return calls[: bisect_left(calls, event.seq, key=lambda call: call.seq)]
 
     def state_after(self, event: Event, source: str) -> bytes | None:
-        """The state of a generator at the end of an event's step; None if it was seeded on the way there."""
+        """Return the state of a generator at the end of an event's step; None if a seeding came between."""
         row = bisect_left(self._seqs, event.seq + 1)
         after = self._events[row] if row < len(self._events) else None
         if after is None or after.step != event.step or after.op == "seed":
@@ -246,7 +236,7 @@ class _SeedLog:
 
 
 class _CommonDraws:
-    """The draws after a seeding of both runs, up to the first that found its generator in another state."""
+    """The draws after a seeding of both runs, up to the first with another state of its generator."""
 
     def __init__(self, lookup: Lookup, seeds: tuple[Event, Event]) -> None:
         self._lookup = lookup
@@ -259,7 +249,7 @@ class _CommonDraws:
             self._seqs[1].append(theirs.event.seq)
 
     def last_before(self, ops: tuple[Event, Event]) -> tuple[Event, Event] | None:
-        """The last common draw, not behind an op of each run; None when there is none."""
+        """Return the last common draw that is not after an op of each run; None when there is none."""
         rows = (bisect_right(seqs, op.seq) for seqs, op in zip(self._seqs, ops, strict=True))
         row = min(rows) - 1
         if row < 0:
@@ -269,7 +259,7 @@ class _CommonDraws:
 
 
 def differing_seeds(seeds: list[list[Event]]) -> tuple[Event, Event] | None:
-    """The first calls of two runs that seeded a generator with other values."""
+    """Return the first calls of two runs that seeded a generator with other values."""
     pairs = zip(*seeds, strict=False)
     return next(((x, y) for x, y in pairs if x.arguments != y.arguments), None)
 
@@ -279,18 +269,18 @@ def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
 
 
 def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
-    """The calls that seeded a generator before an event."""
-    found = []
+    """Return the calls that seeded a generator before an event."""
+    seeds = []
     for event in record.events(("rng",), last_step=before.step):
         if event.seq >= before.seq:
             break
-        if event.op == "seed" and seeds_source(event, source):
-            found.append(event)
-    return found
+        if event.op == "seed" and is_seeded_by(source, event.arguments):
+            seeds.append(event)
+    return seeds
 
 
 def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> Blame:
-    """The states were the same before a draw of both runs, and not at the next one."""
+    """Blame a draw of both runs before which the states were the same, and after which they were not."""
     if (a.arguments, a.tensors) != (b.arguments, b.tensors) or _inputs(a) != _inputs(b):
         drew = Evidence.of(EvidenceCode.DREW_OTHER_AMOUNT, a.op, a.site)
         return Blame(a, b, Cause.UNKNOWN, OriginKind.RNG, (line, drew), inputs=True)
@@ -307,8 +297,8 @@ def _calls(seeds: list[Event]) -> list[str]:
 
 
 def _draws(cache: EventCache, seed: Event) -> Iterator[_Draw]:
-    """The ops that drew random numbers after a seeding."""
+    """Yield the ops that drew random numbers after a seeding."""
     for event in cache.record.events(("op",), seed.step):
-        places = positions(event, "rng")
-        if places and event.seq > seed.seq:
-            yield _Draw(event, event.digests[places[0]])
+        of_generator = positions(event, "rng")
+        if of_generator and event.seq > seed.seq:
+            yield _Draw(event, event.digests[of_generator[0]])

@@ -1,4 +1,4 @@
-"""What differed in the first step with a difference, as findings: all that a step-level record can tell."""
+"""Findings about the first step with a difference: all that a step-level record can tell."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import cause_of_draw, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, values_of
+from samebits.rng.sources import TORCH
 
 if TYPE_CHECKING:
     from samebits.comparison._survey import StepDifference, Survey
@@ -16,67 +17,67 @@ if TYPE_CHECKING:
     from samebits.comparison.states import TensorPair
     from samebits.records.events import Event
 
-_MOST = 10_000  # draws that are looked at
+_MOST = 10_000  # draws to look at
 
 
 def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
-    """One finding for each event that differed in the first step with a difference, in order.
+    """Make a finding for each event that differed in the first step with a difference, in order.
 
     Args:
         a: the first record.
         b: the second.
-        survey: what the walk over both found.
+        survey: the comparison of both, step by step.
     """
-    found = survey.first
-    if found is None:
+    first_step = survey.first
+    if first_step is None:
         return ()
-    used = _drawn_from(a, found.a.last) | {"torch"}  # which every model is initialised from
-    lines = _earlier(survey, found) + survey.generators.lines(used_only=True, used=used)
-    by_event = _by_event(found)
-    findings = [_of_state(pairs, found.step) for pairs in by_event]
-    for seq_a, seq_b in [*found.evidence.differing, *found.outputs.differing]:
+    used = _drawn_from(a, first_step.a.last) | {TORCH.name}  # every model is initialised from it
+    lines = _earlier(survey, first_step) + survey.generators.lines(used_only=True, used=used)
+    by_event = _by_event(first_step)
+    findings = [_of_state(pairs, first_step.step) for pairs in by_event]
+    for seq_a, seq_b in [*first_step.evidence.differing, *first_step.outputs.differing]:
         findings.append(value_finding(a, b, seq_a, seq_b))
-    if not (found.a.hard or survey.several_threads):  # such a record does not number what it reads
-        findings = [replace(each, origin=replace(each.origin, step=found.step)) for each in findings]
+    if not (first_step.a.hard or survey.several_threads):  # such a record does not number what it reads
+        findings = [replace(each, origin=replace(each.origin, step=first_step.step)) for each in findings]
     findings.sort(key=lambda each: _position(each.origin))
     first, *others = findings
     return (first.with_evidence(*lines), *others)
 
 
 def _drawn_from(record: Record, last_step: int) -> set[str]:
-    """The libraries from whose global generators the script drew."""
+    """Return the libraries from whose global generators the script drew."""
     drawn = islice(record.events(("draw",), last_step=last_step), _MOST)
     libraries = {specification_of(cause_of_draw(event.op)).library for event in drawn}
     return libraries - {""}
 
 
 def reported_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
-    """One finding for each line whose values were read out and differ, in order.
+    """Make a finding for each line whose values were read out and differ, in order.
 
     Args:
         a: the first record.
         b: the second.
-        survey: what the walk over both found.
+        survey: the comparison of both, step by step.
     """
     listed = sorted(survey.reported.values(), key=lambda reported: reported.first)
-    found = []
+    findings = []
     for reported in listed:
         steps = Evidence.of(EvidenceCode.STEPS_DIFFER, reported.steps)
-        found.append(value_finding(a, b, *reported.first).with_evidence(steps))
-    return tuple(found)
+        findings.append(value_finding(a, b, *reported.first).with_evidence(steps))
+    return tuple(findings)
 
 
-def _earlier(survey: Survey, found: StepDifference) -> list[Evidence]:
+def _earlier(survey: Survey, first_step: StepDifference) -> list[Evidence]:
     return [
         Evidence.of(EvidenceCode.ALREADY_DIFFERED, kind, step)
         for kind, step in survey.early.items()
-        if kind in ("batch", "loss") and step < found.step
+        if kind in ("batch", "loss") and step < first_step.step
     ]
 
 
-def _by_event(found: StepDifference) -> list[list[TensorPair]]:
+def _by_event(difference: StepDifference) -> list[list[TensorPair]]:
     groups: dict[tuple[int, int], list[TensorPair]] = {}
-    for pair in found.state.pairs:
+    for pair in difference.state.pairs:
         seqs = (pair.a.event.seq if pair.a else -1, pair.b.event.seq if pair.b else -1)
         groups.setdefault(seqs, []).append(pair)
     return list(groups.values())
@@ -102,7 +103,7 @@ def _of_state(pairs: list[TensorPair], step: int) -> Finding:
 
 
 def value_finding(a: Record, b: Record, seq_a: int, seq_b: int) -> Finding:
-    """A finding for a read, save, batch or loss that both runs have with different values."""
+    """Make a finding for a read, save, batch or loss that both runs have with different values."""
     first, second = a.event(seq_a), b.event(seq_b)
     positions = _differing_positions(first, second)
     origin = Origin(

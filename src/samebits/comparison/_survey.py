@@ -1,8 +1,4 @@
-"""Values of threads that make no steps: in which step such a thread gives one is chance.
-
-A thread that reads samples ahead of the training loop reads values out while other steps run in each run.
-That the values of one step differ shows nothing then; the runs differ where its values as a whole do.
-"""
+"""Compares two records step by step."""
 
 from __future__ import annotations
 
@@ -22,11 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from samebits.comparison.lookup import Record
-
-if TYPE_CHECKING:
-    from samebits.comparison.lookup import Record
-    from samebits.comparison.steps import Step
-    from samebits.comparison.tables import Column, Key
+    from samebits.comparison.tables import Column
 
     ByThread = dict[str, Counter[tuple[bytes, ...]]]
 
@@ -34,7 +26,10 @@ _KINDS = ("batch", "read", "save")
 
 
 class ValuesBeside:
-    """Tells which differences within a step are those of the moment only.
+    """The values of threads that make no steps, such as one that loads samples ahead of the training loop.
+
+    It is chance in which step such a thread gives a value. So a difference within one step shows nothing: the
+    runs differ only if the values of the thread as a whole do.
 
     Args:
         a: the first record.
@@ -47,10 +42,10 @@ class ValuesBeside:
         self._known: dict[Key, bool] = {}
 
     def only_moved(self, key: Key, columns: tuple[Column, Column], steps: tuple[Step, Step]) -> bool:
-        """Whether values of one site that differ in a step are the same over the whole of both runs.
+        """Tell whether values of one site that differ in a step are the same over the whole of both runs.
 
         Args:
-            key: of the site.
+            key: the site.
             columns: its values in that step of each run.
             steps: the step of each run.
         """
@@ -65,20 +60,20 @@ class ValuesBeside:
         ours, theirs = (log.get(key, {}) for log in self._values)
         if self._whole:
             return _total(ours) == _total(theirs)
-        # Runs that were ended early have left each thread where it was, in one run further than in the other.
+        # In runs that ended early, each thread stopped where it was, further in one run than in the other.
         common = ours.keys() & theirs.keys()
         rest = (_total({name: log[name] for name in log.keys() - common}) for log in (ours, theirs))
         return _hold(*rest) and all(_hold(ours[name], theirs[name]) for name in common)
 
     @cached_property
     def _values(self) -> list[dict[Key, ByThread]]:
-        found: list[dict[Key, ByThread]] = []
+        logs: list[dict[Key, ByThread]] = []
         for record in self._records:
             log: dict[Key, ByThread] = defaultdict(lambda: defaultdict(Counter))
             for event in record.events(_KINDS):
                 log[key_of(event)][event.thread][event.digests] += 1
-            found.append(log)
-        return found
+            logs.append(log)
+        return logs
 
 
 def _total(threads: ByThread) -> Counter[tuple[bytes, ...]]:
@@ -86,7 +81,7 @@ def _total(threads: ByThread) -> Counter[tuple[bytes, ...]]:
 
 
 def _hold(a: Counter[tuple[bytes, ...]], b: Counter[tuple[bytes, ...]]) -> bool:
-    """Whether all values of one are among those of the other."""
+    """Tell whether all values of one are among those of the other."""
     return a <= b or b <= a
 
 
@@ -96,7 +91,7 @@ _MOST_REPORTED = 1000  # lines whose values differ
 
 @dataclass(frozen=True)
 class StepDifference:
-    """How two runs differ in one step.
+    """The differences between two runs in one step.
 
     Args:
         a: the step of the first run.
@@ -104,7 +99,7 @@ class StepDifference:
         state: state at its boundary.
         outputs: reads and saves.
         evidence: batches and losses.
-        number: of the step in the first run; by default that of `a`, or in a script that does not train the
+        number: of the step in the first run. The default is that of `a`; in a script that does not train, the
             number of values that were read before the first that differs.
     """
 
@@ -126,13 +121,13 @@ class StepDifference:
 
     @property
     def counts(self) -> bool:
-        """Whether it makes the runs different, rather than being a note."""
+        """True if it makes the runs different, rather than being a note."""
         return bool(self.state.pairs or self.outputs.differing)
 
     @property
     def of_state(self) -> bool:
-        """Whether the state or what is saved differs, and not only what is read out."""
-        return bool(self.state.pairs) or any(kind == "save" for kind, _, _ in self.outputs.places)
+        """True if the state or a saved value differs, and not only values that are read out."""
+        return bool(self.state.pairs) or any(kind == "save" for kind, _, _ in self.outputs.keys)
 
 
 @dataclass
@@ -141,7 +136,7 @@ class Reported:
 
     Args:
         first: (seq in a, seq in b) of the first that differ.
-        steps: in how many steps some do.
+        steps: the number of steps in which some differ.
     """
 
     first: tuple[int, int]
@@ -150,7 +145,7 @@ class Reported:
 
 @dataclass
 class Survey:
-    """What a walk over two records found.
+    """The comparison of two records, step by step.
 
     Args:
         boundaries: how many step boundaries were compared.
@@ -159,23 +154,23 @@ class Survey:
         totals: how many step boundaries each run closed, as far as the walk went.
         first: the first step that makes the runs different.
         before: how many boundaries were compared before it.
-        first_state: the first step whose state, or what is saved in it, differs.
+        first_state: the first step whose state or saved values differ.
         reported: values that were read out and differ, by line.
         has_saves: whether saved values were compared.
-        differing: how many steps do (what follows the last boundary is none).
+        differing: how many steps differ; the events after the last boundary are no step.
         early: first step whose batch or loss differed, by kind.
         extra: values that only one run gave, by site, summed up (first run, second run).
         unmatched: (seq in a, seq in b) of the first values of a site without a counterpart in both runs.
         moved: the first step, and how many of its tensors have the same values under other names.
-        lone: the first step in which one run only holds tensors that take no part in it, and how many.
+        lone: the first step in which only one run holds tensors that take no part in it, and how many.
         previous: the steps that were compared last.
         has_state: whether any state was compared.
         whole_sites: whether a site of reads or saves gave the same number of values in both runs.
-        generators: how the random number generators fared.
+        generators: the states of the random number generators.
         first_span: last step number of the first step of each run: later steps correspond from there on.
         final_digest: digest over the last state of each run, in hexadecimal.
-        several_threads: whether more than one thread of a run made steps; such records are walked over
-            by `samebits.comparison._threads`.
+        several_threads: whether more than one thread of a run made steps; then
+            `samebits.comparison._threads` compares the records.
     """
 
     boundaries: int = 0
@@ -202,14 +197,14 @@ class Survey:
     several_threads: bool = False
 
 
-def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: bool = False) -> Survey:
+def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bool = False) -> Survey:
     """Compare two records step by step.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
-        to_first: stop behind the first step that makes them different.
+        excluded: names of state tensors that are left out.
+        to_first: stop after the first step that makes them different.
     """
     result = Survey()
     outputs, beside = _short_hash(), ValuesBeside(a, b)
@@ -225,9 +220,9 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
         if first is None or second is None or not _comparable(a, b, first, second):
             break
         if not (a.info.status == b.info.status == "finished"):
-            # A script that was cut short ended at another place than its twin.
+            # A script that was cut short ended at another point than its twin.
             first.ends, second.ends = [], []
-        outputs.update(_compare_step((first, second), excused, beside, result))
+        outputs.update(_compare_step((first, second), excluded, beside, result))
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
@@ -239,12 +234,12 @@ def survey(a: Record, b: Record, excused: Collection[str] = (), *, to_first: boo
     for which, (_, step) in enumerate(rest):
         if step is not None and last_state is not None:
             last_state = (step, last_state[1]) if which == 0 else (last_state[0], step)
-    result.final_digest = _final_digest(last_state, outputs.digest(), excused)
+    result.final_digest = _final_digest(last_state, outputs.digest(), excluded)
     return result
 
 
 def _last_common_step(a: Record, b: Record) -> int | None:
-    """The last step to read: what comes after the point where a run was stopped is not compared."""
+    """Return the last step to read: the events after the point where a run was stopped are not compared."""
     limits = [record.info.steps - 1 for record in (a, b) if record.info.status == "stopped"]
     return min(limits, default=None)
 
@@ -256,9 +251,9 @@ def _comparable(a: Record, b: Record, first: Step, second: Step) -> bool:
 
 
 def _compare_step(
-    pair: tuple[Step, Step], excused: Collection[str], beside: ValuesBeside, result: Survey
+    pair: tuple[Step, Step], excluded: Collection[str], beside: ValuesBeside, result: Survey
 ) -> bytes:
-    """Compare one step of two runs; give the digests of the outputs that both have."""
+    """Compare one step of two runs, and return the digests of the outputs that both have."""
     a, b = pair
     if result.first_span == (-1, -1):
         result.first_span = (a.last, b.last)
@@ -266,54 +261,54 @@ def _compare_step(
     only_moved = partial(beside.only_moved, steps=pair)
     outputs = compare_tables(a.outputs, b.outputs, only_moved)
     evidence = compare_tables(a.evidence, b.evidence, only_moved)
-    found = StepDifference(a, b, compare_states(a, b, excused, result.previous), outputs, evidence)
+    difference = StepDifference(a, b, compare_states(a, b, excluded, result.previous), outputs, evidence)
     if a.states and b.states:
         result.previous = a, b
     result.boundaries += a.closed
     result.trained |= a.hard or b.hard
     result.reads += 0 if a.hard else min(a.n_reads, b.n_reads)
-    result.has_state |= found.state.compared
+    result.has_state |= difference.state.compared
     result.whole_sites |= outputs.whole_sites > 0
-    if found.state.moved and result.moved is None:
-        result.moved = a.last, found.state.moved
-    if found.state.lone and result.lone is None:
-        result.lone = a.last, found.state.lone
+    if difference.state.moved and result.moved is None:
+        result.moved = a.last, difference.state.moved
+    if difference.state.lone and result.lone is None:
+        result.lone = a.last, difference.state.lone
     for key, counts in outputs.extra.items():
         if key in result.extra or len(result.extra) < _FIRST:
             before = result.extra.get(key, (0, 0))
             result.extra[key] = (before[0] + counts[0], before[1] + counts[1])
     if outputs.loose and result.unmatched is None:
         result.unmatched = outputs.loose[0]
-    _note_evidence(found, result)
-    note_outputs(found, result)
-    if found.counts:
+    _note_evidence(difference, result)
+    note_outputs(difference, result)
+    if difference.counts:
         result.differing += a.closed or not result.boundaries
         if result.first is None:
-            result.first, result.before = found, result.boundaries - a.closed
+            result.first, result.before = difference, result.boundaries - a.closed
     return outputs.matched
 
 
-def note_outputs(found: StepDifference, result: Survey) -> None:
-    """Take in what of a step's values was saved or only read out."""
-    shared = found.a.outputs.columns.keys() & found.b.outputs.columns.keys()
+def note_outputs(difference: StepDifference, result: Survey) -> None:
+    """Note which values of a step were saved, and which only read out."""
+    shared = difference.a.outputs.columns.keys() & difference.b.outputs.columns.keys()
     result.has_saves |= any(kind == "save" for kind, _, _ in shared)
-    if found.of_state and result.first_state is None:
-        result.first_state = found
-    for key, seqs in zip(found.outputs.places, found.outputs.differing, strict=True):
+    if difference.of_state and result.first_state is None:
+        result.first_state = difference
+    for key, seqs in zip(difference.outputs.keys, difference.outputs.differing, strict=True):
         if key[0] == "read" and (key in result.reported or len(result.reported) < _MOST_REPORTED):
             result.reported.setdefault(key, Reported(seqs)).steps += 1
 
 
-def _note_evidence(found: StepDifference, result: Survey) -> None:
-    if not found.evidence.differing or len(result.early) > 1:
+def _note_evidence(difference: StepDifference, result: Survey) -> None:
+    if not difference.evidence.differing or len(result.early) > 1:
         return
-    for kind, _, _ in _differing_keys(found):
-        result.early.setdefault(kind, found.a.last)
+    for kind, _, _ in _differing_keys(difference):
+        result.early.setdefault(kind, difference.a.last)
 
 
-def _differing_keys(found: StepDifference) -> list[Key]:
-    seqs = {seq for seq, _ in found.evidence.differing}
-    return [key for key, column in found.a.evidence.columns.items() if seqs.intersection(column.seqs)]
+def _differing_keys(difference: StepDifference) -> list[Key]:
+    seqs = {seq for seq, _ in difference.evidence.differing}
+    return [key for key, column in difference.a.evidence.columns.items() if seqs.intersection(column.seqs)]
 
 
 def _note_threads(pair: list[Step | None], threads: tuple[set[str], set[str]], result: Survey) -> None:
@@ -323,7 +318,7 @@ def _note_threads(pair: list[Step | None], threads: tuple[set[str], set[str]], r
 
 
 def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, Step | None]:
-    """How many further boundaries a run has, and its last step with a state beyond those compared."""
+    """Count the further boundaries of a run, and return its last step with a state among them."""
     closed, last = 0, None
     rest = iter(stream)  # type: ignore[call-overload]
     while step is not None:
@@ -336,10 +331,10 @@ def _drain(step: Step | None, stream: object, threads: set[str]) -> tuple[int, S
 
 
 def _final_digest(
-    last: tuple[Step, Step] | None, outputs: bytes, excused: Collection[str]
+    last: tuple[Step, Step] | None, outputs: bytes, excluded: Collection[str]
 ) -> tuple[str, str]:
-    """Not `samebits.digest`: a comparison of two files does without torch, which takes seconds to import."""
-    ours, theirs = (outputs, outputs) if last is None else final_state(*last, excused)
+    # Not `samebits.digest`: a comparison of two files does without torch, which takes seconds to import.
+    ours, theirs = (outputs, outputs) if last is None else final_state(*last, excluded)
     return _short_hash(ours).hexdigest(), _short_hash(theirs).hexdigest()
 
 

@@ -1,8 +1,9 @@
 """The steps of runs in which several threads train: by optimizer, each with the state that belongs to it.
 
-Which thread makes its step first is chance. So the steps of each optimizer are a lane of their own, and a
-lane of one run is compared with that of the other which holds the same: optimizers and models are numbered in
-order of creation, which is chance too where threads make them.
+It is chance which thread makes its step first. So the steps of each optimizer form a trajectory, and each
+trajectory of one run is compared with the one of the other run that holds the same. Their numbers do not tell
+which one that is: optimizers and models are numbered in order of creation, which is chance too where threads
+make them.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison._survey import StepDifference, Survey, note_outputs, survey
-from samebits.comparison.states import Place, StateDifference, TensorPair
+from samebits.comparison.states import EventTensor, StateDifference, TensorPair
 from samebits.comparison.steps import STEP_KINDS, Step
 from samebits.comparison.tables import TableDifference, compare_tables
 from samebits.recording.state_equality import NUMBER
@@ -33,15 +34,15 @@ _NO_GRADIENTS = (0, b"")
 
 
 @dataclass
-class Lane:
+class Trajectory:
     """The steps of one optimizer, or of one thread that has none, in order.
 
     Args:
-        thread: which made the first of them.
-        op: of the first of them.
+        thread: the thread that made the first step.
+        op: the op of the first step.
         seqs: numbers of the `step` events.
-        states: digest of what each holds, 16 bytes each.
-        gradients: of each step, how many gradients were seen before it, and a digest of them.
+        states: a digest of the state at each step, 16 bytes each.
+        gradients: for each step, how many gradients were seen before it, and a digest of them.
     """
 
     thread: str
@@ -54,32 +55,35 @@ class Lane:
         return len(self.seqs)
 
     def state(self, step: int) -> bytes:
-        """The digest of one step."""
+        """Return the digest of the state at one step."""
         return bytes(self.states[_WIDTH * step : _WIDTH * (step + 1)])
 
 
-class Parting(NamedTuple):
-    """Where two lanes part: numbers of the `step` events; None where a run has no such step."""
+TrajectoryPair = tuple["Trajectory | None", "Trajectory | None"]
+
+
+class Divergence(NamedTuple):
+    """The `step` events at which two trajectories diverge; None where a run has no such step."""
 
     a: int | None
     b: int | None
 
 
-class Lanes:
-    """The lanes of one run.
+class Trajectories:
+    """The trajectories of one run.
 
     Args:
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
     """
 
-    def __init__(self, excused: Collection[str] = ()) -> None:
-        self.listed: dict[Any, Lane] = {}
-        self._excused = excused
+    def __init__(self, excluded: Collection[str] = ()) -> None:
+        self.listed: dict[Any, Trajectory] = {}
+        self._excluded = excluded
         self._gradients: dict[str, dict[str, bytes]] = defaultdict(dict)
         self._owned: dict[tuple[int, str], tuple[object, list[int], bytes]] = {}
 
     def add_gradients(self, event: Event) -> None:
-        """Take in the gradients of a backward pass: the event has all that there are."""
+        """Take in the gradients of a backward pass: the event has all of them."""
         names = [info.name for info in event.tensors]
         self._gradients[event.thread] = dict(zip(names, event.digests, strict=True))
 
@@ -87,19 +91,19 @@ class Lanes:
         """Take in a step."""
         number = Ownership.from_text(event.arguments).number
         key = number if event.op.endswith(".step") else event.thread
-        lane = self.listed.get(key)
-        if lane is None:
-            lane = self.listed[key] = Lane(event.thread, event.op)
+        trajectory = self.listed.get(key)
+        if trajectory is None:
+            trajectory = self.listed[key] = Trajectory(event.thread, event.op)
         positions, layout = self._positions(event)
-        lane.seqs.append(event.seq)
-        lane.states += _short_hash(layout, *[event.digests[i] for i in positions])
-        lane.gradients.append(self._taken_gradients(event, positions))
+        trajectory.seqs.append(event.seq)
+        trajectory.states += _short_hash(layout, *[event.digests[i] for i in positions])
+        trajectory.gradients.append(self._taken_gradients(event, positions))
 
     def _positions(self, event: Event) -> tuple[list[int], bytes]:
         key = (id(event.tensors), event.arguments)  # a record gives the same object for the same layout
         known = self._owned.get(key)
         if known is None or known[0] is not event.tensors:
-            positions = [i for i in owned(event) if event.tensors[i].name not in self._excused]
+            positions = [i for i in owned(event) if event.tensors[i].name not in self._excluded]
             shown = [
                 (event.tensors[i].role, event.tensors[i].dtype, event.tensors[i].shape) for i in positions
             ]
@@ -118,71 +122,75 @@ class Lanes:
 
 
 def owned(event: Event) -> list[int]:
-    """Positions of the tensors of a `step` event that belong to its optimizer."""
-    model = Ownership.from_text(event.arguments).positions
-    kept = None if model is None else frozenset(model)
+    """Return the positions of the tensors of a `step` event that belong to its optimizer."""
+    listed = Ownership.from_text(event.arguments).positions
+    of_model = None if listed is None else frozenset(listed)
     return [
         i
         for i, info in enumerate(event.tensors)
-        if info.role not in _MODEL_ROLES or kept is None or i in kept
+        if info.role not in _MODEL_ROLES or of_model is None or i in of_model
     ]
 
 
-def pair_lanes(a: Lanes, b: Lanes) -> list[tuple[Lane | None, Lane | None]]:
-    """Which lane of one run is which of the other: by contents, then by how they begin, then by thread."""
+def pair_trajectories(a: Trajectories, b: Trajectories) -> list[TrajectoryPair]:
+    """Match the trajectories of two runs: by contents, then by how they begin, then by thread."""
     ours, theirs = list(a.listed.values()), list(b.listed.values())
-    found: list[tuple[Lane | None, Lane | None]] = []
-    keys: tuple[Callable[[Lane], object], ...] = (
-        lambda lane: (lane.op, bytes(lane.states), tuple(lane.gradients)),
-        lambda lane: (lane.op, bytes(lane.states)),
-        lambda lane: (lane.op, lane.state(0)),
-        lambda lane: (lane.op, lane.thread),
-        lambda lane: lane.op,
+    pairs: list[TrajectoryPair] = []
+    keys: tuple[Callable[[Trajectory], object], ...] = (
+        lambda each: (each.op, bytes(each.states), tuple(each.gradients)),
+        lambda each: (each.op, bytes(each.states)),
+        lambda each: (each.op, each.state(0)),
+        lambda each: (each.op, each.thread),
+        lambda each: each.op,
     )
     for key in keys:
         waiting = defaultdict(list)
-        for lane in theirs:
-            waiting[key(lane)].append(lane)
-        pairs = [(lane, waiting[key(lane)].pop(0)) for lane in ours if waiting[key(lane)]]
-        found += pairs
-        taken = {id(lane) for pair in pairs for lane in pair}
-        ours, theirs = ([lane for lane in lanes if id(lane) not in taken] for lanes in (ours, theirs))
-    return found + [(lane, None) for lane in ours] + [(None, lane) for lane in theirs]
+        for trajectory in theirs:
+            waiting[key(trajectory)].append(trajectory)
+        matched = [(each, waiting[key(each)].pop(0)) for each in ours if waiting[key(each)]]
+        pairs += matched
+        taken = {id(each) for pair in matched for each in pair}
+        ours, theirs = ([each for each in rest if id(each) not in taken] for rest in (ours, theirs))
+    return pairs + [(each, None) for each in ours] + [(None, each) for each in theirs]
 
 
-def parting(a: Lane | None, b: Lane | None, *, whole: bool) -> Parting | None:
-    """The first step in which two lanes differ.
+def divergence_of(a: Trajectory | None, b: Trajectory | None, *, whole: bool) -> Divergence | None:
+    """Find the first step in which two trajectories differ.
 
     Args:
-        a: of the first run.
-        b: of the second.
+        a: the trajectory of the first run.
+        b: the trajectory of the second run.
         whole: whether both runs came to their end, so that a step that only one has is a difference.
     """
-    shortest = min(len(lane) if lane else 0 for lane in (a, b))
+    shortest = min(len(each) if each else 0 for each in (a, b))
     if a is not None and b is not None:
         for step in range(shortest):
-            if a.state(step) != b.state(step) or _other_gradients(a.gradients[step], b.gradients[step]):
-                return Parting(a.seqs[step], b.seqs[step])
-    rest = [lane.seqs[shortest] if lane and len(lane) > shortest else None for lane in (a, b)]
-    return Parting(*rest) if whole and rest != [None, None] else None
+            if a.state(step) != b.state(step) or _gradients_differ(a.gradients[step], b.gradients[step]):
+                return Divergence(a.seqs[step], b.seqs[step])
+    rest = [each.seqs[shortest] if each and len(each) > shortest else None for each in (a, b)]
+    return Divergence(*rest) if whole and rest != [None, None] else None
 
 
-def differing_tensors(a: Record, b: Record, found: Parting, excused: Collection[str]) -> list[TensorPair]:
-    """The tensors that differ where two lanes part, in the order of the record."""
-    sides = [[] if seq is None else _shown(r, seq, excused) for r, seq in ((a, found.a), (b, found.b))]
+def differing_tensors(
+    a: Record, b: Record, divergence: Divergence, excluded: Collection[str]
+) -> list[TensorPair]:
+    """List the tensors that differ where two trajectories diverge, in the order of the record."""
+    sides = [
+        [] if seq is None else _shown(r, seq, excluded) for r, seq in ((a, divergence.a), (b, divergence.b))
+    ]
     pairs = [
         TensorPair(*_name(ours, theirs), ours, theirs)
         for ours, theirs in zip_longest(*sides)
         if ours is None or theirs is None or _contents(ours) != _contents(theirs)
     ]
-    if found.a is None or found.b is None:
+    if divergence.a is None or divergence.b is None:
         return pairs
-    return _gradient_pairs(a.event(found.a), b.event(found.b), (a, b)) + pairs
+    return _gradient_pairs(a.event(divergence.a), b.event(divergence.b), (a, b)) + pairs
 
 
-def _shown(record: Record, seq: int, excused: Collection[str]) -> list[Place]:
+def _shown(record: Record, seq: int, excluded: Collection[str]) -> list[EventTensor]:
     event = record.event(seq)
-    return [Place(event, i) for i in owned(event) if event.tensors[i].name not in excused]
+    return [EventTensor(event, i) for i in owned(event) if event.tensors[i].name not in excluded]
 
 
 def _gradient_pairs(a: Event, b: Event, records: tuple[Record, Record]) -> list[TensorPair]:
@@ -195,12 +203,12 @@ def _gradient_pairs(a: Event, b: Event, records: tuple[Record, Record]) -> list[
     ]
 
 
-def _gradients_before(record: Record, step: Event) -> dict[str, Place]:
-    """The last gradient of each name that the thread of a step recorded before it."""
-    found: dict[str, Place] = {}
+def _gradients_before(record: Record, step: Event) -> dict[str, EventTensor]:
+    """Return the last gradient of each name that the thread of a step recorded before it."""
+    last: dict[str, EventTensor] = {}
     for event in _same_thread(record, step):
-        found.update({info.name: Place(event, i) for i, info in enumerate(event.tensors)})
-    return found
+        last.update({info.name: EventTensor(event, i) for i, info in enumerate(event.tensors)})
+    return last
 
 
 def _same_thread(record: Record, step: Event) -> Iterator[Event]:
@@ -209,20 +217,20 @@ def _same_thread(record: Record, step: Event) -> Iterator[Event]:
             yield event
 
 
-def _name(ours: Place | None, theirs: Place | None) -> tuple[str, str]:
-    place = ours or theirs
-    assert place is not None  # noqa: S101 - for the type checker
-    info = place.event.tensors[place.position]
+def _name(ours: EventTensor | None, theirs: EventTensor | None) -> tuple[str, str]:
+    tensor = ours or theirs
+    assert tensor is not None  # noqa: S101 - for the type checker
+    info = tensor.event.tensors[tensor.position]
     return info.role, info.name
 
 
-def _contents(place: Place) -> tuple[object, ...]:
-    info = place.event.tensors[place.position]
-    return info.role, info.dtype, info.shape, place.digest
+def _contents(tensor: EventTensor) -> tuple[object, ...]:
+    info = tensor.event.tensors[tensor.position]
+    return info.role, info.dtype, info.shape, tensor.digest
 
 
-def _other_gradients(a: tuple[int, bytes], b: tuple[int, bytes]) -> bool:
-    # Their names can change between a backward pass and the step, when another thread makes a model.
+def _gradients_differ(a: tuple[int, bytes], b: tuple[int, bytes]) -> bool:
+    # Names of gradients can change between a backward pass and the step, when another thread makes a model.
     return a[0] == b[0] and a[1] != b[1]
 
 
@@ -230,32 +238,32 @@ def _short_hash(*parts: bytes) -> bytes:
     return hashlib.blake2b(b"".join(parts), digest_size=_WIDTH).digest()
 
 
-def survey_runs(a: Record, b: Record, excused: Collection[str] = (), *, to_first: bool = False) -> Survey:
-    """Compare two records step by step, or lane by lane where several threads made steps.
+def survey_runs(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bool = False) -> Survey:
+    """Compare two records by step, or by trajectory where several threads made steps.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
-        to_first: stop behind the first step that makes them different.
+        excluded: names of state tensors that are left out.
+        to_first: stop after the first step that makes them different.
     """
-    result = survey(a, b, excused, to_first=to_first)
-    return survey_threads(a, b, excused) if result.several_threads else result
+    result = survey(a, b, excluded, to_first=to_first)
+    return survey_threads(a, b, excluded) if result.several_threads else result
 
 
-def survey_threads(a: Record, b: Record, excused: Collection[str] = ()) -> Survey:
-    """Compare two records lane by lane.
+def survey_threads(a: Record, b: Record, excluded: Collection[str] = ()) -> Survey:
+    """Compare two records by trajectory.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
     """
-    (first, lanes_a), (second, lanes_b) = _read(a, excused), _read(b, excused)
+    (first, ours), (second, theirs) = _read(a, excluded), _read(b, excluded)
     whole = a.info.status == b.info.status == "finished"
     result = Survey(several_threads=True, has_state=True, first_span=(first.last, second.last))
     result.generators.add(first, second)
-    pairs = pair_lanes(lanes_a, lanes_b)
+    pairs = pair_trajectories(ours, theirs)
     _count(pairs, result)
     outputs, evidence = (
         compare_tables(first.outputs, second.outputs),
@@ -265,62 +273,69 @@ def survey_threads(a: Record, b: Record, excused: Collection[str] = ()) -> Surve
     if not whole:  # which of the values came before the end of a run that was cut short is chance
         outputs, evidence = TableDifference(), TableDifference()
         first.ends, second.ends = [], []
-    found = _first_parting(pairs, whole=whole and result.totals[0] == result.totals[1])
-    state = StateDifference([] if found is None else differing_tensors(a, b, found, excused), compared=True)
+    divergence = _earliest_divergence(pairs, whole=whole and result.totals[0] == result.totals[1])
+    state = StateDifference(
+        [] if divergence is None else differing_tensors(a, b, divergence, excluded), compared=True
+    )
     if not state.pairs:
-        state.pairs = _different_ends(first, second, excused)
-    step = _step_of(a, b, found, outputs, first)
+        state.pairs = _different_ends(first, second, excluded)
+    step = _step_of(a, b, divergence, outputs, first)
     difference = StepDifference(first, second, state, outputs, evidence, step)
     note_outputs(difference, result)
     if difference.counts:
         result.first, result.differing = difference, 1
-    result.final_digest = _final_digests((lanes_a, first), (lanes_b, second), excused)
+    result.final_digest = _final_digests((ours, first), (theirs, second), excluded)
     return result
 
 
-def _read(record: Record, excused: Collection[str]) -> tuple[Step, Lanes]:
-    step, lanes = Step(0, 0), Lanes(excused)
+def _read(record: Record, excluded: Collection[str]) -> tuple[Step, Trajectories]:
+    step, trajectories = Step(0, 0), Trajectories(excluded)
     for event in record.events(STEP_KINDS):
         step.last = event.step
         if event.kind == "step" and event.op != END:
-            lanes.add(event)
+            trajectories.add(event)
         elif event.kind == "grad":
             if event.op != "grad":
-                lanes.add_gradients(event)
+                trajectories.add_gradients(event)
         else:
             step.add(event)
-    return step, lanes
+    return step, trajectories
 
 
-def _count(pairs: list[tuple[Lane | None, Lane | None]], result: Survey) -> None:
-    lengths = [[len(lane) if lane else 0 for lane in pair] for pair in pairs]
+def _count(pairs: list[TrajectoryPair], result: Survey) -> None:
+    lengths = [[len(each) if each else 0 for each in pair] for pair in pairs]
     result.boundaries = sum(map(min, lengths))
     result.totals = (sum(ours for ours, _ in lengths), sum(theirs for _, theirs in lengths))
 
 
-def _first_parting(pairs: list[tuple[Lane | None, Lane | None]], *, whole: bool) -> Parting | None:
-    """The first in the order of the first run; a step that both have comes before one that only one has."""
-    found = [part for part in (parting(ours, theirs, whole=whole) for ours, theirs in pairs) if part]
-    return min(found, key=lambda p: (None in p, p.a or 0, p.b or 0), default=None)
+def _earliest_divergence(pairs: list[TrajectoryPair], *, whole: bool) -> Divergence | None:
+    """Find the first divergence in the order of the first run.
+
+    A step that both runs have comes before one that only one has.
+    """
+    divergences = filter(None, (divergence_of(ours, theirs, whole=whole) for ours, theirs in pairs))
+    return min(divergences, key=lambda each: (None in each, each.a or 0, each.b or 0), default=None)
 
 
-def _step_of(a: Record, b: Record, found: Parting | None, outputs: TableDifference, whole: Step) -> int:
-    """The number, in the first run, of the step that makes the runs different."""
-    if found is not None:
-        return a.event(found.a).step if found.a is not None else b.event(found.b or 0).step
+def _step_of(
+    a: Record, b: Record, divergence: Divergence | None, outputs: TableDifference, whole: Step
+) -> int:
+    """Return the number, in the first run, of the step that makes the runs different."""
+    if divergence is not None:
+        return a.event(divergence.a).step if divergence.a is not None else b.event(divergence.b or 0).step
     return min((a.event(seq).step for seq, _ in outputs.differing), default=whole.last)
 
 
-def _different_ends(a: Step, b: Step, excused: Collection[str]) -> list[TensorPair]:
-    """What differs in the states that both runs leave, whatever number the creation of a model got."""
+def _different_ends(a: Step, b: Step, excluded: Collection[str]) -> list[TensorPair]:
+    """List what differs in the final states of both runs, whatever numbers their models got."""
     if not (a.ends and b.ends):
         return []
-    ours, theirs = (_by_contents(step, excused) for step in (a, b))
+    ours, theirs = (_by_contents(step, excluded) for step in (a, b))
     shared = ours.keys() & theirs.keys()
     pairs = []
     for key in [key for key in ours if key in shared]:
         counts = Counter(p.digest for p in ours[key]) & Counter(p.digest for p in theirs[key])
-        rest = [_without(places, Counter(counts)) for places in (ours[key], theirs[key])]
+        rest = [_without(tensors, Counter(counts)) for tensors in (ours[key], theirs[key])]
         pairs += [
             TensorPair(x.event.tensors[x.position].role, x.event.tensors[x.position].name, x, y)
             for x, y in zip(*rest, strict=False)  # what one run has freed already is no difference
@@ -328,35 +343,37 @@ def _different_ends(a: Step, b: Step, excused: Collection[str]) -> list[TensorPa
     return pairs
 
 
-def _by_contents(step: Step, excused: Collection[str]) -> dict[Any, list[Place]]:
-    found: dict[Any, list[Place]] = {}
+def _by_contents(step: Step, excluded: Collection[str]) -> dict[Any, list[EventTensor]]:
+    tensors: dict[Any, list[EventTensor]] = {}
     event = step.ends[-1]
     for i, info in enumerate(event.tensors):
-        if info.name not in excused:
+        if info.name not in excluded:
             key = (info.role, NUMBER.sub("", info.name), info.dtype, info.shape)
-            found.setdefault(key, []).append(Place(event, i))
-    return found
+            tensors.setdefault(key, []).append(EventTensor(event, i))
+    return tensors
 
 
-def _without(places: list[Place], counts: Counter[bytes]) -> list[Place]:
-    kept = []
-    for place in places:
-        if counts[place.digest] > 0:
-            counts[place.digest] -= 1
+def _without(tensors: list[EventTensor], counts: Counter[bytes]) -> list[EventTensor]:
+    rest = []
+    for tensor in tensors:
+        if counts[tensor.digest] > 0:
+            counts[tensor.digest] -= 1
         else:
-            kept.append(place)
-    return kept
+            rest.append(tensor)
+    return rest
 
 
-def _final_digests(a: tuple[Lanes, Step], b: tuple[Lanes, Step], excused: Collection[str]) -> tuple[str, str]:
+def _final_digests(
+    a: tuple[Trajectories, Step], b: tuple[Trajectories, Step], excluded: Collection[str]
+) -> tuple[str, str]:
     keys = None
     if a[1].ends and b[1].ends:
-        keys = _by_contents(a[1], excused).keys() & _by_contents(b[1], excused).keys()
-    found = []
-    for lanes, step in (a, b):
-        parts = sorted(lane.state(len(lane) - 1) for lane in lanes.listed.values())
+        keys = _by_contents(a[1], excluded).keys() & _by_contents(b[1], excluded).keys()
+    digests = []
+    for trajectories, step in (a, b):
+        parts = sorted(each.state(len(each) - 1) for each in trajectories.listed.values())
         if keys:
-            ends = _by_contents(step, excused)
+            ends = _by_contents(step, excluded)
             parts += sorted(repr(k).encode() + p.digest for k in keys for p in ends[k])
-        found.append(hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest())
-    return found[0], found[1]
+        digests.append(hashlib.blake2b(b"".join(parts), digest_size=16).hexdigest())
+    return digests[0], digests[1]

@@ -1,4 +1,4 @@
-"""How far captured tensors of two runs are apart."""
+"""Measures how far captured tensors of two runs are apart."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from samebits.recording.distance import Difference
 
-# By the names of https://github.com/huggingface/safetensors, safetensors/src/tensor.rs at 0.6.
+# Names as in https://github.com/huggingface/safetensors, safetensors/src/tensor.rs at 0.6.
 _DTYPES = {
     **{f"I{size}": f"int{size}" for size in (8, 16, 32, 64)},
     **{f"U{size}": f"uint{size}" for size in (8, 16, 32, 64)},
@@ -32,12 +32,12 @@ _DTYPES = {
 def captured_difference(
     a: Mapping[int, bytes], b: Mapping[int, bytes], complex_at: Collection[int] = ()
 ) -> Difference | None:
-    """The difference of the first captured tensor of an event that differs between two runs.
+    """Measure the first captured tensor of an event that differs between two runs.
 
     Args:
         a: captured tensors of the event in the first run, as safetensors files, by position.
         b: the same of the second run.
-        complex_at: positions of complex tensors, which are kept as pairs.
+        complex_at: positions of complex tensors, which are stored as pairs.
 
     Returns:
         None when no tensor was captured in both runs, or none has the same dtype and shape.
@@ -58,7 +58,7 @@ def captured_difference(
 
 
 def decode(data: bytes) -> Elements:
-    """The elements of the tensor in a safetensors file that holds one.
+    """Return the elements of the only tensor in a safetensors file.
 
     Raises:
         SamebitsError: it is no such file.
@@ -83,7 +83,7 @@ def decode(data: bytes) -> Elements:
 
 
 def _complex(pairs: Elements) -> Elements:
-    """The complex elements of pairs; what else a record holds is left as it is."""
+    """Return pairs as complex elements, and anything else as it is."""
     dtype = {"float32": "complex64", "float64": "complex128"}.get(pairs.dtype)
     if dtype is None or pairs.shape[-1:] != (2,):
         return pairs

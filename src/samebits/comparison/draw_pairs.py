@@ -1,4 +1,4 @@
-"""Which draws gave other values in two runs."""
+"""Finds the draws that gave other values in two runs."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
     from samebits.comparison.lookup import Record
 
-_MOST = 200_000  # draws of each run that are looked at
+_MOST = 200_000  # draws of each run to look at
 _REST = re.compile(r"and \d+ more")
-# Entropy for a new state. The others of their libraries draw from a state, and show which one they found.
+# Entropy for a new state. Other draws of the same libraries come from a state, and show which one it was.
 _FRESH = tuple(draw for library in LIBRARIES for draw in library.fresh)
 _QUEUES = ("queue.", "multiprocessing.Queue", "multiprocessing.SimpleQueue")
 _CHOICES = ("random.SystemRandom", "secrets.choice", "secrets.randbelow")
@@ -45,47 +45,47 @@ class DrawPair:
 
     @property
     def cause(self) -> Cause:
-        """The cause that it would be."""
+        """The cause that the draw would be."""
         return cause_of_draw(self.a.op)
 
     @property
     def source(self) -> Source:
-        """It, as a finding names it."""
+        """The draw, as a finding names it."""
         library, in_worker = LibraryCall.from_text(self.a.module), self.a.thread.startswith(WORKER)
         return Source(self.a.op, self.a.site, self.cause, library, in_worker)
 
     @property
     def generator(self) -> str:
-        """The library whose global generator was found in another state; empty for any other draw."""
+        """The library whose global generator was in another state; empty for any other draw."""
         return "" if self.fresh else specification_of(self.cause).library
 
     @property
     def fresh(self) -> bool:
-        """Whether it is what a generator was seeded with: all that is drawn from it then depends on that."""
+        """True if a generator was seeded with it: everything drawn from that generator then depends on it."""
         return self.a.op.startswith(_FRESH)
 
     @property
     def unseeded(self) -> bool:
-        """Whether it is of a generator: what it decides may show many steps later."""
+        """True if it comes from a generator: its effect may show many steps later."""
         return bool(specification_of(self.cause).library)
 
     @property
     def unwritten(self) -> bool:
-        """Whether it is memory that holds what was in it before: it differs often, and seldom matters."""
+        """True if it is memory with its former contents, which differ often and seldom matter."""
         return self.cause == Cause.UNINITIALIZED
 
     @property
     def weighty(self) -> bool:
-        """Whether who takes it hardly ever does so for names and logs alone."""
+        """True if scripts hardly ever take it for names and logs alone."""
         fact = self.a.op.endswith((".time", ".inode"))
         chosen = self.a.op.startswith((*_LISTING, *_CHOICES)) and not fact
         return chosen or self.unseeded or self.cause in (Cause.RACE, Cause.THREAD_COUNT)
 
     def evidence(self) -> Evidence:
-        """What was seen of it."""
+        """Return the evidence that the draw gives."""
         what = self.a.op, self.a.site
         if self.generator:
-            return Evidence.of(EvidenceCode.GENERATOR_FOUND, *what, self.generator)
+            return Evidence.of(EvidenceCode.GENERATOR_DIFFERED, *what, self.generator)
         if self.fresh:
             return Evidence.of(EvidenceCode.SEED_FROM_ENTROPY, *what)
         if self.unwritten:
@@ -100,34 +100,34 @@ class DrawPair:
 def differing_draws(
     records: tuple[Record, Record], first_span: tuple[int, int], last_steps: tuple[int, int]
 ) -> list[DrawPair]:
-    """Pair the draws of two runs, by source, line and order within a step; give those with other values.
+    """Pair the draws of two runs by source, line and order within a step; return those with other values.
 
     A draw that only one run made is no difference.
 
     Args:
         records: the runs.
         first_span: last step number of the first step of each run; later steps correspond from there on.
-        last_steps: of each run, none behind it is looked at.
+        last_steps: the last step of each run to examine.
     """
     rows: dict[object, deque[Event]] = defaultdict(deque)
     for event in _draws(records[1], last_steps[1]):
         rows[_key(event, first_span[1])].append(event)
-    found = []
+    pairs = []
     for event in _draws(records[0], last_steps[0]):
         waiting = rows.get(_key(event, first_span[0]))
         if waiting:
             twin = waiting.popleft()
             if twin.digests != event.digests:
-                found.append(DrawPair(event, twin))
-    return _only_reordered(found, records, last_steps)
+                pairs.append(DrawPair(event, twin))
+    return _only_reordered(pairs, records, last_steps)
 
 
 def _only_reordered(
     pairs: list[DrawPair], records: tuple[Record, Record], last_steps: tuple[int, int]
 ) -> list[DrawPair]:
-    """Without what was taken from queues and was not in another place there in the other run.
+    """Drop items taken from queues that the other run did not take at another position.
 
-    Then its contents are what differs, and where these came from is the reason.
+    Their contents differ, so the reason is where the contents came from.
     """
     ops = {pair.a.op for pair in pairs if pair.a.op.startswith(_QUEUES)}
     if not ops:
@@ -151,36 +151,38 @@ def _key(event: Event, first: int) -> object:
 
 
 def _draws(record: Record, last_step: int) -> list[Event]:
-    found: list[Event] = []
+    events: list[Event] = []
     for event in islice(record.events(("draw",), last_step=last_step), _MOST):
         if event.arguments == UNUSED:
             source = event.op, event.site, event.thread
-            drawn = range(len(found) - 1, -1, -1)
-            row = next((i for i in drawn if (found[i].op, found[i].site, found[i].thread) == source), None)
+            drawn = range(len(events) - 1, -1, -1)
+            row = next((i for i in drawn if (events[i].op, events[i].site, events[i].thread) == source), None)
             if row is not None:
-                del found[row]
+                del events[row]
         else:
-            found.append(event)
-    return found
+            events.append(event)
+    return events
 
 
 MOST_SOURCES = 12
 
 
-def draws_before(a: Record, b: Record, excused: Collection[str] = ()) -> tuple[Source, ...]:
-    """The sources whose draws differ up to the first step with a difference, the last drawn first.
+def draws_before(a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[Source, ...]:
+    """Return the sources whose draws differ up to the first step with a difference, the last drawn first.
 
-    Sources that gave other values in earlier steps too, whose results were the same, come behind the others.
+    Sources that gave other values also in earlier steps, whose results were the same, come last.
 
     Args:
         a: the first record, of any level.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
     """
-    found = survey_runs(a, b, excused, to_first=True)
-    last = (a.info.steps, b.info.steps) if found.first is None else (found.first.a.last, found.first.b.last)
-    pairs = differing_draws((a, b), found.first_span, last)
-    first = found.first.a.first if found.first is not None and not found.several_threads else 0
+    survey = survey_runs(a, b, excluded, to_first=True)
+    last = (
+        (a.info.steps, b.info.steps) if survey.first is None else (survey.first.a.last, survey.first.b.last)
+    )
+    pairs = differing_draws((a, b), survey.first_span, last)
+    first = survey.first.a.first if survey.first is not None and not survey.several_threads else 0
     early = {(pair.a.op, site_key(pair.a.site)) for pair in pairs if pair.a.step < first}
     sources: dict[object, Source] = {}
     for pair in sorted(pairs, key=lambda pair: -pair.a.seq):

@@ -1,4 +1,4 @@
-"""What was seen of a difference: a code and its arguments. `report.evidence` makes the sentences."""
+"""Evidence of a difference: a code and its arguments. `report.evidence` makes the sentences."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
 
 class EvidenceCode(str, Enum):
-    """The closed list of what can be seen, each with its arguments.
+    """The closed list of kinds of evidence, each with its arguments.
 
-    A *call* is (op, site, module) of an event. Of two, the first is of the first run.
+    A *call* is (op, site, module) of an event. The first of two arguments is that of the first run.
     """
 
     # Of an op, a batch or a value.
@@ -27,7 +27,7 @@ class EvidenceCode(str, Enum):
     OTHER_THREAD = "other-thread"
     """Two threads."""
     FROM_OUTSIDE = "from-outside"
-    """Name of the tensor or what it is to its op, its description."""
+    """Name of the tensor or its part in the op, its description."""
     NOT_RECORDED_BEFORE = "not-recorded-before"
     """Step from which operations are recorded."""
     OTHER_BATCH = "other-batch"
@@ -49,13 +49,13 @@ class EvidenceCode(str, Enum):
     SHAPES_DIFFER = "shapes-differ"
     """Site, two lists of descriptions."""
 
-    # Of runs that did different things, and of where they stood.
-    RUNS_PARTED = "runs-parted"
+    # Of runs that did different things.
+    RUNS_DIVERGED = "runs-diverged"
     WENT_ON = "went-on"
     """`first` or `second`, the call; None for nothing more."""
     SOURCE_NOT_RECORDED = "source-not-recorded"
     TOO_LONG_TO_ALIGN = "too-long-to-align"
-    OUT_OF_PLACE = "out-of-place"
+    NOT_IN_STEP = "not-in-step"
     ONE_SIDED_TENSOR = "one-sided-tensor"
     """`first` or `second`, the tensor."""
     STEPS_DIFFER = "steps-differ"
@@ -89,7 +89,7 @@ class EvidenceCode(str, Enum):
     """Op, site."""
 
     # Of draws.
-    GENERATOR_FOUND = "generator-found"
+    GENERATOR_DIFFERED = "generator-differed"
     """Op, site, library."""
     SEED_FROM_ENTROPY = "seed-from-entropy"
     """Op, site."""
@@ -119,9 +119,9 @@ class EvidenceCode(str, Enum):
     SEEN_ONCE_PLACED = "seen-once-placed"
     """Site, op of the first origin."""
     PINS_WITHOUT_TRACE = "pins-without-trace"
-    """What the runs with pins showed."""
+    """The result of the runs with interventions."""
     PINS_DID_NOT_HELP = "pins-did-not-help"
-    """Names of the pins, what they fix."""
+    """Names of the interventions, what they fix."""
 
     # Of ranks.
     RANKS_DIFFER = "ranks-differ"
@@ -134,11 +134,11 @@ class EvidenceCode(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """One thing that was seen.
+    """One observation.
 
     Args:
-        code: which.
-        arguments: those of its code: texts, numbers, sites, tuples of these, or other evidence.
+        code: the kind.
+        arguments: as listed with the code: texts, numbers, sites, tuples of these, or other evidence.
     """
 
     code: EvidenceCode
@@ -146,10 +146,10 @@ class Evidence:
 
     @classmethod
     def of(cls, code: EvidenceCode, *arguments: object) -> Evidence:
-        """Evidence with these arguments."""
+        """Make evidence with these arguments."""
         return cls(code, arguments)
 
 
 def call_of(event: Event) -> tuple[object, ...]:
-    """The op of an event, its site and its module."""
+    """Return the op of an event, its site and its module."""
     return event.op, event.site, event.module

@@ -1,4 +1,4 @@
-"""What comparison asks of a record."""
+"""The questions that the comparison asks of two records."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ class Record(Protocol):
 
     @property
     def info(self) -> RunInfo:
-        """What is known of the run as a whole."""
+        """The facts about the run as a whole."""
         ...
 
     def events(
         self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
-        """Events in order, of some kinds and steps."""
+        """Yield events in order, of some kinds and steps."""
         ...
 
     def event(self, seq: int) -> Event:
-        """One event; raises `SamebitsError` or `LookupError` when there is none."""
+        """Return one event; raises `SamebitsError` or `LookupError` when there is none."""
         ...
 
 
@@ -39,10 +39,10 @@ _ALIGNED_EVENTS = 2_000_000  # of one step of each run
 
 
 class EventCache:
-    """Events of one record by number, the most recently used kept.
+    """Events of one record by number; caches the most recently used.
 
     Args:
-        record: where they come from.
+        record: the record.
     """
 
     def __init__(self, record: Record) -> None:
@@ -51,31 +51,31 @@ class EventCache:
         self.nearby = Nearby(self.get)
 
     def get(self, seq: int) -> Event | None:
-        """The event with a number, None when the record does not have it."""
+        """Return the event with a number, None when the record does not have it."""
         event = self._events.get(seq)
         if event is None:
             try:
                 event = self.record.event(seq)
             except (SamebitsError, LookupError):
                 return None
-            self._keep(event)
+            self._cache(event)
         else:
             self._events.move_to_end(seq)
         return event
 
     def last_that_gave(self, digest: bytes, before: int) -> Event | None:
-        """The last op or batch shortly before an event that gave some contents."""
+        """Return the last op or batch shortly before an event that gave some contents."""
         seq = self.nearby.last_that_gave(digest, before)
         return None if seq is None else self.get(seq)
 
     def step(self, first: int, last: int) -> Iterator[Event]:
-        """The events of some steps, in order, draws left out."""
+        """Yield the events of some steps in order, except draws."""
         for event in self.record.events(first_step=first, last_step=last):
-            if event.kind != "draw":  # which only one run may have, and which have other values in each
-                self._keep(event)
+            if event.kind != "draw":  # only one run may have it, and its values may differ
+                self._cache(event)
                 yield event
 
-    def _keep(self, event: Event) -> None:
+    def _cache(self, event: Event) -> None:
         self._events[event.seq] = event
         if len(self._events) > _CACHED_EVENTS:
             self._events.popitem(last=False)
@@ -88,8 +88,8 @@ class Lookup:
         a: the first.
         b: the second.
         first_span: last step number of the first step of each run; later steps correspond from there on.
-        last_steps: no step of a run behind this one is looked at.
-        keyer: by what events are recognised.
+        last_steps: the last step of each run to examine.
+        keyer: makes the keys by which events are recognised.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Lookup:
         self._keyer = keyer or Keyer()
 
     def alignment(self, step: int) -> Alignment | None:
-        """How the events of a step of the first run match those of the second; None for a step too long."""
+        """Align a step of the first run with that of the second; None for a step that is too long."""
         first, _ = self._first
         key = -1 if step <= first else step
         if key not in self._alignments:
@@ -116,27 +116,27 @@ class Lookup:
         return self._alignments[key]
 
     def partner_in_b(self, event: Event) -> int | None:
-        """The event of the second run that is this event of the first."""
+        """Return the number of the event of the second run that is this event of the first."""
         alignment = self.alignment(event.step)
         return None if alignment is None else alignment.to_b.get(event.seq)
 
     def partner_in_a(self, event: Event) -> int | None:
-        """The event of the first run that is this event of the second."""
+        """Return the number of the event of the first run that is this event of the second."""
         alignment = self.alignment(self.step_in_a(event.step))
         return None if alignment is None else alignment.to_a.get(event.seq)
 
     def step_in_a(self, step: int) -> int:
-        """The step of the first run that corresponds to one of the second."""
+        """Return the step of the first run that corresponds to one of the second."""
         first_a, first_b = self._first
         return min(step, first_a) if step <= first_b else step - first_b + first_a
 
     def partners(self, a: Event, b: Event) -> bool:
-        """Whether an event of each run are the same event, or at least do the same to the same."""
+        """Tell whether two events are the same event, or at least did the same to the same contents."""
         ours, theirs = self._keyer.keys(a), self._keyer.keys(b)
         if ours.whole == theirs.whole or ours.given == theirs.given:
             return True
         alignment = self.alignment(a.step)
-        if alignment is None:  # too long to align: the same place in the program must do
+        if alignment is None:  # too long to align: the same location in the program must do
             return ours.loose == theirs.loose
         return alignment.to_b.get(a.seq) == b.seq
 

@@ -1,4 +1,4 @@
-"""What the comparison knows of ops by their names."""
+"""Facts about ops, by their names and links."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from samebits.records.events import Event, TensorInfo
 
 _ALLOCATING = ("empty", "new_empty", "_empty", "resize_", "_resize_output_")
-# They write every element of their first argument and read none of it.
+# Ops that write every element of their first argument and read none of it.
 _OVERWRITING = frozenset(
     ("copy_", "fill_", "zero_", "normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_",
      "cauchy_", "geometric_", "set_", "resize_as_", "_foreach_copy_", "_foreach_zero_", "eye_")
 )  # fmt: skip
-# Their output holds the same values as their input, computed from nothing else.
+# Ops whose output holds the same values as their input, computed from nothing else.
 _MOVING = frozenset(
     ("copy_", "clone", "_to_copy", "_foreach_copy_", "lift_fresh", "detach", "contiguous", "_unsafe_view",
      "_reshape_copy", "alias_copy", "view_copy")
@@ -27,43 +27,43 @@ _MOVING = frozenset(
 
 
 def base_name(op: str) -> str:
-    """`add_` for `aten::add_.Tensor`."""
+    """Return `add_` for `aten::add_.Tensor`."""
     return op.rpartition("::")[2].partition(".")[0]
 
 
 def allocates(event: Event) -> bool:
-    """Whether an op gives memory with whatever was in it before."""
+    """Tell whether an op returns memory with its former contents."""
     return event.kind == "op" and base_name(event.op).startswith(_ALLOCATING)
 
 
 def brings(event: Event) -> bool:
-    """Whether an op puts a tensor on memory that was filled elsewhere: by another process, from a file."""
+    """Tell whether an op puts a tensor on memory filled elsewhere: by another process, from a file."""
     return event.kind == "op" and base_name(event.op) == "set_" and not read_inputs(event)
 
 
 def given(event: Event) -> list[int]:
-    """Which tensors an op goes by: those it reads, and its generator; what it overwrites is none of them."""
+    """Return the positions of what decides an op's result: the tensors it reads, and its generator."""
     return [*read_inputs(event), *positions(event, "rng")]
 
 
 def moves(event: Event) -> bool:
-    """Whether an op only copies values."""
+    """Tell whether an op only copies values."""
     return event.kind == "op" and base_name(event.op) in _MOVING
 
 
 def positions(event: Event, role: str) -> list[int]:
-    """Which tensors of an event have a role."""
+    """Return the positions of the tensors of an event that have a role."""
     return [i for i, info in enumerate(event.tensors) if info.role == role]
 
 
 def written(event: Event, memory: int) -> list[int]:
-    """Which tensors an event left on a memory."""
+    """Return the positions of the tensors that an event left in a memory."""
     role = "out" if event.kind == "op" else "value"
     return [i for i in positions(event, role) if i < len(event.links) and event.links[i].memory == memory]
 
 
 def read_inputs(event: Event) -> list[int]:
-    """Which input tensors can influence an op's outputs: all but those that it overwrites."""
+    """Return the positions of the inputs that can influence an op's outputs: those it does not overwrite."""
     inputs = positions(event, "in")
     name, overload = base_name(event.op), event.op.rpartition(".")[2]
     if overload.endswith("out") or overload.startswith("out_"):
@@ -78,19 +78,19 @@ def read_inputs(event: Event) -> list[int]:
 
 
 def differing_inputs(a: Event, b: Event) -> list[tuple[int, int]]:
-    """Which inputs, of those that can matter, differ between the same op of two runs."""
+    """Return the positions of the inputs that can matter and differ between the same op of two runs."""
     pairs = zip(read_inputs(a), read_inputs(b), strict=False)
     return [(i, j) for i, j in pairs if a.digests[i] != b.digests[j]]
 
 
 def previous_writer(event: Event, memory: int) -> int:
-    """Who wrote a memory before an event wrote it."""
-    places = written(event, memory)
-    return event.links[places[0]].writer if places else NO_WRITER
+    """Return the event that wrote a memory before an event wrote it."""
+    outputs = written(event, memory)
+    return event.links[outputs[0]].writer if outputs else NO_WRITER
 
 
 def n_bytes(info: TensorInfo) -> int:
-    """Size of a tensor, with all elements of unknown types counted as 8 bytes."""
+    """Return the size of a tensor; elements of unknown types count as 8 bytes."""
     bits = "".join(char for char in info.dtype.partition("_")[0] if char.isdigit())
     size = int(bits) // 8 if bits else (1 if info.dtype == "bool" else 8)
     for length in info.shape:
@@ -103,10 +103,10 @@ _NEARBY = 48  # events to each side
 
 
 def reordered(lookup: Lookup, a: Event, b: Event) -> set[str] | None:
-    """Whether two in-place writes are the ends of the same writes in another order.
+    """Tell whether two in-place writes end the same writes in another order.
 
-    Both chains of writes are walked back together. As soon as both have contributed the same values, in
-    another order, they are a reordering; where the memory held the same before, the walk ends.
+    Both chains of writes are followed back together. Once both have contributed the same values, in another
+    order, they are a reordering; where the memory held the same before, the search ends.
 
     Returns:
         The threads that wrote; None if the chains are not a reordering.
@@ -130,28 +130,28 @@ def reordered(lookup: Lookup, a: Event, b: Event) -> set[str] | None:
 
 
 def accumulates(cache: EventCache, event: Event) -> bool:
-    """Whether an op reads what the same line of code made before, as `total = total + x` does."""
+    """Tell whether an op reads what the same line of code made before, as `total = total + x` does."""
     made = [cache.get(event.links[i].writer) for i in read_inputs(event) if i < len(event.links)]
     return any(other is not None and (other.op, other.site) == (event.op, event.site) for other in made)
 
 
 def nearby_threads(cache: EventCache, event: Event) -> set[str]:
-    """Names of other threads that wrote what an op wrote in place, or soon after it what it read."""
+    """Return the other threads that wrote what an op wrote in place, or soon after it what it read."""
     memories = {link.memory for link in event.links}
     accumulated = _accumulated(event)
-    found = set()
+    threads = set()
     for seq in range(event.seq - _NEARBY, event.seq + _NEARBY + 1):
         other = cache.get(seq) if seq >= 0 else None
         if other is None or other.thread == event.thread or other.kind != "op":
             continue
         left = {other.links[i].memory for i in positions(other, "out") if i < len(other.links)}
         if accumulated in left or (seq > event.seq and left & memories):
-            found.add(other.thread)
-    return found
+            threads.add(other.thread)
+    return threads
 
 
 def _accumulated(event: Event) -> int | None:
-    """The memory that an op reads and writes in place; None when it does not."""
+    """Return the memory that an op reads and writes in place; None when it does not."""
     if event.kind != "op" or not event.links:
         return None
     read = {event.links[i].memory for i in read_inputs(event)}
@@ -167,7 +167,7 @@ class _Write(NamedTuple):
 
 
 def _chain(cache: EventCache, event: Event, memory: int | None) -> Iterator[_Write]:
-    """Of each write to a memory, the last first: what it contributed, and what the memory held before."""
+    """Yield each write to a memory, the last first: its contribution, and the contents before."""
     writer: Event | None = event
     for _ in range(_MOST_WRITES):
         if writer is None or memory is None or not written(writer, memory):
@@ -180,7 +180,7 @@ def _chain(cache: EventCache, event: Event, memory: int | None) -> Iterator[_Wri
 
 
 def _contribution(event: Event, memory: int) -> object:
-    """What a write added: of an addition the other operand, of a write that reads nothing there, itself."""
+    """Return what a write added: the other operand of an addition; itself, if it reads nothing there."""
     reads = read_inputs(event)
     if all(event.links[i].memory != memory for i in reads):
         return event.digests[written(event, memory)[0]]
@@ -190,6 +190,6 @@ def _contribution(event: Event, memory: int) -> object:
 
 
 def _before(event: Event, memory: int) -> bytes | None:
-    """What a memory held before a write that used it; None for one that did not."""
+    """Return the contents of a memory before a write that used them; None for one that did not."""
     held = [event.digests[i] for i in read_inputs(event) if event.links[i].memory == memory]
     return held[0] if held else None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind
-from samebits.comparison import _entries
+from samebits.comparison import _findings
 from samebits.comparison._alignment import Keyer
 from samebits.comparison._contents import (
     SiteDraws,
@@ -21,7 +21,7 @@ from samebits.comparison._contents import (
 from samebits.comparison._data_flow import Point, Writers, is_unread, same_contents, writers_of
 from samebits.comparison._divergence import (
     block_start,
-    first_parting,
+    first_divergence,
     last_steps,
     read_points,
     save_points,
@@ -61,38 +61,38 @@ _MOST_PAIRS = 1_000_000
 def find_origins(
     a: Record,
     b: Record,
-    excused: Collection[str] = (),
+    excluded: Collection[str] = (),
     explained: Collection[tuple[Cause, str, int]] = (),
     until: float | None = None,
 ) -> OriginSearch:
-    """Find where the first difference between two op-level records came in.
+    """Find the origins of the first difference between two op-level records.
 
-    From each state tensor, read and save that differs in the first step with a difference, the operations
-    that made it are walked back in both runs together, through inputs that differ, to those whose inputs do
-    not.
+    The search begins at each state tensor, read and save that differs in the first step with a difference. It
+    follows the operations that made it back in both runs together, through inputs that differ, to operations
+    whose inputs do not.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
         explained: cause, file and line of origins that are known already: draws of that cause at that line
-            are no evidence for others.
-        until: moment of `time.monotonic` at which the search ends with what it has found; None for never.
+            are no evidence for other origins.
+        until: value of `time.monotonic` at which the search stops with what it has; None for no limit.
     """
-    found = survey_runs(a, b, excused, to_first=True)
-    reads = read_points(a, b, found)
-    starts, one_sided = start_points(found)
-    keyer = Keyer(numbered=not found.several_threads)
-    lookup = Lookup(a, b, found.first_span, last_steps(a, b, found), keyer)
+    survey = survey_runs(a, b, excluded, to_first=True)
+    reads = read_points(a, b, survey)
+    starts, one_sided = start_points(survey)
+    keyer = Keyer(numbered=not survey.several_threads)
+    lookup = Lookup(a, b, survey.first_span, last_steps(a, b, survey), keyer)
     unread = {name: point for name, point in starts if is_unread(lookup, point)}
-    walk = Walk(lookup, reads, found.generators.lines(used_only=True), until)
+    walk = Walk(lookup, reads, survey.generators.lines(used_only=True), until)
     walk.run(
-        [*(point for _, point in starts if point not in unread.values()), *reads, *save_points(a, b, found)]
+        [*(point for _, point in starts if point not in unread.values()), *reads, *save_points(a, b, survey)]
     )
     findings = walk.findings()
     if not findings and not unread:
-        findings = one_sided or first_parting(lookup, found)
-    drawn = DrawEvidence(lookup, found, last_steps(a, b, found), explained)
+        findings = one_sided or first_divergence(lookup, survey)
+    drawn = DrawEvidence(lookup, survey, last_steps(a, b, survey), explained)
     shown = _consequences_last(_explained(group, drawn) for group in _groups(findings))
     return OriginSearch(
         shown,
@@ -106,14 +106,14 @@ def find_origins(
 class Walk:
     """One search. Each pair of tensors is visited once, and each pair of events examined once.
 
-    What is to be looked at waits in lists: a chain of operations may be longer than Python's stack.
+    Pending work waits in lists: a chain of operations may be longer than Python's stack.
 
     Args:
         lookup: the records.
-        reads: reads that differ. A Python value that differs after one of them may come from it: then the
-            read is followed instead of the place where the value entered.
+        reads: reads that differ. A Python value that differs after one of them may come from it. Then the
+            read is followed, not the location where the value entered.
         hints: evidence for values that come from outside torch.
-        until: moment of `time.monotonic` at which the search ends with what it has found; None for never.
+        until: value of `time.monotonic` at which the search stops with what it has; None for no limit.
     """
 
     def __init__(
@@ -133,8 +133,8 @@ class Walk:
         self._seen: set[Point] = set()
         self._pending: list[tuple[Event, Event]] = []
         self._examined: set[tuple[int, int]] = set()
-        self._found: list[Finding] = []
-        self._explained: list[Finding] = []
+        self._origins: list[Finding] = []
+        self._late: list[Finding] = []
         self.notes: list[Note] = []
         self.complete = True
         self.behind: list[Finding] = []
@@ -154,7 +154,7 @@ class Walk:
                 self._visit(self._queue.popleft())
 
     def _ended(self) -> Note | None:
-        """Why the search is not to go on; None if it is."""
+        """Return a note on why the search must stop; None while it may go on."""
         if len(self._seen) + len(self._examined) > _MOST_PAIRS:
             return Note.of(NoteCode.SEARCH_BOUND, _MOST_PAIRS)
         if self._until is not None and time.monotonic() >= self._until:
@@ -162,14 +162,14 @@ class Walk:
         return None
 
     def findings(self) -> list[Finding]:
-        """The origins found."""
-        if self._found:
-            self.behind = self._explained
-            for late in self._explained:
+        """Return the origins."""
+        if self._origins:
+            self.behind = self._late
+            for late in self._late:
                 note = Note.of(NoteCode.LATE_VALUE, late.origin.site)
                 self.notes += [] if note in self.notes else [note]
-            return self._found
-        return self._explained
+            return self._origins
+        return self._late
 
     def _push(self, points: Iterable[Point]) -> None:
         for point in points:
@@ -178,19 +178,19 @@ class Walk:
                 self._queue.append(point)
 
     def _blame(self, finding: Finding) -> None:
-        """Keep an origin, unless a read or a draw that differs may explain it."""
+        """Save an origin, apart if a read or a draw that differs may explain it."""
         if not _enters(finding):
-            self._found.append(finding)
+            self._origins.append(finding)
             return
         if finding.cause == Cause.UNKNOWN:
             finding = finding.with_evidence(*self._hints)
-        # What torch draws and reads inside itself, such as a sampler's order, is not on record as a read; but
-        # the draw is, at the same line of user code.
+        # Values that torch draws and reads internally, such as a sampler's order, are not recorded as reads,
+        # but the draw is, at the same line of user code.
         event = None if finding.origin.events[0] is None else self._lookup.a.get(finding.origin.events[0])
         drawn, new = (False, []) if event is None else self._draws.before(event)
         self._ask(new)
         later = drawn or any(self._behind(finding.origin, read) for read in self._reads)
-        (self._explained if later else self._found).append(finding)
+        (self._late if later else self._origins).append(finding)
 
     @staticmethod
     def _behind(origin: Origin, read: tuple[int, int]) -> bool:
@@ -206,7 +206,7 @@ class Walk:
             return
         links = point.links(self._lookup)
         if links is None:
-            self._blame(_entries.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
+            self._blame(_findings.lost(a, b, EvidenceCode.SOURCE_NOT_RECORDED))
             return
         self._follow(point, (a, b))
 
@@ -236,14 +236,14 @@ class Walk:
             self._entered(point, consumers)
 
     def _entered(self, point: Point, consumers: tuple[Event, Event]) -> None:
-        """Nothing on record wrote the memory of a tensor."""
+        """Find the origin of a tensor whose memory nothing recorded wrote."""
         maker, view = made_by(self._lookup, point), other_part(self._lookup, point)
         if view is not None:
-            self._blame(_entries.argument(*view, inputs_equal=not differing_inputs(*view)))
+            self._blame(_findings.argument(*view, inputs_equal=not differing_inputs(*view)))
         elif maker is None:
-            self._blame(_entries.outside(*consumers, point, more=self._unrecorded()))
+            self._blame(_findings.outside(*consumers, point, more=self._unrecorded()))
         elif gave_the_same(*maker):
-            self._blame(_entries.other_output(*consumers, maker[0]))
+            self._blame(_findings.other_output(*consumers, maker[0]))
         else:
             self._ask([maker])
 
@@ -257,16 +257,16 @@ class Walk:
         a, b = writers.pair
         view = other_view(self._lookup, point)
         if a.arguments != b.arguments:
-            self._blame(_entries.argument(a, b, inputs_equal=True))
+            self._blame(_findings.argument(a, b, inputs_equal=True))
         elif view is not None:
-            self._blame(_entries.argument(*view, inputs_equal=True))
+            self._blame(_findings.argument(*view, inputs_equal=True))
         elif same_contents(writers) or self._shown_outside(writers.memories, a, consumers):
-            self._blame(_entries.outside(*consumers, point))
+            self._blame(_findings.outside(*consumers, point))
         else:
-            self._blame(_entries.uninitialized(a, b, consumers[0]))
+            self._blame(_findings.uninitialized(a, b, consumers[0]))
 
     def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
-        """Whether NumPy had access to a memory, and so could write it."""
+        """Tell whether NumPy had access to a memory, and so could write it."""
         reads = self._lookup.a.record.events(("read",), made.step, consumers[0].step)
         return any(
             event.op == "numpy" and made.seq < event.seq < consumers[0].seq
@@ -275,54 +275,54 @@ class Walk:
         )  # fmt: skip
 
     def _ask(self, pairs: Iterable[tuple[Event, Event]]) -> None:
-        """Have pairs of events examined that were not yet."""
+        """Have pairs of events examined, once each."""
         for a, b in pairs:
             if (a.seq, b.seq) not in self._examined:
                 self._examined.add((a.seq, b.seq))
                 self._pending.append((a, b))
 
     def _examine(self, a: Event, b: Event) -> None:
-        """Look at two writes that gave different contents: were their inputs the same?"""
+        """Compare the inputs of two writes that gave different contents."""
         if a.kind != "op":
             self._examine_batch(a, b)
             return
         if brings(a):
-            place = positions(a, "out")[0]
-            self._blame(_entries.outside(a, b, Point(a.seq, place, b.seq, place)))
+            position = positions(a, "out")[0]
+            self._blame(_findings.outside(a, b, Point(a.seq, position, b.seq, position)))
             return
         differing = differing_inputs(a, b)
         if len(differing) > 1:
             threads = reordered(self._lookup, a, b)
             if threads is not None:
-                self._blame(_entries.order(a, b, threads))
+                self._blame(_findings.order(a, b, threads))
                 return
         self._push(Point(a.seq, i, b.seq, j) for i, j in differing)
         if a.arguments != b.arguments or len(read_inputs(a)) != len(read_inputs(b)):
-            self._blame(_entries.argument(a, b, inputs_equal=not differing))
+            self._blame(_findings.argument(a, b, inputs_equal=not differing))
         elif not self._examine_generator(a, b) and not differing:
-            self._blame(_entries.kernel(self._lookup, a, b))
+            self._blame(_findings.kernel(self._lookup, a, b))
 
     def _examine_batch(self, a: Event, b: Event) -> None:
-        """A batch hands on what it got; the origin is there when nothing recorded made it."""
+        """Follow a batch to the events that made its tensors; without any, the batch is the origin."""
         linked, makers = behind_batch(self._lookup, a, b)
         self._push(linked)
         self._ask(makers if not linked else ())
         if not linked and not makers:
-            self._blame(_entries.batch(a, b))
+            self._blame(_findings.batch(a, b))
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
-        """Whether the generator of an op was in another state; then that is followed."""
-        places = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
-        differing = [i for i, j in places if a.digests[i] != b.digests[j]]
+        """Follow the generator of an op if its state differed, and tell whether it did."""
+        pairs = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
+        differing = [i for i, j in pairs if a.digests[i] != b.digests[j]]
         for i in differing:
             blame = self._generators.blame(a, b, a.tensors[i].name)
             points = [Point(blame.a.seq, p, blame.b.seq, q) for p, q in differing_inputs(blame.a, blame.b)]
             if blame.inputs and points:
                 self._push(points)
-            elif blame.entry == OriginKind.CONTROL_FLOW:
+            elif blame.origin_kind == OriginKind.CONTROL_FLOW:
                 self._blame(self._extra_draw(blame))
             else:
-                self._blame(_entries.draw(blame))
+                self._blame(_findings.draw(blame))
         return bool(differing)
 
     def _extra_draw(self, blame: Blame) -> Finding:
@@ -330,13 +330,13 @@ class Walk:
         a = blame.a if lookup.partner_in_b(blame.a) is None else None
         b = blame.b if a is None and lookup.partner_in_a(blame.b) is None else None
         if a is None and b is None:
-            return _entries.draw(blame)
-        found = block_start(lookup, a, b)
-        diagnosis = replace(found.diagnosis, evidence=blame.evidence + found.diagnosis.evidence)
-        return replace(found, diagnosis=diagnosis)
+            return _findings.draw(blame)
+        start = block_start(lookup, a, b)
+        diagnosis = replace(start.diagnosis, evidence=blame.evidence + start.diagnosis.evidence)
+        return replace(start, diagnosis=diagnosis)
 
     def _part(self, consumers: tuple[Event, Event], writers: Writers) -> None:
-        """Different operations made the tensor: find out why."""
+        """Find out why different operations made a tensor."""
         a, b = writers.events
         lookup, reader = self._lookup, consumers[0]
         x_b = None if a is None else lookup.b.get(_or_none(lookup.partner_in_b(a)))
@@ -345,16 +345,16 @@ class Walk:
         stayed = bool(a and b and x_a and x_b and x_b.seq < b.seq and x_a.seq > a.seq)  # the write of b moved
         wrote_a = bool(x_a and written(x_a, writers.memories[0]))
         wrote_b = bool(x_b and written(x_b, writers.memories[1]))
-        # In one thread nothing has moved where the other run has an op not at all, or not on this memory.
+        # In one thread nothing has moved if the other run lacks an op, or has it on another memory.
         moved = len(threads) > 1 or ((wrote_b or not a) and (wrote_a or not b))
         if a and x_b and wrote_b and moved and not stayed:
-            self._blame(_entries.order(a, x_b, _writing_threads(reader, a, b), reader))
+            self._blame(_findings.order(a, x_b, _writing_threads(reader, a, b), reader))
         elif b and x_a and wrote_a and moved:
-            self._blame(_entries.order(x_a, b, _writing_threads(reader, b, a), reader))
+            self._blame(_findings.order(x_a, b, _writing_threads(reader, b, a), reader))
         elif a and b and x_a and x_b and len(threads) > 1 and self._both_accumulate(a, b):
-            self._blame(_entries.order(a, b, threads, reader))
+            self._blame(_findings.order(a, b, threads, reader))
         elif (a is None or x_b) and (b is None or x_a):
-            self._blame(_entries.selection(*consumers, (a, b), threads))
+            self._blame(_findings.selection(*consumers, (a, b), threads))
         else:
             self._blame(block_start(lookup, a if a and not x_b else None, b if b and not x_a else None))
 
@@ -363,19 +363,19 @@ class Walk:
 
 
 def _threads(reader: Event, *writers: Event | None) -> set[str]:
-    """The threads that took part: those of the writers, and that of the reader if they are one."""
-    found = {event.thread for event in writers if event is not None}
-    return found if len(found) > 1 else found | {reader.thread}
+    """Return the threads of the writers, and the reader's too if the writers share one."""
+    threads = {event.thread for event in writers if event is not None}
+    return threads if len(threads) > 1 else threads | {reader.thread}
 
 
 def _writing_threads(reader: Event, write: Event, other: Event | None) -> set[str]:
-    """The same, of writes that compete: by the same line of code."""
+    """Return the threads of writes that compete: by the same line of code."""
     competes = other is not None and (other.op, other.site) == (write.op, write.site)
     return _threads(reader, write, other if competes else None)
 
 
 def _enters(finding: Finding) -> bool:
-    """Whether the difference came from outside of torch's data flow: by Python's doing."""
+    """Tell whether the difference came from outside torch's data flow: from Python."""
     if finding.origin.entry in _ENTERED or finding.origin.op == "seed":
         return True
     return finding.origin.entry in (OriginKind.ORDER, OriginKind.RNG) and finding.cause == Cause.UNKNOWN
@@ -390,36 +390,38 @@ def _unread_notes(unread: dict[str, Point]) -> list[Note]:
 
 
 def _groups(findings: Iterable[Finding]) -> list[list[Finding]]:
-    """In the order of the second run, those of one op and site together."""
-    by_place: dict[object, list[Finding]] = {}
-    for found in sorted(findings, key=lambda each: _position(each.origin)):
-        by_place.setdefault((found.origin.op, found.origin.site), []).append(found)
-    return list(by_place.values())
+    """Group findings by op and site, in the order of the second run."""
+    by_op_and_site: dict[object, list[Finding]] = {}
+    for finding in sorted(findings, key=lambda each: _position(each.origin)):
+        by_op_and_site.setdefault((finding.origin.op, finding.origin.site), []).append(finding)
+    return list(by_op_and_site.values())
 
 
 def _explained(group: list[Finding], drawn: DrawEvidence) -> Finding:
-    """The first finding of a group, with what draws tell of it; where that is open, of all on its line."""
-    found = drawn.explain(_merged(group))
-    return found if len(group) == 1 or found.cause != Cause.UNKNOWN else drawn.with_those_on_line(found)
+    """Explain the first finding of a group by draws; if that leaves it open, by all draws on its line."""
+    finding = drawn.explain(_merged(group))
+    return finding if len(group) == 1 or finding.cause != Cause.UNKNOWN else drawn.with_those_on_line(finding)
 
 
 def _consequences_last(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """The findings without what follows from the runs' doing different things; what may follow comes last.
+    """Drop findings that are consequences of different control flow, and put possible consequences last.
 
-    Another order in one thread may only follow from a race, or from the runs' doing different things. It does
-    where it comes after these: other operations made then what an op takes.
+    Another order in one thread may be a mere consequence of a race, or of different control flow. It is one
+    where it comes after these: then other operations made what an op takes.
     """
     listed = list(findings)
-    parted = [at for at, found in enumerate(listed) if found.origin.entry == OriginKind.CONTROL_FLOW]
-    if parted:
-        listed = [found for at, found in enumerate(listed) if at < parted[0] or not _is_mere_order(found)]
-    if parted or any(found.cause == Cause.RACE for found in listed):
+    diverged = [at for at, finding in enumerate(listed) if finding.origin.entry == OriginKind.CONTROL_FLOW]
+    if diverged:
+        listed = [
+            finding for at, finding in enumerate(listed) if at < diverged[0] or not _is_mere_order(finding)
+        ]
+    if diverged or any(finding.cause == Cause.RACE for finding in listed):
         listed.sort(key=_is_mere_order)
     return tuple(listed)
 
 
-def _is_mere_order(found: Finding) -> bool:
-    return found.origin.entry == OriginKind.ORDER and found.cause == Cause.UNKNOWN
+def _is_mere_order(finding: Finding) -> bool:
+    return finding.origin.entry == OriginKind.ORDER and finding.cause == Cause.UNKNOWN
 
 
 def _merged(group: list[Finding]) -> Finding:

@@ -1,4 +1,4 @@
-"""What executing ops again showed, as findings."""
+"""Findings about ops that were executed again."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ class Replayed:
 
 
 def replayed(summary: ReplaySummary) -> Replayed:
-    """The findings that a replay gives."""
-    return Replayed(summary, tuple(_finding(found, summary.times) for found in summary.unrepeated))
+    """Make the findings of a replay."""
+    return Replayed(summary, tuple(_finding(op, summary.times) for op in summary.unrepeated))
 
 
-def with_evidence(comparison: Comparison, found: Replayed) -> Comparison:
-    """The comparison with what the replay says of its origins."""
-    by_place = {(item.op, item.site): item for item in found.summary.unrepeated}
+def with_evidence(comparison: Comparison, replay: Replayed) -> Comparison:
+    """Add the evidence of a replay to the origins of a comparison."""
+    by_op_and_site = {(item.op, item.site): item for item in replay.summary.unrepeated}
     findings = []
     for finding in comparison.findings:
-        item = by_place.get((finding.origin.op or "", finding.origin.site))
+        item = by_op_and_site.get((finding.origin.op or "", finding.origin.site))
         if item is not None and finding.origin.kind == "op" and finding.origin.entry == "kernel":
             findings.append(finding.with_evidence(_evidence(item)))
         else:
             findings.append(finding)
-    return replace(comparison, findings=tuple(findings), replayed=found)
+    return replace(comparison, findings=tuple(findings), replayed=replay)
 
 
-def _finding(found: Unrepeated, times: int) -> Finding:
-    evidence = [_evidence(found)]
-    if found.only_generator:
+def _finding(unrepeated: Unrepeated, times: int) -> Finding:
+    evidence = [_evidence(unrepeated)]
+    if unrepeated.only_generator:
         evidence.append(Evidence.of(EvidenceCode.ONLY_GENERATOR))
-    if not found.op.startswith("aten::"):
+    if not unrepeated.op.startswith("aten::"):
         evidence.append(Evidence.of(EvidenceCode.NOT_OF_TORCH))
-    if times == 1 and found.differing < found.calls:
+    if times == 1 and unrepeated.differing < unrepeated.calls:
         evidence.append(Evidence.of(EvidenceCode.REPEAT_MORE))
-    text = remedy_for(found.op, found.device)
+    text = remedy_for(unrepeated.op, unrepeated.device)
     origin = Origin(
         kind=KIND,
-        step=found.step,
-        op=found.op,
-        module=found.module or None,
-        site=found.site,
-        forward_site=found.forward_site,
+        step=unrepeated.step,
+        op=unrepeated.op,
+        module=unrepeated.module or None,
+        site=unrepeated.site,
+        forward_site=unrepeated.forward_site,
         inputs_equal=True,
-        difference=found.difference,
+        difference=unrepeated.difference,
         entry=OriginKind.KERNEL,
-        inputs=tuple(map(shortened, found.inputs)),
-        outputs=tuple(map(shortened, found.outputs)),
+        inputs=tuple(map(shortened, unrepeated.inputs)),
+        outputs=tuple(map(shortened, unrepeated.outputs)),
     )
     diagnosis = Diagnosis(Cause.NONDETERMINISTIC_KERNEL, tuple(evidence))
     return Finding(origin, diagnosis, Remedy(text) if text else None)
 
 
-def _evidence(found: Unrepeated) -> Evidence:
-    counts = found.differing, found.repetitions, found.calls
-    return Evidence.of(EvidenceCode.NOT_REPEATED, *counts, found.site)
+def _evidence(unrepeated: Unrepeated) -> Evidence:
+    counts = unrepeated.differing, unrepeated.repetitions, unrepeated.calls
+    return Evidence.of(EvidenceCode.NOT_REPEATED, *counts, unrepeated.site)

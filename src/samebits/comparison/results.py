@@ -1,4 +1,4 @@
-"""What a comparison of two records says: frozen values for the report and for verification."""
+"""The results of a comparison of two records: frozen values for the report and for verification."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ _SHORT = {
 
 @dataclass(frozen=True)
 class RemedyTrial:
-    """What runs have shown of a remedy.
+    """The runs that tried a remedy.
 
     Args:
-        of: `change`: the runs had the very change that the remedy shows. `pins`: they had something pinned
+        of: `change`: the runs had the very change that the remedy shows. `pins`: they had an intervention
             instead, and the change itself was not run.
-        identical: whether all pairs of them were identical.
+        identical: whether all pairs of runs were identical.
         pairs: how many pairs were.
-        pins: what was pinned, by name.
-        steps: after how many steps the runs were ended; None where they went to their ends.
+        pins: the names of the interventions.
+        steps: after how many steps the runs were stopped; None where they ran to their ends.
     """
 
     of: Literal["change", "pins"]
@@ -52,11 +52,11 @@ class RemedyTrial:
 
 @dataclass(frozen=True)
 class LineChange:
-    """Some lines of the user's that follow each other, and what stands in their place.
+    """Consecutive lines of the user's, and their replacement.
 
     Args:
         file: their file.
-        line: number of the first, from 1; where there are none, new lines go before the line of that number.
+        line: number of the first, from 1. Where lines are only added, they go before the line of that number.
         before: the lines as they are; none where lines are only added.
         after: the lines with the change; none where lines are only removed.
     """
@@ -73,11 +73,11 @@ class Remedy:
 
     Args:
         text: what to change, in words.
-        controls: names of the pins of `samebits run` that do the same without a change of the code.
+        controls: names of the interventions (`samebits run --pin`) that do the same without a code change.
         before: the user's line that changes; empty where lines are only added.
         after: that line with the change.
         changes: the whole change: every line that is changed or added, imports and seeds too.
-        trial: what runs have shown of it; None where none were made.
+        trial: the runs that tried it; None where none did.
     """
 
     text: str
@@ -89,25 +89,25 @@ class Remedy:
 
     @property
     def confirmed(self) -> bool | None:
-        """Whether runs with the very change that is shown were identical; None where there were none."""
+        """True if runs with the very change were identical, False if not, None if there were none."""
         return self.trial.identical if self.trial is not None and self.trial.of == "change" else None
 
     @property
     def pairs(self) -> int:
-        """How many pairs of runs with the very change were identical."""
+        """The number of identical pairs of runs with the very change."""
         return self.trial.pairs if self.trial is not None and self.trial.of == "change" else 0
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a value from outside torch came from that was another in each run.
+    """The source of a value from outside torch that differed between the runs.
 
     Args:
-        op: what gave it, as in `draw` events, such as `time.time`.
-        site: the line that took it.
-        cause: the cause that it would be.
-        library: what the line called of a library that took it; None where it took it itself.
-        in_worker: whether it was taken in a worker process of a DataLoader.
+        op: the function that gave it, as in `draw` events, such as `time.time`.
+        site: the line that drew it.
+        cause: the cause that the draw would be.
+        library: the library's function that the line called to draw it; None where the line drew it itself.
+        in_worker: whether a worker process of a DataLoader drew it.
         is_left_file: whether it is a file, named by `op`, that the run before had written.
     """
 
@@ -125,25 +125,25 @@ class Origin:
 
     Args:
         kind: kind of the event, such as `op`, `batch`, `step` or `read`.
-        step: step of the event; like all that follows in the first run, except where the second run did
-            something that the first did not.
+        step: step of the event. This field and all below are of the first run, except where the second run
+            did something that the first did not.
         op: op of the event.
         module: module path, None outside modules.
         site: line of user code.
         forward_site: for a backward op, the line whose forward made it.
         inputs_equal: whether all tensor inputs had the same bits; None when it has none or they are unknown.
         difference: how far the outputs are apart, once the tensors were captured.
-        entry: how the difference entered; `NONE` at step level.
+        entry: the kind of origin; `NONE` at step level.
         names: names of the tensors that differ (parameters, RNG sources), where they have names.
         inputs: descriptions such as `f32[4, 3, 32, 32]`.
         outputs: the same of the outputs or values.
         events: `seq` of the event in each run; None where the run has no such event.
         positions: which tensors of the event differ.
-        entered: which tensors that the event read hold a value from outside torch.
-        other_site: the line of the event of the other run, when it is another one.
-        other_op: op of the event of the other run, when it is another one.
-        entered_site: where the value became part of a tensor, when `site` is the line that took it.
-        sources: the draws that the evidence names, those first that can have mattered.
+        entered: positions of the tensors that the event read and that hold a value from outside torch.
+        other_site: the line of the event in the other run, if it differs.
+        other_op: the op of the event in the other run, if it differs.
+        entered_site: the line at which the value entered a tensor, where `site` is the line that drew it.
+        sources: the draws that the evidence names, first those that can have mattered.
     """
 
     kind: str
@@ -167,19 +167,19 @@ class Origin:
     sources: tuple[Source, ...] = ()
 
     def taken_at(self, site: Site | None) -> Origin:
-        """The origin at the line that took the value; the one where it entered a tensor is kept beside it."""
+        """Move the origin to the line that drew the value, and keep the line where it entered a tensor."""
         entered = self.entered_site or self.site
         return replace(self, site=site, entered_site=entered, other_site=None)
 
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Why the runs diverge at an origin.
+    """The cause of an origin, and the evidence.
 
     Args:
-        cause: why, `unknown` without evidence.
-        evidence: what was seen.
-        confirmed_by: which pairs of runs with a change were identical, in words.
+        cause: the cause, `unknown` without evidence.
+        evidence: what was observed.
+        confirmed_by: the pairs of runs with a change that were identical, in words.
     """
 
     cause: Cause = Cause.UNKNOWN
@@ -192,9 +192,9 @@ class Finding:
     """An origin, what is known of its cause, and what to do about it.
 
     Args:
-        origin: where two runs diverge.
-        diagnosis: why.
-        remedy: the change proposed, if any.
+        origin: the event at which two runs diverge.
+        diagnosis: the cause and its evidence.
+        remedy: the proposed change, if any.
     """
 
     origin: Origin
@@ -203,24 +203,24 @@ class Finding:
 
     @property
     def cause(self) -> Cause:
-        """Why the runs diverge there."""
+        """The cause of the origin."""
         return self.diagnosis.cause
 
     def with_cause(self, cause: Cause, *evidence: Evidence) -> Finding:
-        """The finding with a cause, and more evidence."""
+        """Return the finding with a cause, and more evidence."""
         lines = (*self.diagnosis.evidence, *evidence)
         return replace(self, diagnosis=replace(self.diagnosis, cause=cause, evidence=lines))
 
     def with_evidence(self, *evidence: Evidence) -> Finding:
-        """The finding with more evidence."""
+        """Return the finding with more evidence."""
         return self.with_cause(self.cause, *evidence)
 
     def with_sources(self, sources: Iterable[Source]) -> Finding:
-        """The finding with other draws that its value may come from."""
+        """Return the finding with other draws that its value may come from."""
         return replace(self, origin=replace(self.origin, sources=tuple(sources)))
 
     def confirmed(self, by: str) -> Finding:
-        """The finding with the pairs of runs that confirm its cause, in words."""
+        """Return the finding with the pairs of runs that confirm its cause, in words."""
         return replace(self, diagnosis=replace(self.diagnosis, confirmed_by=by))
 
 
@@ -230,16 +230,16 @@ class Comparison:
 
     Args:
         verdict: whether the runs gave the same bits.
-        reason: why they differ or could not be judged; None when identical.
+        reason: the reason why they differ or could not be judged; None when identical.
         steps: how many step boundaries were compared.
         findings: origins, the first one first; at step level the first event that differed.
-        notes: what differed without reaching the state or an output, and what else the user should know.
+        notes: differences that did not reach the state or an output, and other remarks for the user.
         final_digest: digest over the last state of each run, in hexadecimal.
-        step_findings: every kind of event that differed in the first step with a difference, in order.
+        step_findings: the events that differed in the first step with a difference, in order.
         first_step: the first step with a difference, None without one.
         differing_steps: how many steps had a difference.
         several_threads: whether more than one thread of a run made steps, so that step numbers are chance.
-        replayed: what executing operations again showed; None when that was not asked for.
+        replayed: the findings of executing operations again; None when that was not asked for.
         state: the verdict over parameters, buffers, gradients, optimizer states and saved values alone. It is
             `identical` where only values that were read out differ.
         reported: values that were read out of torch and differ, one for each line of the script that reads
@@ -269,21 +269,20 @@ class Comparison:
 
     @property
     def identical(self) -> bool:
-        """Whether the runs gave the same bits; False where that could not be judged."""
+        """True if the runs gave the same bits; False where that could not be judged."""
         return self.verdict == "identical"
 
 
 @dataclass(frozen=True)
 class OriginSearch:
-    """Where the differences between two op-level records came in.
+    """The origins of the differences between two op-level records.
 
     Args:
         findings: the origins, in the order of the second run.
-        unread: names of state tensors that differ only in memory that nothing wrote and nothing read; they
-            are to be excluded.
+        unread: names of state tensors to exclude: they differ only in memory that nothing wrote or read.
         notes: remarks on these, and on what the search could not reach.
         complete: False when the search met its bound before it had followed every difference.
-        behind: places where a value that differs entered after a read or a draw that differs: it may come
+        behind: findings about values that entered after a read or a draw that differs. Such a value may come
             from that, or be an origin of its own.
     """
 
@@ -295,7 +294,7 @@ class OriginSearch:
 
 
 def generator_words(source: str) -> str:
-    """An RNG source in words."""
+    """Return an RNG source in words."""
     if source == GIVEN:
         return "a generator given to it"
     library = words_of(source)
@@ -303,30 +302,30 @@ def generator_words(source: str) -> str:
 
 
 def describe(info: TensorInfo) -> str:
-    """A tensor in short, such as `f32[4, 3, 32, 32]`, or the generator whose state it is."""
+    """Describe a tensor in short, such as `f32[4, 3, 32, 32]`, or the generator whose state it is."""
     if info.role == "rng":
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
 
 
 def shortened(text: str) -> str:
-    """`f32[4, 3]` of `float32[4, 3]`."""
+    """Return `f32[4, 3]` for `float32[4, 3]`."""
     dtype, bracket, shape = text.partition("[")
     return f"{_SHORT.get(dtype, dtype)}{bracket}{shape}"
 
 
-def place(site: Site | None) -> str:
-    """A site in words for a line of evidence."""
+def site_text(site: Site | None) -> str:
+    """Return a site as text for a line of evidence."""
     if site is None:
         return "an unknown line"
     return f"{site.file}:{site.line}"
 
 
 def descriptions(event: Event, *roles: str) -> tuple[str, ...]:
-    """The tensors of an event that have one of some roles."""
+    """Describe the tensors of an event that have one of some roles."""
     return tuple(describe(info) for info in event.tensors if info.role in roles)
 
 
 def values_of(event: Event) -> tuple[str, ...]:
-    """What an event gave: an op's outputs, the tensors of any other event."""
+    """Describe the values of an event: an op's outputs, the tensors of any other event."""
     return tuple(describe(info) for info in event.tensors if event.kind != "op" or info.role == "out")

@@ -21,7 +21,7 @@ _KINDS = {"param": "parameter", "grad": "gradient", "optimizer": "optimizer stat
 
 
 @dataclass(frozen=True)
-class Place:
+class EventTensor:
     """A tensor of an event."""
 
     event: Event
@@ -29,18 +29,18 @@ class Place:
 
     @property
     def digest(self) -> bytes:
-        """The digest of the tensor."""
+        """The digest of its contents."""
         return self.event.digests[self.position]
 
     @property
     def value(self) -> Value:
-        """What is compared of the tensor."""
+        """The part of it that is compared."""
         info = self.event.tensors[self.position]
         return Value(self.digest, info.dtype, info.shape)
 
     @property
     def is_owned(self) -> bool:
-        """Whether it belongs to the optimizer whose step the event shows."""
+        """True if it belongs to the optimizer whose step the event shows."""
         if self.event.kind != "step" or not str(self.event.op).endswith(".step"):
             return False
         positions = Ownership.from_text(self.event.arguments).positions
@@ -48,7 +48,7 @@ class Place:
         return role == "optimizer" or positions is None or self.position in positions
 
 
-Named = dict[Name, Place]
+Named = dict[Name, EventTensor]
 
 
 @dataclass(frozen=True)
@@ -58,17 +58,17 @@ class TensorPair:
     Args:
         role: `param`, `buffer`, `grad` or `optimizer`.
         name: its name.
-        a: where the first run shows it; None when that run does not have it.
-        b: the same of the second run.
+        a: the tensor in the first run; None when that run does not have it.
+        b: the tensor in the second run.
     """
 
     role: str
     name: str
-    a: Place | None
-    b: Place | None
+    a: EventTensor | None
+    b: EventTensor | None
 
     def text(self) -> str:
-        """The tensor in words, such as `parameter fc1.weight (f32[10])`."""
+        """Describe the tensor, such as `parameter fc1.weight (f32[10])`."""
         kind = _KINDS.get(self.role, self.role)
         shown = self.a or self.b
         return f"{kind} {self.name}" + (
@@ -78,13 +78,13 @@ class TensorPair:
 
 @dataclass
 class StateDifference:
-    """How the states of two runs differ at one boundary.
+    """The differences between the states of two runs at one boundary.
 
     Args:
         pairs: tensors that differ, in the order of the record.
         compared: whether there was anything to compare.
         moved: how many tensors have the same values under another name.
-        lone: how many tensors only one run holds that no optimizer steps, or that are as they were: when a
+        lone: how many tensors only one run holds that no optimizer steps, or that did not change. When a
             model is freed is chance.
     """
 
@@ -95,47 +95,49 @@ class StateDifference:
 
 
 def compare_states(
-    a: Step, b: Step, excused: Collection[str], before: tuple[Step, Step] | None = None
+    a: Step, b: Step, excluded: Collection[str], before: tuple[Step, Step] | None = None
 ) -> StateDifference:
     """Compare the last gradient of each name, then the state events of two steps.
 
     Args:
         a: a step of the first run.
         b: the same step of the second.
-        excused: names of state tensors that are left out.
-        before: the steps before these, if they were compared too.
+        excluded: names of state tensors that are left out.
+        before: the steps before these, if those were compared too.
     """
-    found = StateDifference()
+    difference = StateDifference()
     known = [([], []), ([], [])] if before is None else [(_gradients(s), _last_states(s)) for s in before]
     gradients, states = zip(*known, strict=True)
-    _compare_events((_gradients(a), _gradients(b)), gradients, excused, found)
-    found.lone = 0  # a gradient lives and dies with its model
+    _compare_events((_gradients(a), _gradients(b)), gradients, excluded, difference)
+    difference.lone = 0  # a gradient lives and dies with its model
     for pair in zip_longest(_by_number(a.states), _by_number(b.states), fillvalue=()):
-        _compare_events(pair, states, excused, found)
+        _compare_events(pair, states, excluded, difference)
         states = pair
     for ended in zip(a.ends, b.ends, strict=False):
-        # What only one run still holds when its script ends is a matter of when memory was freed.
+        # What only one run still holds when its script ends depends on when memory was freed.
         ours, theirs = _shared(*(_named([event]) for event in ended))
-        _compare((ours, theirs), (_named(states[0]), _named(states[1])), excused, found)
-    return found
+        _compare((ours, theirs), (_named(states[0]), _named(states[1])), excluded, difference)
+    return difference
 
 
-def final_state(a: Step, b: Step, excused: Collection[str]) -> tuple[bytes, bytes]:
-    """Names and digests of the last state in each of two steps: all that one digest has to cover.
+def final_state(a: Step, b: Step, excluded: Collection[str]) -> tuple[bytes, bytes]:
+    """Return the names and digests of the last state in each of two steps: all that one digest has to cover.
 
-    Names are without what is chance in them; what only one run still holds is covered in the first run.
+    The part of a name that is chance is left out. What only one run still holds is covered in the first run.
     """
     ours, theirs = (_named(_last_states(step)) for step in (a, b))
     if a.ends and b.ends:
         ours, theirs = _shared(ours, theirs)
-    found = _match((ours, theirs), ({}, {}), excused)
-    packed = _packed(ours, excused)
-    same = not found.differing and {*found.only_first, *found.only_second} <= set(_lone(found, ours, theirs))
-    return packed, packed if same else _packed(theirs, excused)
+    matched = _match((ours, theirs), ({}, {}), excluded)
+    packed = _packed(ours, excluded)
+    same = not matched.differing and {*matched.only_first, *matched.only_second} <= set(
+        _lone(matched, ours, theirs)
+    )
+    return packed, packed if same else _packed(theirs, excluded)
 
 
 def held_states(step: Step) -> list[Event]:
-    """The state events of a step that hold something: a model made in a function is gone at the end."""
+    """List the state events of a step that hold something: a model made in a function is gone at the end."""
     return [event for event in (*step.states, *step.ends) if event.tensors]
 
 
@@ -145,7 +147,7 @@ def _gradients(step: Step) -> list[Event]:
 
 
 def _by_number(states: Sequence[Event]) -> list[tuple[Event, ...]]:
-    """State events, those of one step together: several optimizers may follow one backward pass."""
+    """Group state events by step: several optimizers may follow one backward pass."""
     return [tuple(group) for _, group in groupby(states, key=lambda event: event.step)]
 
 
@@ -156,13 +158,13 @@ def _last_states(step: Step) -> list[Event]:
 
 
 def _named(events: Sequence[Event]) -> Named:
-    """The tensors of some events by name: the last of each name.
+    """Return the tensors of some events by name, the last of each name.
 
-    Of states of one step, each with another optimizer, the last has what the model holds in the end.
+    Where several optimizers step in one step, the last state has what the model holds in the end.
     """
     tensors = ((event, i, t) for event in events for i, t in enumerate(event.tensors))
     return {
-        (t.role, t.name): Place(event, i)
+        (t.role, t.name): EventTensor(event, i)
         for event, i, t in tensors
         if t.role in ("optimizer", "grad") or event is events[-1]
     }
@@ -178,52 +180,52 @@ Pair: TypeAlias = "tuple[_T, _T]"
 def _compare_events(
     pair: Pair[Sequence[Event]],
     before: Pair[Sequence[Event]],
-    excused: Collection[str],
-    found: StateDifference,
+    excluded: Collection[str],
+    difference: StateDifference,
 ) -> None:
     a, b = pair
-    found.compared |= bool(a or b)
+    difference.compared |= bool(a or b)
     if [event.digests for event in a] == [event.digests for event in b] and [
         event.tensors for event in a
     ] == [event.tensors for event in b]:
         return
-    _compare((_named(a), _named(b)), (_named(before[0]), _named(before[1])), excused, found)
+    _compare((_named(a), _named(b)), (_named(before[0]), _named(before[1])), excluded, difference)
 
 
 def _compare(
-    pair: Pair[Named], before: Pair[Named], excused: Collection[str], found: StateDifference
+    pair: Pair[Named], before: Pair[Named], excluded: Collection[str], difference: StateDifference
 ) -> None:
     a, b = pair
-    found.compared |= bool(a or b)
-    matched = _match(pair, before, excused)
+    difference.compared |= bool(a or b)
+    matched = _match(pair, before, excluded)
     lone = _lone(matched, a, b)
     pairs = [TensorPair(*ours, a[ours], b[theirs]) for ours, theirs in matched.differing]
     pairs += [TensorPair(*name, a[name], None) for name in matched.only_first if name not in lone]
     pairs += [TensorPair(*name, None, b[name]) for name in matched.only_second if name not in lone]
     order = {name: position for position, name in enumerate([*a, *(name for name in b if name not in a)])}
-    found.pairs += sorted(pairs, key=lambda pair: order[pair.role, pair.name])
-    found.moved += matched.moved
-    found.lone += len(lone) + matched.kept
+    difference.pairs += sorted(pairs, key=lambda pair: order[pair.role, pair.name])
+    difference.moved += matched.moved
+    difference.lone += len(lone) + matched.kept
 
 
-def _match(pair: Pair[Named], before: Pair[Named], excused: Collection[str]) -> Match:
+def _match(pair: Pair[Named], before: Pair[Named], excluded: Collection[str]) -> Match:
     a, b, *earlier = (
-        {name: place.value for name, place in named.items() if name[1] not in excused}
+        {name: tensor.value for name, tensor in named.items() if name[1] not in excluded}
         for named in (*pair, *before)
     )
     return match(a, b, (earlier[0], earlier[1]))
 
 
-def _lone(found: Match, a: Named, b: Named) -> list[Name]:
-    """What only one run holds and no optimizer steps, where the other holds something at all."""
+def _lone(matched: Match, a: Named, b: Named) -> list[Name]:
+    """List what only one run holds and no optimizer steps, where the other run holds something at all."""
     if not (a and b):
         return []
-    firsts = [name for name in found.only_first if not a[name].is_owned]
-    return firsts + [name for name in found.only_second if not b[name].is_owned]
+    firsts = [name for name in matched.only_first if not a[name].is_owned]
+    return firsts + [name for name in matched.only_second if not b[name].is_owned]
 
 
 def _packed(tensors: Named, left_out: Collection[str]) -> bytes:
-    kept = sorted(
-        (role, plain(name), place.digest) for (role, name), place in tensors.items() if name not in left_out
+    rows = sorted(
+        (role, plain(name), tensor.digest) for (role, name), tensor in tensors.items() if name not in left_out
     )
-    return b"".join(f"{role} {name}\n".encode() + digest for role, name, digest in kept)
+    return b"".join(f"{role} {name}\n".encode() + digest for role, name, digest in rows)

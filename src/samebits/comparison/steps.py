@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from samebits.comparison._generator_states import seeds_source
 from samebits.comparison.tables import Table
 from samebits.records.events import END
+from samebits.rng.sources import is_seeded_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,22 +21,22 @@ _CLOSING = ("step", "loss", "grad")
 
 @dataclass
 class Step:
-    """What was recorded between two step boundaries.
+    """The events between two step boundaries.
 
-    In some records reads count as boundaries until the first backward pass or optimizer, so that the same
-    line that prints once more would shift every later step. They are merged with the step that follows.
+    In some records reads count as boundaries until the first backward pass or optimizer step, so that a line
+    that prints once more would shift every later step. Such reads are merged with the step that follows.
     Several optimizers that follow one backward pass make one step.
 
     Args:
         first: number of the first recorded step in it.
-        last: number of the last one, which is its own.
+        last: number of the last recorded step in it, which is its own number.
         hard: whether it has a backward pass or an optimizer step.
         closed: whether the run went past its boundary.
         states: its `step` events.
         ends: the `step` event at the end of the script, if it came.
         grads: its `grad` events.
         seeds: its `rng` events that seed.
-        generators: digest of each generator's state, the last in the step, unless a seed followed.
+        generators: digest of the last state of each generator in the step, unless a seeding followed.
         drawn: generators whose state changed within the step.
         outputs: reads and saves.
         evidence: batches and losses.
@@ -74,11 +74,11 @@ class Step:
 
     @property
     def n_reads(self) -> int:
-        """How many values were read out."""
+        """The number of values that were read out."""
         return sum(len(column) for key, column in self.outputs.columns.items() if key[0] == "read")
 
     def reads_before(self, seq: int) -> int:
-        """How many values were read out before an event."""
+        """Count the values that were read out before an event."""
         columns = (column for key, column in self.outputs.columns.items() if key[0] == "read")
         return sum(sum(other < seq for other in column.seqs) for column in columns)
 
@@ -98,8 +98,8 @@ class Step:
     def _add_generators(self, event: Event) -> None:
         if event.op == "seed":
             self.seeds.append(event)
-            for name in [name for name in self.generators if seeds_source(event, name)]:
-                del self.generators[name]  # it has another now
+            for name in [name for name in self.generators if is_seeded_by(name, event.arguments)]:
+                del self.generators[name]  # it has another state now
         else:
             for info, state in zip(event.tensors, event.digests, strict=True):
                 if self.generators.setdefault(info.name, state) != state:
@@ -108,39 +108,39 @@ class Step:
 
 
 def steps(record: Record, last_step: int | None = None) -> Iterator[Step]:
-    """The steps of a record, one at a time; the last may be what came after the last boundary.
+    """Yield the steps of a record; the last one may be what came after the last boundary.
 
     Args:
         record: the record.
         last_step: number of the last step to read.
     """
-    held: Step | None = None
+    previous: Step | None = None
     step: Step | None = None
     for event in record.events(STEP_KINDS, last_step=last_step):
-        if held is not None and _belongs(event, held):
+        if previous is not None and _belongs(event, previous):
             if step is not None:
-                held.absorb(step)
+                previous.absorb(step)
                 step = None
-            held.add(event)
+            previous.add(event)
             continue
         if step is not None and event.step > step.last and step.hard:
-            if held is not None:
-                yield held
+            if previous is not None:
+                yield previous
             step.closed = True
-            held, step = step, None
+            previous, step = step, None
         if step is None:
             step = Step(event.step, event.step)
         step.add(event)
-        if held is not None and step.hard:
-            yield held
-            held = None
-    if held is not None:
-        yield held
+        if previous is not None and step.hard:
+            yield previous
+            previous = None
+    if previous is not None:
+        yield previous
     if step is not None:
         step.closed = step.hard and (bool(step.states) or step.last < record.info.steps)
         yield step
 
 
 def _belongs(event: Event, step: Step) -> bool:
-    """Whether an event is that of one more optimizer after the same backward pass (see `OptimizerProbe`)."""
+    """Tell whether an event is of a further optimizer after one backward pass (see `OptimizerProbe`)."""
     return event.kind in ("step", "grad") and event.op != END and event.step <= step.last

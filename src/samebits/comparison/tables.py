@@ -22,7 +22,7 @@ Key = tuple[str, str, Any]
 
 
 def key_of(event: Event) -> Key:
-    """Kind, op and site: what the values of one column have in common."""
+    """Return the kind, op and site that the values of one column have in common."""
     return event.kind, event.op, site_key(event.site)
 
 
@@ -53,15 +53,15 @@ class Column:
         self._digests += other._digests
 
     def contents(self) -> bytes:
-        """All digests, one after the other."""
+        """Return all digests, one after the other."""
         return bytes(self._digests)
 
     def digest(self, row: int) -> bytes:
-        """The digest of one value."""
+        """Return the digest of one value."""
         return bytes(self._digests[_WIDTH * row : _WIDTH * (row + 1)])
 
     def digests(self) -> list[bytes]:
-        """The digests of all values."""
+        """Return the digests of all values."""
         return [self.digest(row) for row in range(len(self))]
 
 
@@ -87,20 +87,19 @@ class Table:
 
 @dataclass
 class TableDifference:
-    """What two tables do not have in common.
+    """The differences between two tables.
 
     Args:
-        differing: (seq in a, seq in b) of values at the same place that are not the same: of each site the
-            first.
-        places: the sites of these.
+        differing: (seq in a, seq in b) of the first values at each site that differ.
+        keys: the sites of these.
         extra: by site, how many values only each run has (first run, second run).
-        loose: (seq in a, seq in b) of the first values without a counterpart where both runs have such.
-        matched: digest of what was found in both, to go into the final digest.
+        loose: (seq in a, seq in b) of the first values without a counterpart, where both runs have some.
+        matched: digests of the values that both runs have, for the final digest.
         whole_sites: how many sites gave the same number of values in both runs.
     """
 
     differing: list[tuple[int, int]] = field(default_factory=list)
-    places: list[Key] = field(default_factory=list)
+    keys: list[Key] = field(default_factory=list)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     loose: list[tuple[int, int]] = field(default_factory=list)
     matched: bytes = b""
@@ -110,30 +109,30 @@ class TableDifference:
 def compare_tables(a: Table, b: Table, only_moved: OnlyMoved | None = None) -> TableDifference:
     """Match the values of two runs, site by site and in order.
 
-    Where a site gave the same number of values, the k-th is compared with the k-th; values that several
-    threads gave are compared without regard to order. Where the numbers differ, values are matched by their
-    digest and the rest is extra.
+    Where a site gave the same number of values, the k-th is compared with the k-th; values of several threads
+    are compared in any order. Where the numbers differ, values are matched by their digest, and the rest is
+    extra.
 
     Args:
-        a: of the first run.
-        b: of the second.
-        only_moved: tells where columns that are not the same are no difference; such are left out.
+        a: the table of the first run.
+        b: the table of the second run.
+        only_moved: tells whether unequal columns are no difference; those are left out.
     """
-    found = TableDifference()
+    difference = TableDifference()
     for key in [*a.columns, *(key for key in b.columns if key not in a.columns)]:
         first, second = a.columns.get(key, Column()), b.columns.get(key, Column())
         same = first.contents() == second.contents()
         if not same and only_moved is not None and only_moved(key, (first, second)):
             continue
         if len(first) == len(second):
-            found.whole_sites += 1
+            difference.whole_sites += 1
             unequal = list(_first_unequal(first, second))
-            found.differing += unequal
-            found.places += [key] * len(unequal)
-            found.matched += first.contents()
+            difference.differing += unequal
+            difference.keys += [key] * len(unequal)
+            difference.matched += first.contents()
         else:
-            _match_unequal_numbers(key, first, second, found)
-    return found
+            _match_unequal_numbers(key, first, second, difference)
+    return difference
 
 
 def _first_unequal(a: Column, b: Column) -> Iterator[tuple[int, int]]:
@@ -158,14 +157,14 @@ def _unordered_difference(a: Column, b: Column) -> tuple[int, int] | None:
     )
 
 
-def _match_unequal_numbers(key: Key, a: Column, b: Column, found: TableDifference) -> None:
+def _match_unequal_numbers(key: Key, a: Column, b: Column, difference: TableDifference) -> None:
     numbers: dict[bytes, int] = {}
     codes_a, codes_b = ([numbers.setdefault(d, len(numbers)) for d in c.digests()] for c in (a, b))
     pairs = align(codes_a, codes_b)
-    found.extra[key] = (len(a) - len(pairs), len(b) - len(pairs))
-    found.matched += b"".join(a.digest(i) for i, _ in pairs)
-    if min(found.extra[key]):
+    difference.extra[key] = (len(a) - len(pairs), len(b) - len(pairs))
+    difference.matched += b"".join(a.digest(i) for i, _ in pairs)
+    if min(difference.extra[key]):
         rows_a, rows_b = {i for i, _ in pairs}, {j for _, j in pairs}
         i = next(i for i in range(len(a)) if i not in rows_a)
         j = next(j for j in range(len(b)) if j not in rows_b)
-        found.loose.append((a.seqs[i], b.seqs[j]))
+        difference.loose.append((a.seqs[i], b.seqs[j]))

@@ -1,4 +1,4 @@
-"""The verdict over two records: did two runs give the same bits?"""
+"""Judges two records: did two runs give the same bits?"""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def another_command(a: RunInfo, b: RunInfo) -> str | None:
-    """Why two records are not of the same command; None when they are, as far as they tell."""
+    """Return the reason why two records are of different commands; None if they seem to be of one."""
     (script_a, rest_a), (script_b, rest_b) = _split(a.command), _split(b.command)
     if script_a != script_b:
         names = " and ".join(script or "none" for script in (script_a, script_b))
@@ -43,7 +43,7 @@ def another_command(a: RunInfo, b: RunInfo) -> str | None:
 
 
 def unseen_arguments(a: RunInfo, b: RunInfo) -> list[Note]:
-    """A note on arguments that may differ although the commands are equal; empty when all are seen."""
+    """Return a note on arguments that may differ although the commands look equal; empty without any."""
     words = (*a.command, *b.command)
     if NOT_RECORDED in words:
         return [Note.of(NoteCode.ARGUMENTS_NOT_RECORDED)]
@@ -53,7 +53,7 @@ def unseen_arguments(a: RunInfo, b: RunInfo) -> list[Note]:
 
 
 def _split(command: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
-    """The script without its folder, or `-m module`, and the arguments."""
+    """Return the script without its folder, or `-m module`, and the arguments."""
     if command[:1] == ("-m",):
         return " ".join(command[:2]), command[2:]
     return os.path.basename(command[0]) if command else "", command[1:]
@@ -66,16 +66,16 @@ _STATE_PARTS = {
     RecordedPart.BACKWARD.value: "a backward pass",
     RecordedPart.LAST_STATE.value: "the last state",
 }
-_OF_TORCH = {("torch", "version"), ("torch", "git"), ("torch", "switches")}  # these tell the builds apart
+_OF_TORCH = {("torch", "version"), ("torch", "git"), ("torch", "switches")}  # these facts tell builds apart
 
 
-def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
+def judge(a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
     """Compare two records at step level.
 
     Args:
         a: the first record.
         b: the second.
-        excused: names of state tensors that are left out: memory that nothing wrote and nothing read.
+        excluded: names of state tensors that are left out: memory that nothing wrote or read.
 
     Returns:
         `identical` if every state digest at every step boundary and every value read or saved is equal;
@@ -84,10 +84,10 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
     other = another_command(a.info, b.info)
     if other:
         return Comparison("not_judged", other, 0)
-    result = survey_runs(a, b, excused)
+    result = survey_runs(a, b, excluded)
     reason = _difference(a, b, result)
     unfit = _unfit(a.info, b.info, result)
-    notes = _notes(a, b, excused, result)
+    notes = _notes(a, b, excluded, result)
     steps = _steps(result)
     if reason is None and unfit is not None:
         return Comparison("not_judged", unfit, steps, notes=notes, final_digest=result.final_digest)
@@ -110,9 +110,9 @@ def judge(a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
 
 
 def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict:
-    """The verdict over the state alone, of runs that differ.
+    """Judge the state alone, of runs that differ.
 
-    Where there is no state at all, the values that are read out are all there is.
+    Where there is no state at all, only the values that are read out count.
     """
     if result.first_state is not None or not (result.has_state or result.has_saves):
         return "different"
@@ -122,18 +122,18 @@ def _state(a: RunInfo, b: RunInfo, result: Survey, unfit: str | None) -> Verdict
 
 
 def only_reported(number: int, *, trained: bool) -> str:
-    """The headline where only values that are read out differ.
+    """Return the headline for runs in which only values that are read out differ.
 
     Args:
-        number: of these values.
-        trained: whether there is a training; else there are only saved values.
+        number: how many such values there are.
+        trained: whether the script trains; otherwise there are only saved values.
     """
     what = "the training is identical at every step" if trained else "what is saved is identical"
     return f"{what}; {number} reported value{' differs' if number == 1 else 's differ'}"
 
 
 def _difference(a: Record, b: Record, result: Survey) -> str | None:
-    """Why the runs differ; None when nothing does."""
+    """Return the reason why the runs differ; None when they do not."""
     if result.first is not None:
         return _first_difference(result)
     numbers = _other_number(a.info, b.info, result)
@@ -160,7 +160,7 @@ def _first_difference(result: Survey) -> str:
 
 
 def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
-    """Why the number of steps makes the runs different: only a run that ended by itself tells its number."""
+    """Return a reason if the numbers of steps differ. Only a run that ended by itself tells its number."""
     ours, theirs = result.totals
     if ours == theirs or {a.status, b.status} - {"finished", "stopped"}:
         return None
@@ -174,7 +174,7 @@ def _other_number(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
 
 
 def _other_outputs(result: Survey) -> str | None:
-    """Why two runs without any state differ: there the values that they gave are all there is to compare."""
+    """Return a reason if the values differ of two runs that have no state to compare."""
     for key, (ours, theirs) in result.extra.items():
         if (ours and theirs) or not result.whole_sites:
             only = f"{ours} only in the first run, {theirs} only in the second"
@@ -189,7 +189,7 @@ def _unmatched_finding(a: Record, b: Record, result: Survey) -> tuple[Finding, .
 
 
 def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
-    """Why records cannot vouch for two whole runs; None when they can."""
+    """Return the reason why records cannot vouch for two whole runs; None when they can."""
     parts = [part for part in (_ending("first", a), _ending("second", b)) if part]
     if not parts:
         return _lost_state(a, b)
@@ -206,7 +206,7 @@ def _unfit(a: RunInfo, b: RunInfo, result: Survey) -> str | None:
 
 
 def _lost_state(a: RunInfo, b: RunInfo) -> str | None:
-    """Why equal digests are not enough: a probe failed while it recorded the state; None if none did."""
+    """Return a reason if a probe failed to record the state, so that equal digests are not enough."""
     lost = [lost_state(info.notes) for info in (a, b)]
     note = lost[0] or lost[1]
     if note is None:
@@ -227,14 +227,14 @@ def _ending(which: str, info: RunInfo) -> str:
 
 
 def _steps(result: Survey) -> int:
-    """How many boundaries were compared; in a script that only reads, each read is one."""
+    """Count the boundaries that were compared; in a script that only reads, each read is one."""
     return result.boundaries if result.boundaries or result.has_state else result.reads
 
 
-def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tuple[Note, ...]:
+def _notes(a: Record, b: Record, excluded: Collection[str], result: Survey) -> tuple[Note, ...]:
     notes: list[Note] = []
-    if excused:
-        notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excused)))
+    if excluded:
+        notes.append(Note.of(NoteCode.EXCLUDED, *sorted(excluded)))
     for (kind, op, site), counts in result.extra.items():
         at = (site[0], site[1]) if site else None
         notes.append(Note.of(NoteCode.ONE_SIDED_VALUES, kind, op, at, *counts))
@@ -249,10 +249,10 @@ def _notes(a: Record, b: Record, excused: Collection[str], result: Survey) -> tu
 
 
 def _by_chance(result: Survey) -> list[Note]:
-    """What differs in the state without being another state."""
+    """Return notes on differences in the state that do not make it another state."""
     moved = [] if result.moved is None else [Note.of(NoteCode.STATE_MOVED, *result.moved)]
-    kept = [] if result.lone is None else [Note.of(NoteCode.STATE_KEPT_LONGER, *result.lone)]
-    return moved + kept
+    retained = [] if result.lone is None else [Note.of(NoteCode.STATE_KEPT_LONGER, *result.lone)]
+    return moved + retained
 
 
 def _environment(a: RunInfo, b: RunInfo) -> list[Note]:
@@ -288,9 +288,9 @@ def compare_records(a: str | Path, b: str | Path) -> Comparison:
 
 
 def compare(a: Record, b: Record) -> Comparison:
-    """Compare two records that are open.
+    """Compare two open records.
 
-    State that differs only in memory that nothing wrote and nothing read is left out, and noted.
+    State that differs only in memory that nothing wrote or read is excluded, with a note.
     """
     result = judge(a, b)
     if result.verdict != "different" or a.info.level != "op" or b.info.level != "op":
@@ -304,15 +304,15 @@ def compare(a: Record, b: Record) -> Comparison:
 
 
 def _explained(a: Record, b: Record, result: Comparison) -> Comparison:
-    """The verdict with the origins of a difference between two op-level records."""
-    excused: tuple[str, ...] = ()
+    """Add the origins of a difference between two op-level records to the verdict."""
+    excluded: tuple[str, ...] = ()
     notes: tuple[Note, ...] = ()
     origins = find_origins(a, b)
-    while origins.unread and not set(origins.unread) <= set(excused):
-        excused, notes = (*excused, *origins.unread), notes + origins.notes
-        result = judge(a, b, excused)
+    while origins.unread and not set(origins.unread) <= set(excluded):
+        excluded, notes = (*excluded, *origins.unread), notes + origins.notes
+        result = judge(a, b, excluded)
         if result.verdict != "different":
             return replace(result, notes=notes + result.notes)
-        origins = find_origins(a, b, excused)
+        origins = find_origins(a, b, excluded)
     findings = origins.findings or result.findings
     return replace(result, findings=findings, notes=notes + origins.notes + result.notes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, causes_shown_by, specification_of
 from samebits.causes.unseeded import BY_LIBRARY
-from samebits.comparison.results import Remedy, place
+from samebits.comparison.results import Remedy, site_text
 from samebits.determinism.deterministic_ops import ADVICE
 from samebits.diagnosis.patches.code_region import Sources
 from samebits.diagnosis.patches.propose import propose, unspoken
@@ -147,4 +147,4 @@ def _with_place(text: str, finding: Finding) -> str:
     if source is None or source.site is None or source.site == finding.origin.site:
         extra = op_advice(finding.origin.op or "") if finding.cause == Cause.NONDETERMINISTIC_KERNEL else ""
         return f"{text}; or instead of the op: {extra}" if extra else text
-    return f"{text} ({source.op} at {place(source.site)})"
+    return f"{text} ({source.op} at {site_text(source.site)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from samebits.comparison.evidence import EvidenceCode
-from samebits.comparison.results import generator_words, place
+from samebits.comparison.results import generator_words, site_text
 from samebits.interventions import intervention_named
 from samebits.rng.sources import words_of
 
@@ -37,7 +37,7 @@ def _threads(*names: str) -> str:
 
 def _call(call: Call) -> str:
     op, site, module = call
-    return f"{op} at {place(site)}" + (f" in {module}" if module else "")
+    return f"{op} at {site_text(site)}" + (f" in {module}" if module else "")
 
 
 def _from_outside(tensor: str, description: str) -> str:
@@ -53,7 +53,7 @@ def _memory(op: str, reader: Call) -> str:
 
 def _other_order(op: str, site: Site | None, in_one_thread: bool) -> str:  # noqa: FBT001 - as evidence has it
     where = " in one thread" if in_one_thread else ""
-    return f"the same operations ran in another order{where}: {op} at {place(site)}"
+    return f"the same operations ran in another order{where}: {op} at {site_text(site)}"
 
 
 def _other_makers(*makers: Call | None) -> str:
@@ -62,7 +62,7 @@ def _other_makers(*makers: Call | None) -> str:
 
 
 def _shapes(site: Site | None, first: tuple[str, ...], second: tuple[str, ...]) -> str:
-    return f"shapes differ at {place(site)}: {', '.join(first)} and {', '.join(second)}"
+    return f"shapes differ at {site_text(site)}: {', '.join(first)} and {', '.join(second)}"
 
 
 def _went_on(which: str, call: Call | None) -> str:
@@ -92,30 +92,29 @@ def _put_back(source: str) -> str:
 
 
 def _drew_elsewhere(first: Site | None, first_op: str, second: Site | None, second_op: str) -> str:
-    return (
-        f"then the first run drew at {place(first)} ({first_op}), the second at {place(second)} ({second_op})"
-    )
+    here, there = site_text(first), site_text(second)
+    return f"then the first run drew at {here} ({first_op}), the second at {there} ({second_op})"
 
 
 def _generator_found(op: str, site: Site | None, library: str) -> str:
     verb = "seeded its workers from" if library == "torch" else "found"
-    return f"{op} at {place(site)} {verb} {words_of(library)}'s generator in another state in each run"
+    return f"{op} at {site_text(site)} {verb} {words_of(library)}'s generator in another state in each run"
 
 
 def _from_entropy(op: str, site: Site | None) -> str:
     what = op if op.startswith("random.") else "a generator was seeded"
-    return f"{what} at {place(site)} from the operating system's entropy"
+    return f"{what} at {site_text(site)} from the operating system's entropy"
 
 
 def _value(op: str, site: Site | None, given: bool, values: tuple[str, ...]) -> str:  # noqa: FBT001
     verb, shown = "was given" if given else "gave", f": {values[0]} and {values[1]}" if values else ""
-    return f"{op} at {place(site)} {verb} other values in the two runs{shown}"
+    return f"{op} at {site_text(site)} {verb} other values in the two runs{shown}"
 
 
 def _not_repeated(differing: int, repetitions: int, calls: int, site: Site | None) -> str:
     return (
         f"executed again with the same inputs and generator states, it gave other bits in {differing} of "
-        f"{repetitions} repetitions, called {calls} times at {place(site)}"
+        f"{repetitions} repetitions, called {calls} times at {site_text(site)}"
     )
 
 
@@ -138,7 +137,7 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     ),
     EvidenceCode.FROM_OUTSIDE: _from_outside,
     EvidenceCode.NOT_RECORDED_BEFORE: "operations before step {} were not recorded",
-    EvidenceCode.OTHER_BATCH: lambda site: f"the loader at {place(site)} gave other contents in each run",
+    EvidenceCode.OTHER_BATCH: lambda site: f"the loader at {site_text(site)} gave other contents in each run",
     EvidenceCode.MEMORY_AS_IT_WAS: _memory,
     EvidenceCode.OTHER_ORDER: _other_order,
     EvidenceCode.THREADS_TOOK_PART: lambda *names: f"threads that took part: {_threads(*names)}",
@@ -147,11 +146,11 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.OTHER_OUTPUT: lambda call: f"it took another output of {_call(call)} in each run",
     EvidenceCode.SUCH_EVENTS: "{} such events are origins",
     EvidenceCode.SHAPES_DIFFER: _shapes,
-    EvidenceCode.RUNS_PARTED: "from here on the runs did different things",
+    EvidenceCode.RUNS_DIVERGED: "from here on the runs did different things",
     EvidenceCode.WENT_ON: _went_on,
     EvidenceCode.SOURCE_NOT_RECORDED: "where its contents came from is not recorded",
     EvidenceCode.TOO_LONG_TO_ALIGN: "the step is too long to align: where the runs part is not known",
-    EvidenceCode.OUT_OF_PLACE: "only one run has it, out of place: the record is damaged",
+    EvidenceCode.NOT_IN_STEP: "only one run has it, out of place: the record is damaged",
     EvidenceCode.ONE_SIDED_TENSOR: "only the {} run has {}",
     EvidenceCode.STEPS_DIFFER: _steps,
     EvidenceCode.ALREADY_DIFFERED: lambda kind, step: f"{_EARLIER[kind]} at step {step}",
@@ -159,12 +158,12 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
     EvidenceCode.NEVER_SEEDED: "it was never seeded",
     EvidenceCode.NOT_SEEDED_LATER: "it was not seeded after recording began",
     EvidenceCode.SEEDED_ALIKE: lambda call, site: (
-        f"both runs seeded it alike, last by {call} at {place(site)}"
+        f"both runs seeded it alike, last by {call} at {site_text(site)}"
     ),
-    EvidenceCode.SEEDED_BY_ONE: lambda call, site: f"only one run seeded it, by {call} at {place(site)}",
+    EvidenceCode.SEEDED_BY_ONE: lambda call, site: f"only one run seeded it, by {call} at {site_text(site)}",
     EvidenceCode.SEEDED_OTHER_TIMES: "one run seeded it {} times, the other {} times",
     EvidenceCode.SEEDED_DIFFERENTLY: lambda first, second, site: (
-        f"it was seeded differently: {first} and {second} at {place(site)}"
+        f"it was seeded differently: {first} and {second} at {site_text(site)}"
     ),
     EvidenceCode.GIVEN_GENERATOR: (
         "it drew from a generator that was given to it, which was in another state in each run"
@@ -174,24 +173,24 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
         f"{generator_words(source)} was not in the same state before {op}: {sentence(seeding)}"
     ),
     EvidenceCode.MOVED_UNSEEN: lambda after, site: (
-        f"something that is not recorded moved it after {after} at {place(site)}"
+        f"something that is not recorded moved it after {after} at {site_text(site)}"
     ),
     EvidenceCode.DREW_ELSEWHERE: _drew_elsewhere,
     EvidenceCode.DREW_OTHER_AMOUNT: lambda op, site: (
-        f"then {op} at {place(site)} drew another amount of numbers in each run"
+        f"then {op} at {site_text(site)} drew another amount of numbers in each run"
     ),
-    EvidenceCode.GENERATOR_FOUND: _generator_found,
+    EvidenceCode.GENERATOR_DIFFERED: _generator_found,
     EvidenceCode.SEED_FROM_ENTROPY: _from_entropy,
     EvidenceCode.MEMORY_UNWRITTEN: lambda op, site: (
-        f"{op} at {place(site)} gave memory that nothing had written, with other contents in each run"
+        f"{op} at {site_text(site)} gave memory that nothing had written, with other contents in each run"
     ),
-    EvidenceCode.ORDER_GIVEN: lambda op, site: f"{op} at {place(site)} gave another order in each run",
+    EvidenceCode.ORDER_GIVEN: lambda op, site: f"{op} at {site_text(site)} gave another order in each run",
     EvidenceCode.VALUE_GIVEN: _value,
     EvidenceCode.OTHER_SOURCES: "{} other sources gave other values too",
     EvidenceCode.THREAD_NUMBERS: ("the first run ended with {} threads for an op, the second with {}"),
-    EvidenceCode.ENTERED: lambda site, op: f"it entered at {place(site)} ({op})",
+    EvidenceCode.ENTERED: lambda site, op: f"it entered at {site_text(site)} ({op})",
     EvidenceCode.LEFT_BY_RUN_BEFORE: lambda path, site: (
-        f"written by the run before: {path}, read at {place(site)}"
+        f"written by the run before: {path}, read at {site_text(site)}"
     ),
     EvidenceCode.NOT_REPEATED: _not_repeated,
     EvidenceCode.ONLY_GENERATOR: "its results were the same, but it left its generator in another state",
@@ -199,9 +198,9 @@ _SENTENCES: Mapping[EvidenceCode, str | Callable[..., str]] = {
         "it is not an op of torch: it may read something beside its inputs and the known generators"
     ),
     EvidenceCode.REPEAT_MORE: "more repetitions (`--replay 5`) show how often it differs",
-    EvidenceCode.FIRST_DRAW: lambda op, site: f"the first draw after it: {op} at {place(site)}",
+    EvidenceCode.FIRST_DRAW: lambda op, site: f"the first draw after it: {op} at {site_text(site)}",
     EvidenceCode.SEEN_ONCE_PLACED: lambda site, op: (
-        f"seen once run 1's value was put in place of run 2's at {place(site)} ({op})"
+        f"seen once run 1's value was put in place of run 2's at {site_text(site)} ({op})"
     ),
     EvidenceCode.PINS_WITHOUT_TRACE: (
         "{}, but nothing in the record or in the script's source shows how that can have acted: the cause "

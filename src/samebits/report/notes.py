@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.facts import some, words
-from samebits.comparison.results import place
+from samebits.comparison.results import site_text
 from samebits.errors import SamebitsError
 from samebits.interventions import intervention_named
 from samebits.records.notes import NoteCode, RecordedPart
@@ -209,7 +209,7 @@ def _same_seeds(site: Site | None, *ranks: int) -> str:
 
 
 def _earlier_files(run: int, files: tuple[tuple[str, Site], ...], more: int, before: str | None) -> str:
-    shown = "; ".join(f"{path}, read at {place(site)}" for path, site in files)
+    shown = "; ".join(f"{path}, read at {site_text(site)}" for path, site in files)
     listed = shown + (f" and {more} more" if more else "")
     text = (
         f"run {run} read what run {run - 1} had written ({listed}); with `--fresh` each run has its own copy "
@@ -265,7 +265,7 @@ _SENTENCES: Mapping[NoteCode, str | Callable[..., str]] = {
     NoteCode.STATE_KEPT_LONGER: _kept_longer,
     NoteCode.UNREAD_MEMORY: "{} holds memory that was never written; nothing that was compared read it",
     NoteCode.LATE_VALUE: lambda site: (
-        f"a value that differs entered at {place(site)}, after a read or draw that differs"
+        f"a value that differs entered at {site_text(site)}, after a read or draw that differs"
     ),
     NoteCode.SEARCH_BOUND: (
         "the search ended after {} pairs of tensors and operations: there may be further origins"

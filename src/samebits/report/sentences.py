@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind, specification_of
-from samebits.comparison.results import place
+from samebits.comparison.results import site_text
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -33,8 +33,8 @@ def why(finding: Finding) -> str:
     origin = finding.origin
     source = _source(finding)
     drawn = source.site if source is not None and specification_of(finding.cause).is_drawn else None
-    where = place(drawn or origin.site) if drawn or origin.site else "code outside any line of Python"
-    reached = f", and it reached {place(origin.site)}" if drawn and drawn != origin.site else ""
+    where = site_text(drawn or origin.site) if drawn or origin.site else "code outside any line of Python"
+    reached = f", and it reached {site_text(origin.site)}" if drawn and drawn != origin.site else ""
     step = "" if origin.step is None else f"step {origin.step}: "
     shown = f"; {finding.diagnosis.confirmed_by}" if finding.diagnosis.confirmed_by else ""
     return f"{step}{where} {_what(finding, source)}{reached}{shown}"

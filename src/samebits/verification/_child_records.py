@@ -34,7 +34,7 @@ def children_of(record: str, tools: Tools) -> dict[str, Path]:
 
 
 def with_children(
-    comparison: Comparison, records: tuple[str, str], tools: Tools, excused: Collection[str] = ()
+    comparison: Comparison, records: tuple[str, str], tools: Tools, excluded: Collection[str] = ()
 ) -> Comparison:
     """The verdict over two runs and their children.
 
@@ -45,14 +45,14 @@ def with_children(
         comparison: of the two processes that started them.
         records: of these processes.
         tools: compare them.
-        excused: names of state tensors that are left out.
+        excluded: names of state tensors that are left out.
     """
     first, second = (children_of(record, tools) for record in records)
     if comparison.state != "identical" or not (first or second):
         return comparison
     names = sorted({*first, *second})
     pools = [name for name in names if _POOL in name]
-    judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excused) for name in names}
+    judged = {name: _judged(name, (first.get(name), second.get(name)), tools, excluded) for name in names}
     if len(pools) > 1:
         judged |= {name: _by_chance(name, judged[name]) for name in pools}
     apart = {
@@ -77,7 +77,7 @@ def _also(apart: dict[str, Comparison], shown: str) -> list[Note]:
 
 
 def _judged(
-    name: str, paths: tuple[Path | None, Path | None], tools: Tools, excused: Collection[str]
+    name: str, paths: tuple[Path | None, Path | None], tools: Tools, excluded: Collection[str]
 ) -> Comparison:
     """The verdict over one child, by its records in the two runs."""
     first, second = paths
@@ -86,7 +86,7 @@ def _judged(
         reason = f"the child process {name} trained, and there is no record of it in the {which} run"
         return Comparison("not_judged", reason, 0)
     with tools.open_record(str(first)) as a, tools.open_record(str(second)) as b:
-        found = tools.judge(a, b, excused=excused)
+        found = tools.judge(a, b, excluded=excluded)
     if found.verdict == "not_judged":
         return replace(found, reason=f"in the child process {name}: {found.reason}")
     return found

@@ -201,7 +201,7 @@ def judged(
     with ExitStack() as stack:
         a = Counted(stack.enter_context(tools.open_record(pair.first.record)))
         b = stack.enter_context(tools.open_record(pair.second.record))
-        comparison = tools.judge(a, b, excused=excluded)
+        comparison = tools.judge(a, b, excluded=excluded)
     records = pair.first.record, pair.second.record
     kinds = a.kinds | ({"step"} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)

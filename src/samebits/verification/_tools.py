@@ -52,7 +52,7 @@ class OpenRecord(Protocol):
 class Judge(Protocol):
     """**Protocol:** `samebits.comparison.judge`."""
 
-    def __call__(self, a: Record, b: Record, excused: Collection[str] = ()) -> Comparison:
+    def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> Comparison:
         """The verdict over two records."""
         ...
 
@@ -64,7 +64,7 @@ class FindOrigins(Protocol):
         self,
         a: Record,
         b: Record,
-        excused: Collection[str] = (),
+        excluded: Collection[str] = (),
         explained: Collection[tuple[Cause, str, int]] = (),
         until: float | None = None,
     ) -> OriginSearch:
@@ -75,7 +75,7 @@ class FindOrigins(Protocol):
 class DrawsBefore(Protocol):
     """**Protocol:** `samebits.comparison.draw_pairs.draws_before`."""
 
-    def __call__(self, a: Record, b: Record, excused: Collection[str] = ()) -> tuple[Source, ...]:
+    def __call__(self, a: Record, b: Record, excluded: Collection[str] = ()) -> tuple[Source, ...]:
         """The sources that gave other values before the runs parted."""
         ...
 

@@ -180,7 +180,7 @@ def start_writer(path):
     return process
 
 
-def test_leftovers_of_killed_processes_are_removed(tmp_path):
+def test_temporary_files_of_killed_processes_are_removed(tmp_path):
     path = tmp_path / "c"
     for _ in range(2):
         writer = start_writer(path)
@@ -226,7 +226,7 @@ def test_processes_and_threads_that_save_to_the_same_path(tmp_path):
     assert names(tmp_path) == ["c"]
 
 
-def test_the_next_file_of_a_process_that_has_just_finished_one_is_no_leftover(tmp_path, monkeypatch):
+def test_the_next_file_of_a_process_that_has_just_finished_one_is_not_removed(tmp_path, monkeypatch):
     name, target = tmp_path / ".c.1-0.tmp", tmp_path / "c"
     name.write_bytes(b"first")
     opened = os.open
@@ -238,6 +238,6 @@ def test_the_next_file_of_a_process_that_has_just_finished_one_is_no_leftover(tm
         return descriptor
 
     monkeypatch.setattr(os, "open", finished_meanwhile)
-    _atomic.remove_leftovers(str(tmp_path), "c")
+    _atomic.remove_abandoned(str(tmp_path), "c")
 
     assert (target.read_bytes(), name.read_bytes()) == (b"first", b"second")

@@ -180,7 +180,7 @@ def test_a_folder_that_cannot_be_made(tmp_path):
         assert raised.value.slug == "checkpoint-unwritable"
 
 
-def test_leftovers_of_any_step_are_removed(tmp_path):
+def test_temporary_files_of_any_step_are_removed(tmp_path):
     (tmp_path / ".step-7.safetensors.99999999-0.tmp").write_text("half")
     (tmp_path / ".best.safetensors.99999999-0.tmp").write_text("half")
     CheckpointFolder(tmp_path)

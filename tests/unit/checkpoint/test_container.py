@@ -250,7 +250,7 @@ def test_random_changes_of_the_tree_end_in_one_clear_error(tmp_path):
 def test_a_header_longer_than_the_file_allocates_nothing(tmp_path):
     path = tmp_path / "c"
     path.write_bytes((2**62).to_bytes(8, "little") + b"{}")
-    with pytest.raises(SamebitsError, match=r"fewer than its header tells of"):
+    with pytest.raises(SamebitsError, match=r"fewer than its header describes"):
         load(path)
 
 

@@ -13,7 +13,7 @@ import torch
 
 from samebits.comparison.difference import captured_difference, decode
 from samebits.errors import SamebitsError
-from samebits.recording import distance as difference
+from samebits.recording import distance
 from samebits.recording.distance import as_doubles, tensor_difference, tensor_elements
 from samebits.recording.probes.captures import to_safetensors
 
@@ -77,7 +77,7 @@ def test_not_finite(special):
 
 
 def test_not_finite_in_an_earlier_chunk(monkeypatch):
-    monkeypatch.setattr(difference, "_CHUNK", 1)
+    monkeypatch.setattr(distance, "_CHUNK", 1)
     found = tensor_difference(torch.tensor([math.nan, 2.0]), torch.tensor([1.0, 2.5]))
     assert (found.elements, found.max_ulp, found.max_abs) == (2, None, None)
 
@@ -135,7 +135,7 @@ def test_shapes():
 
 
 def test_chunks_are_joined(monkeypatch):
-    monkeypatch.setattr(difference, "_CHUNK", 7)
+    monkeypatch.setattr(distance, "_CHUNK", 7)
     a = torch.zeros(10, 10)
     b = a.clone()
     b[3, 3], b[9, 9] = 1.0, 5.0

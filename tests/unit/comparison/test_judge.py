@@ -246,12 +246,12 @@ def result_lines(a, b):
     return evidence_of(judge(a.record(), b.record()).findings[0])
 
 
-def test_excused_names_are_left_out_and_noted():
+def test_excluded_names_are_left_out_and_noted():
     tape, other = Tape(level="step"), Tape(level="step")
     for t, value in ((tape, 1), (other, 2)):
         t.boundary({"w": t.outside("w")}, {"pad": t.outside(value)})
     assert judge(tape.record(), other.record()).verdict == "different"
-    result = judge(tape.record(), other.record(), excused=("pad",))
+    result = judge(tape.record(), other.record(), excluded=("pad",))
     assert result.verdict == "identical"
     assert notes_of(result) == ("left out of the comparison: pad",)
     assert result.final_digest[0] == result.final_digest[1]

@@ -18,12 +18,12 @@ from samebits.comparison.verdict import compare
 from samebits.records.events import NO_WRITER
 
 
-def origins(make, first, second, excused=()):
+def origins(make, first, second, excluded=()):
     """Two runs of `make(tape, value)`, with a value each."""
     tapes = Tape(), Tape()
     for tape, value in zip(tapes, (first, second), strict=True):
         make(tape, value)
-    return find_origins(tapes[0].record(), tapes[1].record(), excused)
+    return find_origins(tapes[0].record(), tapes[1].record(), excluded)
 
 
 def only(make, first, second):

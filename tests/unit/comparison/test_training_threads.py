@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from samebits.comparison._threads import Lanes, pair_lanes, parting
+from samebits.comparison._threads import Trajectories, divergence_of, pair_trajectories
 from samebits.records.events import Event, TensorInfo
 
 FIRST, SECOND = "SGD.0.0", "SGD.0.0#2"
@@ -17,16 +17,16 @@ def event(seq, kind, contents, owned="", thread="T2"):
 
 
 def run(*events):
-    """The lanes of a run."""
-    lanes = Lanes()
+    """The trajectories of a run."""
+    trajectories = Trajectories()
     for each in events:
-        lanes.add_gradients(each) if each.kind == "grad" else lanes.add(each)
-    return lanes
+        trajectories.add_gradients(each) if each.kind == "grad" else trajectories.add(each)
+    return trajectories
 
 
 def differ(a, b):
     """Whether some step of two runs differs."""
-    return any(parting(ours, theirs, whole=True) for ours, theirs in pair_lanes(a, b))
+    return any(divergence_of(ours, theirs, whole=True) for ours, theirs in pair_trajectories(a, b))
 
 
 def test_names_move_up_when_another_thread_lets_go_of_its_model():

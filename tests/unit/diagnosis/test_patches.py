@@ -212,13 +212,13 @@ REFUSED = [
     ("os-entropy", "tempfile.mkstemp", "h, p = tempfile.mkstemp()", "names of temporary files"),
     ("uninitialized", "", "rows.resize_(4, 3)", "leaves memory unwritten"),
     ("race", "concurrent.futures.as_completed", "for f in as_completed(fs, timeout=3): g(f)", "time limit"),
-    ("race", "", "optimizer.step()", "which of them may go first is yours to say"),
+    ("race", "", "optimizer.step()", "only you can say which of them may go first"),
     ("unknown", "", "x = read_numbers()", "nothing on the lines that lead there is suspicious"),
     ("hash-order", "", "x = set(words).pop()", "takes any element"),
     ("environment", "os.getpid", "x = psutil.Process(os.getpid()).memory_info().rss", "how busy or large"),
     ("environment", "os.walk", "for found in os.walk(p): use(found)", "in the loop over `os.walk`"),
     ("environment", "os.walk", "for _, d, f in os.walk(p, False): use(f)", "in the loop over `os.walk`"),
-    ("environment", "os.getpid", "os.kill(os.getpid(), 9)", "a fact of the machine"),
+    ("environment", "os.getpid", "os.kill(os.getpid(), 9)", "a fact about the machine"),
 ]
 
 # Already in order, or of no account: nothing is proposed.
@@ -480,7 +480,7 @@ def test_a_seed_that_comes_from_nowhere_known_becomes_a_number():
     assert first.first == ("torch.manual_seed(int(job.number))  # <-", "torch.manual_seed(0)  # <-")
     remedy = remedy_for(found, files)
     assert remedy is not None
-    assert remedy.text.startswith("seed with a number: what it is seeded with")
+    assert remedy.text.startswith("seed with a number: the present seed differs")
 
 
 def test_directories_and_files_are_sorted_in_the_loop_that_walks_them():

@@ -18,7 +18,7 @@ import pytest
 from record_support import INFO, digest, listing, row, write
 
 from samebits.errors import SamebitsError
-from samebits.records import reader as snapshot
+from samebits.records import reader
 from samebits.records.creation import finalize
 from samebits.records.reader import RecordReader
 from samebits.records.writer import RecordWriter
@@ -144,7 +144,7 @@ def test_a_record_that_is_closed_while_it_is_read_is_read_whole(
 ) -> None:
     """Its log may go between two looks."""
     writer = write(tmp_path / "a.sbr", 5, close=False)
-    original = snapshot.rebuild
+    original = reader.rebuild
 
     def close_and_rebuild(connection: sqlite3.Connection, log: Path) -> bool:
         for seq in range(5, 600):
@@ -152,7 +152,7 @@ def test_a_record_that_is_closed_while_it_is_read_is_read_whole(
         writer.close()
         return original(connection, log)
 
-    monkeypatch.setattr(snapshot, "rebuild", close_and_rebuild)
+    monkeypatch.setattr(reader, "rebuild", close_and_rebuild)
     assert read(tmp_path / "a.sbr") == list(range(600))
 
 

@@ -34,11 +34,11 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.OTHER_OUTPUT: ((CALL,), "in net.fc in each run"),
     CODE.SUCH_EVENTS: ((3,), "3 such events are origins"),
     CODE.SHAPES_DIFFER: ((SITE, ("f32[3]",), ("f32[4]", "i64[]")), ":3: f32[3] and f32[4], i64[]"),
-    CODE.RUNS_PARTED: ((), "the runs did different things"),
+    CODE.RUNS_DIVERGED: ((), "the runs did different things"),
     CODE.WENT_ON: (("second", None), "the second run did nothing more in this step"),
     CODE.SOURCE_NOT_RECORDED: ((), "is not recorded"),
     CODE.TOO_LONG_TO_ALIGN: ((), "is not known"),
-    CODE.OUT_OF_PLACE: ((), "the record is damaged"),
+    CODE.NOT_IN_STEP: ((), "the record is damaged"),
     CODE.ONE_SIDED_TENSOR: (("first", "buffer x (f32[4])"), "only the first run has buffer x (f32[4])"),
     CODE.STEPS_DIFFER: ((1,), "it differs in 1 step"),
     CODE.ALREADY_DIFFERED: (("batch", 2), "batches already differed at step 2"),
@@ -58,7 +58,7 @@ CASES: dict[EvidenceCode, tuple[tuple[object, ...], str]] = {
     CODE.MOVED_UNSEEN: (("aten::randn", SITE), "moved it after aten::randn at /code/train.py:3"),
     CODE.DREW_ELSEWHERE: ((SITE, "x", None, "y"), "/code/train.py:3 (x), the second at an unknown line (y)"),
     CODE.DREW_OTHER_AMOUNT: (("x", SITE), "drew another amount of numbers in each run"),
-    CODE.GENERATOR_FOUND: (
+    CODE.GENERATOR_DIFFERED: (
         ("x", SITE, "torch"),
         "workers from torch's generator in another state in each run",
     ),

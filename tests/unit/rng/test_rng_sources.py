@@ -22,7 +22,7 @@ from samebits.errors import SamebitsError
 from samebits.interventions import INTERVENTIONS
 from samebits.rng import states as rng
 from samebits.rng.active import PROCESS
-from samebits.rng.sources import BUILT_IN, LIBRARIES, WITH_OBJECTS
+from samebits.rng.sources import BUILT_IN, LIBRARIES, WITH_OBJECTS, is_seeded_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -531,6 +531,31 @@ def test_a_library_has_a_source_and_a_cause_of_its_name(library):
     namespace: dict[str, Any] = {library.imported: __import__(library.imported)}
     exec(library.seed_call.format(library.imported, 3), namespace)  # noqa: S102 - a template of the table
     assert set(library.own) <= set(library.fresh)
+
+
+@pytest.mark.parametrize(
+    ("call", "seeded"),
+    [
+        ("random.seed(1)", {"python"}),
+        ("random.getstate() before recording began", {"python"}),
+        ("numpy.random.seed(1)", {"numpy"}),
+        ("np.random.seed(1)", {"numpy"}),
+        ("torch.manual_seed(1)", {"torch", "cuda:0", "cuda:11", "mps"}),
+        ("torch.seed() -> 7", {"torch", "cuda:0", "cuda:11", "mps"}),
+        ("torch.cuda.manual_seed_all(1)", {"cuda:0", "cuda:11"}),
+        ("randomly.seed(1)", set()),
+        ("", set()),
+    ],
+)
+def test_a_recorded_call_seeds_the_sources_that_declare_it(call, seeded):
+    names = ("python", "numpy", "torch", "cuda:0", "cuda:11", "mps", "opencv", "given", "")
+    assert {name for name in names if is_seeded_by(name, call)} == seeded
+
+
+def test_the_calls_of_a_source_that_is_recorded_seed_it():
+    for source in BUILT_IN:
+        for function in source.functions:
+            assert not function.seeds or is_seeded_by(source.name, f"{function.text}(3)")
 
 
 def test_functions_that_a_source_names_are_there():

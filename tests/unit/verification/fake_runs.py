@@ -95,7 +95,7 @@ class World:
     made: list = field(default_factory=list)
     together: list = field(default_factory=list)
     perturbations: list = field(default_factory=list)
-    judged_excused: list = field(default_factory=list)
+    judged_excluded: list = field(default_factory=list)
     explained: list = field(default_factory=list)
     until: list = field(default_factory=list)
 
@@ -132,22 +132,22 @@ class World:
         name = Path(path).stem
         yield _named(FakeRecord(self.info(name), self.captured.get(name, b"")), name)
 
-    def judge(self, a, b, excused=()) -> Comparison:
+    def judge(self, a, b, excluded=()) -> Comparison:
         """The scripted verdict."""
-        self.judged_excused.append(tuple(excused))
+        self.judged_excluded.append(tuple(excluded))
         list(a.events(("step", "read")))
         pins = set(self.settings(b.name).pins)
         if pins and b.name not in self.verdicts:
             return IDENTICAL if any(needed <= pins for needed in self.helps) else different()
         return self.verdicts.get(b.name, IDENTICAL)
 
-    def find_origins(self, a, b, excused=(), explained=(), until=None) -> OriginSearch:
+    def find_origins(self, a, b, excluded=(), explained=(), until=None) -> OriginSearch:
         """The scripted origins."""
         self.explained.append(explained)
         self.until.append(until)
         return self.origins[b.name] if b.name in self.origins or not self.helps else OriginSearch()
 
-    def draws_before(self, a, b, excused=()):
+    def draws_before(self, a, b, excluded=()):
         """The scripted sources."""
         return self.sources
 

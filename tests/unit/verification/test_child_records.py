@@ -54,7 +54,7 @@ class Folder:
     def _open(self, path: str) -> Iterator[Any]:
         yield Trained(path)
 
-    def _judge(self, a: Any, b: Any, excused: Any = ()) -> Comparison:
+    def _judge(self, a: Any, b: Any, excluded: Any = ()) -> Comparison:
         inside = [part.removesuffix(".sbr").removesuffix(".children") for part in a.path.split("/")]
         number = next(i for i, part in enumerate(inside) if part == "run-1")
         return self.judged.get("-".join(inside[number + 1 :]), SAME)

@@ -181,7 +181,7 @@ def test_memory_that_nothing_read_is_left_out_with_a_patch_too(script):
     series = compared(world, script)
     aim = Aim(different(2, origin(script, 6, "unseeded-numpy")), excluded=("weight",))
     find_fix(Runner(series, world.tools()), aim)
-    assert world.judged_excused == [("weight",)]
+    assert world.judged_excluded == [("weight",)]
     assert world.settings("fix-1-2").excluded == ("weight",)
 
 

@@ -240,7 +240,7 @@ def test_what_was_found_is_kept_when_the_script_fails_with_operations_recorded_f
     assert "failed when every operation was recorded from its start (RuntimeError: no)" in notes
 
 
-def test_unread_memory_is_excused(tmp_path):
+def test_unread_memory_is_excluded(tmp_path):
     """State that differs only where nothing wrote and nothing read: judged again without it."""
     world = World(
         verdicts={"run-2": different(1), "op-1b": different(1), "run-2-excused": IDENTICAL},
@@ -254,7 +254,7 @@ def test_unread_memory_is_excused(tmp_path):
     assert result.comparison.verdict == "identical"
     assert "scratch is never read" in notes_of(result.comparison)
     assert world.settings("run-2-excused").excluded == ("buffer.scratch",)
-    assert world.judged_excused[-1] == ("buffer.scratch",)
+    assert world.judged_excluded[-1] == ("buffer.scratch",)
 
 
 def test_values_that_cannot_be_fetched_leave_a_note(tmp_path):

@@ -1,4 +1,4 @@
-"""How the ranks divide the data: from the indices that their samplers gave."""
+"""Checks how the ranks divide the data, by the indices that their samplers gave."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 _END, _UNKNOWN = "end", "?"
-Place = tuple[str, int, str, str]  # file, line, size of the dataset, sampler
+Loader = tuple[str, int, str, str]  # file, line, size of the dataset, sampler
 
 
 @dataclass
@@ -27,12 +27,12 @@ class Epoch:
     """One iteration of a loader on one rank.
 
     Args:
-        step: in which it began.
+        step: the step in which it began.
         site: the line that iterates.
-        facts: of the loader, as recorded.
-        indices: in order.
-        whole: it came to its end.
-        known: all indices are known.
+        facts: the recorded facts about the loader.
+        indices: the indices, in order.
+        whole: whether it came to its end.
+        known: whether all indices are known.
     """
 
     step: int
@@ -44,22 +44,22 @@ class Epoch:
 
     @property
     def distributed(self) -> bool:
-        """Whether its sampler is there to divide the data."""
+        """True if the sampler divides the data among ranks."""
         return "sampler_num_replicas" in self.facts
 
     @property
     def size(self) -> int | None:
-        """Of the dataset."""
+        """The size of the dataset."""
         size = self.facts.get("size")
         return size if isinstance(size, int) else None
 
     @property
     def drops(self) -> bool:
-        """Whether a tail may be left out."""
+        """True if a tail may be left out."""
         return bool(self.facts.get("drop") or self.facts.get("sampler_drop_last"))
 
     def add(self, text: str) -> None:
-        """Take in what an `indices` event says behind the colon."""
+        """Take in the text of an `indices` event after the colon."""
         if text == _END:
             self.whole = True
         elif text == _UNKNOWN:
@@ -69,25 +69,25 @@ class Epoch:
 
 
 def data_shares(records: Mapping[int, Record]) -> DataShares:
-    """Say how the ranks divided the data of the loaders that all of them iterate.
+    """Check how the ranks divided the data of the loaders that all of them iterate.
 
     Args:
         records: by rank.
     """
-    found = DataShares()
+    result = DataShares()
     ranks = {rank: _epochs(record) for rank, record in records.items()}
     if len(ranks) < 2:
-        return found
-    for place in next(iter(ranks.values())):
-        if all(place in epochs for epochs in ranks.values()):
-            _check_loader({rank: epochs[place] for rank, epochs in ranks.items()}, found)
-    found.notes = list(dict.fromkeys(found.notes))
-    return found
+        return result
+    for loader in next(iter(ranks.values())):
+        if all(loader in epochs for epochs in ranks.values()):
+            _check_loader({rank: epochs[loader] for rank, epochs in ranks.items()}, result)
+    result.notes = list(dict.fromkeys(result.notes))
+    return result
 
 
-def _epochs(record: Record) -> dict[Place, list[Epoch]]:
-    """The iterations of each loader of a rank, by the line that iterates."""
-    places: dict[Place, list[Epoch]] = {}
+def _epochs(record: Record) -> dict[Loader, list[Epoch]]:
+    """Return the iterations of each loader of a rank, by the line that iterates."""
+    loaders: dict[Loader, list[Epoch]] = {}
     running: dict[str, Epoch] = {}
     for event in record.events(("collective",)):
         if event.op == "epoch":
@@ -95,33 +95,33 @@ def _epochs(record: Record) -> dict[Place, list[Epoch]]:
             epoch = running[f"{facts.get('loader')} {facts.get('epoch')}"] = Epoch(
                 event.step, event.site, facts
             )
-            places.setdefault(_place(event, facts), []).append(epoch)
+            loaders.setdefault(_loader(event, facts), []).append(epoch)
         elif event.op == "indices":
             name, _, text = event.arguments.partition(": ")
             if name in running:
                 running[name].add(text)
-    return places
+    return loaders
 
 
-def _place(event: Event, facts: dict[str, Any]) -> Place:
+def _loader(event: Event, facts: dict[str, Any]) -> Loader:
     site = event.site
     file, line = ("", 0) if site is None else (site.file, site.line)
     return file, line, str(facts.get("size")), str(facts.get("sampler"))
 
 
-def _check_loader(ranks: Mapping[int, list[Epoch]], found: DataShares) -> None:
+def _check_loader(ranks: Mapping[int, list[Epoch]], result: DataShares) -> None:
     first = next(iter(ranks.values()))
-    _note_seeds({rank: epochs[0] for rank, epochs in ranks.items()}, found)
-    _note_repeats(first, found)
-    already = len(found.wrong)
+    _note_seeds({rank: epochs[0] for rank, epochs in ranks.items()}, result)
+    _note_repeated_order(first, result)
+    already = len(result.wrong)
     for number in range(min(map(len, ranks.values()))):
         shares = {rank: epochs[number] for rank, epochs in ranks.items()}
         usable = all(share.known and share.indices for share in shares.values())
-        if usable and len(found.wrong) == already:  # one epoch tells it all
-            _check_epoch(number, shares, found)
+        if usable and len(result.wrong) == already:  # one epoch tells it all
+            _check_epoch(number, shares, result)
 
 
-def _check_epoch(number: int, shares: Mapping[int, Epoch], found: DataShares) -> None:
+def _check_epoch(number: int, shares: Mapping[int, Epoch], result: DataShares) -> None:
     first = next(iter(shares.values()))
     if first.facts.get("sampler_replacement") or "Weighted" in str(first.facts.get("sampler")):
         return
@@ -132,36 +132,38 @@ def _check_epoch(number: int, shares: Mapping[int, Epoch], found: DataShares) ->
     where, whole = f"{_shown(first)}, epoch {number}", all(share.whole for share in shares.values())
     sets = [frozenset(share.indices) for share in shares.values()]
     if not first.distributed and len(shares) > 1 and len(set(sets)) == 1:
-        found.notes.append(Note.of(NoteCode.SAME_SAMPLES, first.site, len(sets[0])))
+        result.notes.append(Note.of(NoteCode.SAME_SAMPLES, first.site, len(sets[0])))
         return
     if repeated:
-        _tell_repeated(where, repeated, shares, found)
+        _note_repeated_samples(where, repeated, shares, result)
     missing = 0 if first.size is None or not whole else first.size - len(counts)
     if missing > 0:
         text = f"{where}: {missing} of {first.size} samples {'is' if missing == 1 else 'are'} on no rank"
         if first.drops:
-            found.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
+            result.notes.append(Note.of(NoteCode.SAMPLES_LEFT_OUT, first.site, missing, first.size))
         elif first.distributed:
-            found.wrong.append((first.step, first.site, f"{text}{_why(shares)}"))
+            result.wrong.append((first.step, first.site, f"{text}{_why(shares)}"))
         else:
             note = Note.of(NoteCode.SAMPLES_ON_NO_RANK, first.site, number, missing, first.size)
-            found.notes.append(note)
+            result.notes.append(note)
 
 
-def _tell_repeated(where: str, repeated: int, shares: Mapping[int, Epoch], found: DataShares) -> None:
+def _note_repeated_samples(
+    where: str, repeated: int, shares: Mapping[int, Epoch], result: DataShares
+) -> None:
     first, n = next(iter(shares.values())), len(shares)
     padding = 0 if first.size is None else -first.size % n
     told = f"{repeated} sample{'' if repeated == 1 else 's'}"
     if first.distributed and not _why(shares) and 0 < repeated <= padding:
-        found.notes.append(Note.of(NoteCode.SAMPLES_PADDED, first.site, repeated, first.size))
+        result.notes.append(Note.of(NoteCode.SAMPLES_PADDED, first.site, repeated, first.size))
     elif first.distributed:
-        found.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
+        result.wrong.append((first.step, first.site, f"{where}: {told} came more than once{_why(shares)}"))
     else:
-        found.notes.append(Note.of(NoteCode.SAMPLES_REPEATED, first.site, repeated))
+        result.notes.append(Note.of(NoteCode.SAMPLES_REPEATED, first.site, repeated))
 
 
 def _why(shares: Mapping[int, Epoch]) -> str:
-    """In what the samplers of the ranks differ that have to agree."""
+    """Return in words the settings of the samplers that must agree and do not."""
     parts = []
     for name in ("seed", "epoch", "num_replicas", "shuffle", "drop_last"):
         values = {rank: share.facts.get(f"sampler_{name}") for rank, share in shares.items()}
@@ -173,19 +175,19 @@ def _why(shares: Mapping[int, Epoch]) -> str:
     return f": its samplers have {'; '.join(parts)}" if parts else ""
 
 
-def _note_repeats(epochs: list[Epoch], found: DataShares) -> None:
-    """A DistributedSampler whose `set_epoch` is not called gives the same order each time."""
+def _note_repeated_order(epochs: list[Epoch], result: DataShares) -> None:
+    """Note a DistributedSampler whose `set_epoch` is not called: it gives the same order each time."""
     for before, after in itertools.pairwise(epochs):
         n = min(len(before.indices), len(after.indices))
         if before.distributed and before.facts.get("sampler_shuffle") and n > 2:
             same = before.indices[:n] == after.indices[:n]
             if same and before.facts.get("sampler_epoch") == after.facts.get("sampler_epoch"):
-                found.notes.append(Note.of(NoteCode.EPOCH_NOT_SET, before.site))
+                result.notes.append(Note.of(NoteCode.EPOCH_NOT_SET, before.site))
                 return
 
 
-def _note_seeds(shares: Mapping[int, Epoch], found: DataShares) -> None:
-    """Rank is not in torch's worker seeds: ranks with one seed of the run draw the same augmentations."""
+def _note_seeds(shares: Mapping[int, Epoch], result: DataShares) -> None:
+    """Note equal worker seeds: torch's do not depend on the rank, so ranks draw the same augmentations."""
     seeds: dict[Any, list[int]] = {}
     for rank, share in shares.items():
         facts = share.facts
@@ -194,7 +196,7 @@ def _note_seeds(shares: Mapping[int, Epoch], found: DataShares) -> None:
             seeds.setdefault(facts["worker_seed"], []).append(rank)
     for ranks in seeds.values():
         if len(ranks) > 1:
-            found.notes.append(Note.of(NoteCode.SAME_WORKER_SEEDS, shares[ranks[0]].site, *ranks))
+            result.notes.append(Note.of(NoteCode.SAME_WORKER_SEEDS, shares[ranks[0]].site, *ranks))
 
 
 def _shown(epoch: Epoch) -> str:

@@ -1,14 +1,13 @@
-"""Which tensors are to be equal on several ranks, and where they ceased to be.
+"""Follows the tensors that should be equal on several ranks.
 
-What is known of a parameter:
+A parameter is one of three:
 
-- `DistributedDataParallel` holds it: it is to be equal on the ranks of its group, from the first step on.
+- `DistributedDataParallel` holds it: it must be equal on the ranks of its group, from the first step on.
 - It is a shard (FSDP, a `DTensor` that is not replicated): each rank has its own part, nothing is compared.
-- Neither: ranks that hold one of the same name and shape, equal before the first step, are taken for
-  replicas (a hand-written loop that averages gradients). Where they differ from the start, they are each
-  rank's own.
+- Neither: parameters of the same name and shape that are equal before the first step count as replicas (a
+  hand-written loop that averages gradients). If they differ from the start, each rank has its own.
 
-Replicas that part and are equal again later are averaged from time to time; that is no difference.
+Replicas that diverge and are equal again later are averaged from time to time; that is no difference.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ Values = dict[str, tuple[tuple[int, ...], bytes]]  # shape and digest by name
 
 @dataclass(frozen=True)
 class Split:
-    """Where the replicas of one tensor ceased to be equal.
+    """The step at which the replicas of one tensor ceased to be equal.
 
     Args:
-        name: of the tensor.
+        name: name of the tensor.
         step: number of the step at whose end they differed.
-        before: they differed before that step, not after it.
+        before: whether they differed before that step already.
         groups: the ranks that have the same bits, the largest group first.
         events: the `step` or `replicas` event of each rank.
-        gradients: whether their gradients in that step were equal; None when there are none.
+        gradients: whether their gradients in that step were equal; None if there are none.
     """
 
     name: str
@@ -49,14 +48,14 @@ class Split:
 
 @dataclass
 class Tracked:
-    """What is known so far of the replicas of one tensor.
+    """The state of the replicas of one tensor, so far.
 
     Args:
-        equal: they are equal now.
-        own: they were never equal: each rank has its own.
-        split: where they parted for the last time.
+        equal: whether they are equal now.
+        own: whether they were never equal: each rank has its own.
+        split: the last split.
         rejoined: how often they were equal again after a split.
-        sure: `DistributedDataParallel` is to keep them equal.
+        sure: whether `DistributedDataParallel` must keep them equal.
     """
 
     equal: bool = True
@@ -72,7 +71,7 @@ class ReplicaWalk:
 
     Args:
         tracked: by name, in the order of the records.
-        shards: names of parameters of which ranks hold parts.
+        shards: names of parameters that the ranks hold in parts.
         steps: how many steps were compared.
     """
 
@@ -95,22 +94,22 @@ class ReplicaWalk:
             self._compare(steps, states, before=False)
 
     def splits(self) -> list[Split]:
-        """Where replicas parted for good, the earliest first."""
-        found = [
+        """Return the splits that lasted, the earliest first."""
+        splits = [
             t.split for t in self.tracked.values() if t.split is not None and not t.equal and not t.rejoined
         ]
-        return sorted(found, key=lambda split: (split.step, not split.before))
+        return sorted(splits, key=lambda split: (split.step, not split.before))
 
     def averaged(self) -> list[str]:
-        """Names of tensors that parted and were equal again."""
+        """Return the names of tensors that diverged and were equal again."""
         return [name for name, tracked in self.tracked.items() if tracked.rejoined]
 
     def compared(self) -> list[str]:
-        """Names of parameters that were compared as replicas."""
+        """Return the names of parameters that were compared as replicas."""
         return [n for n, tracked in self.tracked.items() if not tracked.own and n not in self._parents]
 
     def own(self) -> list[str]:
-        """Names of parameters that each rank has its own of."""
+        """Return the names of parameters of which each rank has its own."""
         return [n for n, tracked in self.tracked.items() if tracked.own and n not in self._parents]
 
     def _learn(self, event: Event) -> None:
@@ -126,29 +125,29 @@ class ReplicaWalk:
 
     def _compare(self, steps: Mapping[int, RankStep], events: Mapping[int, Event], *, before: bool) -> None:
         values = {rank: self._values(event) for rank, event in events.items()}
-        for name in dict.fromkeys(name for found in values.values() for name in found):
+        for name in dict.fromkeys(name for held in values.values() for name in held):
             parent = self._parents.get(name, name)
             if parent in self.shards or (parent != name and self._is_own(parent)):
                 continue
             members = self._groups.get(parent)
-            found = {
+            replicas = {
                 rank: held[name]
                 for rank, held in values.items()
                 if name in held and (members is None or rank in members)
             }
-            if len(found) > 1:
-                self._note(name, found, steps, events, before=before)
+            if len(replicas) > 1:
+                self._note(name, replicas, steps, events, before=before)
 
     def _note(
         self,
         name: str,
-        found: Mapping[int, tuple[tuple[int, ...], bytes]],
+        replicas: Mapping[int, tuple[tuple[int, ...], bytes]],
         steps: Mapping[int, RankStep],
         events: Mapping[int, Event],
         *,
         before: bool,
     ) -> None:
-        equal, new = len(set(found.values())) == 1, name not in self.tracked
+        equal, new = len(set(replicas.values())) == 1, name not in self.tracked
         sure = self._parents.get(name, name) in self._groups
         tracked = self.tracked.setdefault(name, Tracked(own=not equal and not sure, sure=sure))
         if tracked.own:
@@ -158,7 +157,7 @@ class ReplicaWalk:
         if not equal and (tracked.equal or new):
             number = next(iter(events.values())).step
             tracked.split = Split(
-                name, number, before, _groups_of(found), events, _gradients(name, found, steps)
+                name, number, before, _groups_of(replicas), events, _gradients(name, replicas, steps)
             )
         tracked.equal = equal
 
@@ -167,32 +166,32 @@ class ReplicaWalk:
         return tracked is None or tracked.own
 
     def _values(self, event: Event) -> Values:
-        """Parameters, and the optimizer's state of these."""
-        found: Values = {}
+        """Return shape and digest of the parameters and of their optimizer state."""
+        values: Values = {}
         parameters = [info.name for info in event.tensors if info.role == "param"]
         for info, digest in zip(event.tensors, event.digests, strict=True):
             if info.role == "optimizer" and info.name not in self._parents:
                 self._parents[info.name] = _owner(info.name, parameters)
             if info.role in ("param", "optimizer"):
-                found[info.name] = (info.shape, digest)
-        return found
+                values[info.name] = (info.shape, digest)
+        return values
 
 
 def _owner(name: str, parameters: Iterable[str]) -> str:
-    """The parameter that an entry of an optimizer's state belongs to."""
+    """Return the parameter that an entry of an optimizer's state belongs to."""
     return max((p for p in parameters if name.startswith(f"{p}.")), key=len, default="")
 
 
-def _groups_of(found: Mapping[int, object]) -> tuple[tuple[int, ...], ...]:
+def _groups_of(replicas: Mapping[int, object]) -> tuple[tuple[int, ...], ...]:
     groups: dict[object, list[int]] = {}
-    for rank, value in sorted(found.items()):
+    for rank, value in sorted(replicas.items()):
         groups.setdefault(value, []).append(rank)
     return tuple(sorted((tuple(ranks) for ranks in groups.values()), key=lambda ranks: (-len(ranks), ranks)))
 
 
 def _gradients(name: str, ranks: Iterable[int], steps: Mapping[int, RankStep]) -> bool | None:
-    found = [steps[rank].gradients.get(name) for rank in ranks]
-    return None if None in found else len(set(found)) == 1
+    digests = [steps[rank].gradients.get(name) for rank in ranks]
+    return None if None in digests else len(set(digests)) == 1
 
 
 def _list(value: object) -> list[object]:

@@ -1,4 +1,4 @@
-"""The verdict over the ranks of one run."""
+"""Judges the ranks of one run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankCompari
 
     Args:
         records: by rank, at least one.
-        world_size: how many there were to be.
+        world_size: how many ranks there should be.
     """
     walk, last, same_batches = ReplicaWalk(), dict.fromkeys(records, 0), 0
     streams = {rank: rank_steps(record) for rank, record in records.items()}
@@ -48,8 +48,8 @@ def compare_ranks(records: Mapping[int, Record], world_size: int) -> RankCompari
 
 
 def _same_batches(steps: Mapping[int, RankStep]) -> bool:
-    found = [tuple(step.batches) for step in steps.values()]
-    return bool(found[0]) and len(set(found)) == 1
+    batches = [tuple(step.batches) for step in steps.values()]
+    return bool(batches[0]) and len(set(batches)) == 1
 
 
 def _result(
@@ -86,7 +86,7 @@ def _result(
 
 
 def _finding(splits: list[Split]) -> Finding:
-    """The first split, with all that parted in the same moment."""
+    """Make a finding of the first split, with all tensors that diverged at the same moment."""
     first = splits[0]
     names = [s.name for s in splits if (s.step, s.before) == (first.step, first.before)]
     main, *odd = first.groups
@@ -117,7 +117,7 @@ def _data_finding(step: int, site: Site | None, text: str) -> Finding:
 
 
 def _unfit(records: Mapping[int, Record], world_size: int, last: Mapping[int, int]) -> str | None:
-    """Why the records cannot vouch for the whole run."""
+    """Return the reason why the records cannot vouch for the whole run; None when they can."""
     parts = []
     missing = sorted(set(range(world_size)) - set(records))
     if missing:
@@ -146,14 +146,14 @@ def _notes(walk: ReplicaWalk, last: Mapping[int, int]) -> list[Note]:
 
 
 def _left_out(walk: ReplicaWalk) -> list[str]:
-    found = []
+    texts = []
     if walk.shards:
-        found.append(f"{some(walk.shards)}: shards, each rank has its own part")
+        texts.append(f"{some(walk.shards)}: shards, each rank has its own part")
     own = walk.own()
     if own:
-        found.append(
+        texts.append(
             f"{some(own)}: different on the ranks from the start and not wrapped by DistributedDataParallel, "
             "so taken for each rank's own"
         )
-    found.append("buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)")
-    return found
+    texts.append("buffers: each rank's own (DistributedDataParallel sends rank 0's before each forward pass)")
+    return texts

@@ -1,4 +1,4 @@
-"""The steps of each rank, and what a comparison of the ranks says."""
+"""The steps of each rank, and the result of a comparison of the ranks."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class RankComparison:
     """The verdict over the ranks of one run.
 
     Args:
-        comparison: `different` when replicas part for good, or when ranks that are to divide the data do not;
-            its findings say where. `identical` when replicas were compared and stayed equal.
+        comparison: `different` when replicas diverge for good, or when ranks that should divide the data do
+            not; its findings say where. `identical` when replicas were compared and stayed equal.
         ranks: the numbers of the ranks that were compared.
         compared: names of the parameters that were compared.
-        left_out: what was not compared, and why, in words.
+        left_out: the tensors that were not compared, and the reason, in words.
     """
 
     comparison: Comparison
@@ -38,11 +38,11 @@ class RankComparison:
 
 @dataclass
 class DataShares:
-    """What was found about the division of the data.
+    """The division of the data among the ranks.
 
     Args:
-        wrong: what contradicts what the sampler is for: (step, site, text).
-        notes: what the user should know.
+        wrong: contradictions to the purpose of the sampler: (step, site, text).
+        notes: remarks for the user.
     """
 
     wrong: list[tuple[int, Site | None, str]] = field(default_factory=list)
@@ -50,20 +50,20 @@ class DataShares:
 
 
 def words(numbers: Iterable[int]) -> str:
-    """Ranks in words: `rank 1`, `ranks 0-2 and 5`."""
-    found: list[list[int]] = []
+    """Return ranks in words: `rank 1`, `ranks 0-2 and 5`."""
+    spans: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
         else:
-            found.append([number, number])
-    parts = [str(a) if a == b else f"{a}{'-' if b > a + 1 else ' and '}{b}" for a, b in found]
-    name = "rank" if len(found) == 1 and found[0][0] == found[0][1] else "ranks"
+            spans.append([number, number])
+    parts = [str(a) if a == b else f"{a}{'-' if b > a + 1 else ' and '}{b}" for a, b in spans]
+    name = "rank" if len(spans) == 1 and spans[0][0] == spans[0][1] else "ranks"
     return f"{name} " + (f"{', '.join(parts[:-1])} and {parts[-1]}" if len(parts) > 1 else "".join(parts))
 
 
 def some(names: Iterable[str], most: int = 3) -> str:
-    """The first names, and how many more there are."""
+    """Return the first names, and how many more there are."""
     listed = list(names)
     more = f" and {len(listed) - most} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
@@ -75,12 +75,12 @@ REPLICAS = "replicas"  # as the probe names its events
 
 @dataclass
 class RankStep:
-    """What one rank did between two step boundaries.
+    """The events of one rank between two step boundaries.
 
     Args:
         number: of the step.
         replicas: the `replicas` events.
-        state: the `step` event; None when the rank did not come to it.
+        state: the `step` event; None when the rank did not reach it.
         gradients: digest of the last gradient of each name.
         losses: how many backward passes there were.
         batches: the digests of its batches.
@@ -108,7 +108,7 @@ class RankStep:
 
 
 def rank_steps(record: Record) -> Iterator[RankStep]:
-    """The steps of one rank, one at a time."""
+    """Yield the steps of one rank."""
     step: RankStep | None = None
     for event in record.events(KINDS):
         if step is not None and event.step > step.number:
@@ -121,9 +121,9 @@ def rank_steps(record: Record) -> Iterator[RankStep]:
 
 
 def facts_of(event: Event) -> dict[str, Any]:
-    """The JSON object of a `collective` event; empty for anything else: a record is not trusted."""
+    """Return the JSON object of a `collective` event; empty for anything else: a record is not trusted."""
     try:
-        found = json.loads(event.arguments)
+        facts = json.loads(event.arguments)
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return facts if isinstance(facts, dict) else {}

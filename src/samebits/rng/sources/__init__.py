@@ -19,6 +19,7 @@ __all__ = [
     "TORCH",
     "WITH_OBJECTS",
     "RngSource",
+    "is_seeded_by",
     "package_of",
     "sources_seeded_by",
     "words_of",
@@ -64,6 +65,21 @@ def package_of(source: BuiltInSource) -> str:
 def sources_seeded_by(intervention: str) -> tuple[str, ...]:
     """Names of the sources that an intervention seeds."""
     return tuple(source.name for source in BUILT_IN if source.intervention == intervention)
+
+
+def is_seeded_by(source: str, call: str) -> bool:
+    """Tell whether a recorded call seeds a source.
+
+    The longest beginning of a call that a source declares counts: `torch.cuda.manual_seed` seeds no CPU.
+
+    Args:
+        source: its name in a record, such as `numpy` or `cuda:0`.
+        call: as a record has it, such as `torch.manual_seed(0)`.
+    """
+    fitting = [
+        (len(start), each.name) for each in BUILT_IN for start in each.seed_calls if call.startswith(start)
+    ]
+    return bool(fitting) and (max(fitting)[0], source.partition(":")[0]) in fitting
 
 
 def words_of(library: str) -> str:

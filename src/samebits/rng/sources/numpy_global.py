@@ -57,6 +57,7 @@ class NumpyGlobal(BuiltIn):
     functions = (StateFunction(("",), "seed", "numpy.random.seed"), StateFunction(("",), "set_state"))
     record_order = 3
     recorded_functions = functions[:1]
+    seed_calls = ("numpy.", "np.")
 
     def available(self) -> bool:
         """Whether `numpy.random` is imported."""

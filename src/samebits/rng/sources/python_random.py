@@ -41,6 +41,7 @@ class PythonRandom(BuiltIn):
     functions = (StateFunction(("",), "seed", "random.seed"), StateFunction(("",), "setstate"))
     record_order = 2
     recorded_functions = functions[:1]
+    seed_calls = ("random.",)
 
     def available(self) -> bool:
         """Always."""

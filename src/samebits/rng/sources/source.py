@@ -125,6 +125,7 @@ class BuiltIn:
         record_order: the position of its states among those that a record digests; 0 for a source that is not
             recorded.
         recorded_functions: those whose calls a record notes as seedings.
+        seed_calls: how the calls that seed it begin in a record, such as `random.`.
     """
 
     library: Library | None = None
@@ -133,6 +134,7 @@ class BuiltIn:
     functions: tuple[StateFunction, ...] = ()
     record_order = 0
     recorded_functions: tuple[StateFunction, ...] = ()
+    seed_calls: tuple[str, ...] = ()
 
     def state_reader(self) -> Callable[[], Sequence[tuple[str, Any]]]:
         """Return a function that gives (name, tensor of uint8) of each generator, for a record to digest.
@@ -185,6 +187,10 @@ class BuiltInSource(RngSource, Protocol):
 
     def earlier_seed(self) -> str:
         """Name the state that an earlier seeding may have left."""
+
+    @property
+    def seed_calls(self) -> tuple[str, ...]:
+        """The beginnings of the recorded calls that seed it."""
 
     def position_reader(self) -> Callable[[], Mapping[str, Position]]:
         """A function that tells where the generators stand."""

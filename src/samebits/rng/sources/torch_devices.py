@@ -61,6 +61,7 @@ class TorchSource(BuiltIn):
 
     library = TORCH
     intervention = TORCH.intervention
+    seed_calls: tuple[str, ...] = ("torch.",)
 
 
 class TorchCpu(TorchSource):
@@ -166,6 +167,7 @@ class LazyDevices(TorchSource):
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.seed_calls = (*TorchSource.seed_calls, f"torch.{name}.")
         if name == "cuda":
             self.record_order = 4
             self.functions = tuple(

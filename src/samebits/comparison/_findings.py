@@ -1,4 +1,4 @@
-"""Makes findings: one function for each way in which a difference comes in."""
+"""Makes findings: one function for each kind of origin."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _SHOWN = 200  # characters of an op's arguments
 def finding(
     a: Event | None,
     b: Event | None,
-    entry: OriginKind,
+    origin_kind: OriginKind,
     *,
     evidence: tuple[Evidence, ...],
     cause: Cause = Cause.UNKNOWN,
     inputs_equal: bool | None = None,
 ) -> Finding:
-    """A finding about an event of each run, or of one."""
+    """Make a finding about an event of each run, or of one."""
     event, other = (b, None) if a is None else (a, b)
     if event is None:
         raise ValueError("a finding needs an event")
     differing = () if a is None or b is None else _differing(a, b)
     origin = Origin(
         kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
-        forward_site=event.forward_site, inputs_equal=inputs_equal, entry=entry,
+        forward_site=event.forward_site, inputs_equal=inputs_equal, entry=origin_kind,
         names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
         inputs=descriptions(event, "in", "rng"), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,
@@ -46,7 +46,7 @@ def finding(
 
 
 def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
-    """The same inputs, arguments and generator state gave other outputs."""
+    """Blame an op: the same inputs, arguments and generator state gave other outputs."""
     equal = True if read_inputs(a) else None
     threads = nearby_threads(lookup.a, a) | nearby_threads(lookup.b, b)
     if threads:
@@ -59,7 +59,7 @@ def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
 
 
 def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
-    """A Python value that differs was given to an op."""
+    """Blame an argument: an op was given a Python value that differs."""
     if a.arguments == b.arguments:
         numbers = [len(positions(event, "in")) for event in (a, b)]
         line = Evidence.of(EvidenceCode.OTHER_NUMBER_OF_TENSORS, *numbers)
@@ -71,40 +71,40 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
 
 
 def outside(a: Event, b: Event, point: Point, *, more: tuple[Evidence, ...] = ()) -> Finding:
-    """A value entered that no recorded op made."""
+    """Blame the outside: a value entered that no recorded op made."""
     info = a.tensors[point.position_a]
     part = "output" if info.role == "out" else f"input {point.position_a}"
     line = Evidence.of(EvidenceCode.FROM_OUTSIDE, info.name or part, describe(info))
     equal = False if info.role == "in" else None
-    found = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
+    result = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
     if info.role != "in":
-        return found
-    return replace(found, origin=replace(found.origin, entered=(point.position_a,)))
+        return result
+    return replace(result, origin=replace(result.origin, entered=(point.position_a,)))
 
 
 def batch(a: Event, b: Event) -> Finding:
-    """The loader gave another batch."""
+    """Blame the loader: it gave another batch."""
     return finding(a, b, OriginKind.BATCH, evidence=(Evidence.of(EvidenceCode.OTHER_BATCH, a.site),))
 
 
 def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
-    """Memory was read as it was allocated."""
+    """Blame uninitialized memory: it was read as it was allocated."""
     line = Evidence.of(EvidenceCode.MEMORY_AS_IT_WAS, a.op, call_of(reader))
     return finding(a, b, OriginKind.UNINITIALIZED, cause=Cause.UNINITIALIZED, evidence=(line,))
 
 
 def draw(blame: Blame) -> Finding:
-    """A generator was in another state."""
+    """Blame a generator: it was in another state."""
     is_op = blame.a.kind == "op" and bool(read_inputs(blame.a))
     same = _inputs(blame.a) == _inputs(blame.b)
     return finding(
-        blame.a, blame.b, blame.entry, cause=blame.cause, evidence=blame.evidence,
+        blame.a, blame.b, blame.origin_kind, cause=blame.cause, evidence=blame.evidence,
         inputs_equal=same if is_op else None,
     )  # fmt: skip
 
 
 def order(a: Event, b: Event, threads: set[str], reader: Event | None = None) -> Finding:
-    """The same operations ran in another order: a race when several threads took part."""
+    """Blame the order of operations: a race when several threads took part."""
     several = len(threads) > 1
     lines = [Evidence.of(EvidenceCode.OTHER_ORDER, a.op, a.site, not several)]
     if several:
@@ -116,7 +116,7 @@ def order(a: Event, b: Event, threads: set[str], reader: Event | None = None) ->
 
 
 def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], threads: set[str]) -> Finding:
-    """The same op took a tensor that came from different operations."""
+    """Blame a choice: the same op took a tensor that different operations had made."""
     makers = (call_of(writer) if writer else None for writer in writers)
     lines = [Evidence.of(EvidenceCode.OTHER_MAKERS, *makers)]
     if len(threads) > 1:
@@ -126,35 +126,34 @@ def selection(a: Event, b: Event, writers: tuple[Event | None, Event | None], th
 
 
 def other_output(a: Event, b: Event, maker: Event) -> Finding:
-    """The same op took another of the tensors that one event gave, such as another row of a table."""
+    """Blame a choice: the same op took another tensor of one event, such as another row of a table."""
     line = Evidence.of(EvidenceCode.OTHER_OUTPUT, call_of(maker))
     return finding(a, b, OriginKind.ORDER, inputs_equal=False, evidence=(line,))
 
 
-def parting(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
-    """The runs took different ways: one did something that the other did not, there at least."""
-    lines = [Evidence.of(EvidenceCode.RUNS_PARTED)]
+def control_flow(a: Event | None, b: Event | None, *, of_second: bool) -> Finding:
+    """Blame the control flow: one run did something that the other did not, at least there."""
+    lines = [Evidence.of(EvidenceCode.RUNS_DIVERGED)]
     for which, event in (("first", a), ("second", b)):
         lines.append(Evidence.of(EvidenceCode.WENT_ON, which, None if event is None else call_of(event)))
     start, other = (b, a) if of_second else (a, b)
-    found = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
-    origin = found.origin
+    result = finding(start, None, OriginKind.CONTROL_FLOW, evidence=tuple(lines))
     origin = replace(
-        origin,
+        result.origin,
         events=(a.seq if a else None, b.seq if b else None),
-        other_site=other.site if other and other.site != origin.site else None,
-        other_op=other.op if other and other.op != origin.op else None,
+        other_site=other.site if other and other.site != result.origin.site else None,
+        other_op=other.op if other and other.op != result.origin.op else None,
     )
-    return replace(found, origin=origin)
+    return replace(result, origin=origin)
 
 
 def lost(a: Event | None, b: Event | None, why: EvidenceCode) -> Finding:
-    """The search could not go on."""
+    """Report that the search could not go on."""
     return finding(a, b, OriginKind.NONE, evidence=(Evidence.of(why),))
 
 
 def _other_threads(a: Event, b: Event) -> tuple[Evidence, ...]:
-    """What tells that another thread came first."""
+    """Return the evidence that another thread came first."""
     if a.thread == b.thread:
         return ()
     return (Evidence.of(EvidenceCode.OTHER_THREAD, a.thread, b.thread),)
@@ -169,6 +168,6 @@ def _inputs(event: Event) -> list[bytes]:
 
 
 def _differing(a: Event, b: Event) -> tuple[int, ...]:
-    """Which outputs of an op, or values of another event, differ."""
-    kept = range(len(a.digests)) if a.kind != "op" else positions(a, "out")
-    return tuple(i for i in kept if i >= len(b.digests) or a.digests[i] != b.digests[i])
+    """Return the positions of the outputs of an op, or values of another event, that differ."""
+    given = range(len(a.digests)) if a.kind != "op" else positions(a, "out")
+    return tuple(i for i in given if i >= len(b.digests) or a.digests[i] != b.digests[i])
