@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison.ops import given, positions
 from samebits.recording.state_equality import NUMBER
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -67,7 +68,7 @@ class Keyer:
         """All keys of an event."""
         loose = self.loose(event)
         shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
-        if event.kind != "op":
+        if event.kind != EventKind.OP:
             whole = hash((shaped, event.arguments, event.digests))
             return Keys(whole, whole, shaped, loose)
         digests = event.digests

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison._data_flow import Point
 from samebits.comparison.ops import brings, differing_inputs, positions
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -37,12 +38,12 @@ class _Stretch:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
-        if event.kind == "op":
+        if event.kind == EventKind.OP:
             given = positions(event, "out")
             for memory in _viewed(event):
                 self.views[memory].append(event.seq)
         else:
-            given = positions(event, "value") if event.kind == "batch" else []
+            given = positions(event, "value") if event.kind == EventKind.BATCH else []
         for digest in {event.digests[i] for i in given}:
             self.gave[digest].append(event.seq)
         if positions(event, "rng"):
@@ -98,7 +99,7 @@ class Nearby:
 
 def is_view(event: Event, memory: int) -> bool:
     """Whether an op took a view of a memory."""
-    return event.kind == "op" and memory in _viewed(event)
+    return event.kind == EventKind.OP and memory in _viewed(event)
 
 
 def _viewed(event: Event) -> set[int]:
@@ -165,7 +166,7 @@ def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
 
 def gave_the_same(a: Event, b: Event) -> bool:
     """Whether an event gave the same in both runs: then the choice of an output made the difference."""
-    role = "out" if a.kind == "op" else "value"
+    role = "out" if a.kind == EventKind.OP else "value"
     return [a.digests[i] for i in positions(a, role)] == [b.digests[i] for i in positions(b, role)]
 
 

@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
 from samebits.comparison.ops import nearby_threads, positions, read_inputs
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, descriptions, values_of
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from samebits.comparison._data_flow import Point
@@ -95,7 +96,7 @@ def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
 
 def draw(blame: Blame) -> Finding:
     """A generator was in another state."""
-    is_op = blame.a.kind == "op" and bool(read_inputs(blame.a))
+    is_op = blame.a.kind == EventKind.OP and bool(read_inputs(blame.a))
     same = _inputs(blame.a) == _inputs(blame.b)
     return finding(
         blame.a, blame.b, blame.entry, cause=blame.cause, evidence=blame.evidence,
@@ -170,5 +171,5 @@ def _inputs(event: Event) -> list[bytes]:
 
 def _differing(a: Event, b: Event) -> tuple[int, ...]:
     """Which outputs of an op, or values of another event, differ."""
-    kept = range(len(a.digests)) if a.kind != "op" else positions(a, "out")
+    kept = range(len(a.digests)) if a.kind != EventKind.OP else positions(a, "out")
     return tuple(i for i in kept if i >= len(b.digests) or a.digests[i] != b.digests[i])

@@ -11,6 +11,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.records.events import EARLIER, GIVEN
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -222,7 +223,7 @@ class _SeedLog:
 
     @cached_property
     def _events(self) -> list[Event]:
-        return list(self._record.events(("rng",)))
+        return list(self._record.events((EventKind.RNG,)))
 
     @cached_property
     def _seqs(self) -> list[int]:
@@ -281,7 +282,7 @@ def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
 def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
     """The calls that seeded a generator before an event."""
     found = []
-    for event in record.events(("rng",), last_step=before.step):
+    for event in record.events((EventKind.RNG,), last_step=before.step):
         if event.seq >= before.seq:
             break
         if event.op == "seed" and seeds_source(event, source):
@@ -308,7 +309,7 @@ def _calls(seeds: list[Event]) -> list[str]:
 
 def _draws(cache: EventCache, seed: Event) -> Iterator[_Draw]:
     """The ops that drew random numbers after a seeding."""
-    for event in cache.record.events(("op",), seed.step):
+    for event in cache.record.events((EventKind.OP,), seed.step):
         places = positions(event, "rng")
         if places and event.seq > seed.seq:
             yield _Draw(event, event.digests[places[0]])

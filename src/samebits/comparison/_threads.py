@@ -20,6 +20,7 @@ from samebits.comparison.steps import STEP_KINDS, Step
 from samebits.comparison.tables import TableDifference, compare_tables
 from samebits.recording.state_equality import NUMBER
 from samebits.records.events import END, Ownership
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -204,7 +205,7 @@ def _gradients_before(record: Record, step: Event) -> dict[str, Place]:
 
 
 def _same_thread(record: Record, step: Event) -> Iterator[Event]:
-    for event in record.events(("grad",), last_step=step.step):
+    for event in record.events((EventKind.GRAD,), last_step=step.step):
         if event.thread == step.thread and event.op != "grad" and event.seq < step.seq:
             yield event
 
@@ -282,9 +283,9 @@ def _read(record: Record, excused: Collection[str]) -> tuple[Step, Lanes]:
     step, lanes = Step(0, 0), Lanes(excused)
     for event in record.events(STEP_KINDS):
         step.last = event.step
-        if event.kind == "step" and event.op != END:
+        if event.kind == EventKind.STEP and event.op != END:
             lanes.add(event)
-        elif event.kind == "grad":
+        elif event.kind == EventKind.GRAD:
             if event.op != "grad":
                 lanes.add_gradients(event)
         else:

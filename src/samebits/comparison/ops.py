@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.records.events import NO_WRITER
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,12 +34,12 @@ def base_name(op: str) -> str:
 
 def allocates(event: Event) -> bool:
     """Whether an op gives memory with whatever was in it before."""
-    return event.kind == "op" and base_name(event.op).startswith(_ALLOCATING)
+    return event.kind == EventKind.OP and base_name(event.op).startswith(_ALLOCATING)
 
 
 def brings(event: Event) -> bool:
     """Whether an op puts a tensor on memory that was filled elsewhere: by another process, from a file."""
-    return event.kind == "op" and base_name(event.op) == "set_" and not read_inputs(event)
+    return event.kind == EventKind.OP and base_name(event.op) == "set_" and not read_inputs(event)
 
 
 def given(event: Event) -> list[int]:
@@ -48,7 +49,7 @@ def given(event: Event) -> list[int]:
 
 def moves(event: Event) -> bool:
     """Whether an op only copies values."""
-    return event.kind == "op" and base_name(event.op) in _MOVING
+    return event.kind == EventKind.OP and base_name(event.op) in _MOVING
 
 
 def positions(event: Event, role: str) -> list[int]:
@@ -58,7 +59,7 @@ def positions(event: Event, role: str) -> list[int]:
 
 def written(event: Event, memory: int) -> list[int]:
     """Which tensors an event left on a memory."""
-    role = "out" if event.kind == "op" else "value"
+    role = "out" if event.kind == EventKind.OP else "value"
     return [i for i in positions(event, role) if i < len(event.links) and event.links[i].memory == memory]
 
 
@@ -142,7 +143,7 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
     found = set()
     for seq in range(event.seq - _NEARBY, event.seq + _NEARBY + 1):
         other = cache.get(seq) if seq >= 0 else None
-        if other is None or other.thread == event.thread or other.kind != "op":
+        if other is None or other.thread == event.thread or other.kind != EventKind.OP:
             continue
         left = {other.links[i].memory for i in positions(other, "out") if i < len(other.links)}
         if accumulated in left or (seq > event.seq and left & memories):
@@ -152,7 +153,7 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
 
 def _accumulated(event: Event) -> int | None:
     """The memory that an op reads and writes in place; None when it does not."""
-    if event.kind != "op" or not event.links:
+    if event.kind != EventKind.OP or not event.links:
         return None
     read = {event.links[i].memory for i in read_inputs(event)}
     return next(

@@ -44,6 +44,7 @@ from samebits.comparison.ops import (
     written,
 )
 from samebits.comparison.results import OriginSearch
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class Walk:
             self._ask([maker])
 
     def _unrecorded(self) -> tuple[Evidence, ...]:
-        first = next(self._lookup.a.record.events(("op",)), None)
+        first = next(self._lookup.a.record.events((EventKind.OP,)), None)
         if first is None or first.step == 0:
             return ()
         return (Evidence.of(EvidenceCode.NOT_RECORDED_BEFORE, first.step),)
@@ -267,7 +268,7 @@ class Walk:
 
     def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
         """Whether NumPy had access to a memory, and so could write it."""
-        reads = self._lookup.a.record.events(("read",), made.step, consumers[0].step)
+        reads = self._lookup.a.record.events((EventKind.READ,), made.step, consumers[0].step)
         return any(
             event.op == "numpy" and made.seq < event.seq < consumers[0].seq
             and any(link.memory == memories[0] for link in event.links)
@@ -283,7 +284,7 @@ class Walk:
 
     def _examine(self, a: Event, b: Event) -> None:
         """Look at two writes that gave different contents: were their inputs the same?"""
-        if a.kind != "op":
+        if a.kind != EventKind.OP:
             self._examine_batch(a, b)
             return
         if brings(a):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
 from samebits.records.events import GIVEN
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
-    from samebits.comparison.replayed import Replayed
+    from samebits.comparison.replayed import Replayed, Rerun
     from samebits.recording.distance import Difference
     from samebits.recording.sites import LibraryCall
     from samebits.records.events import Event, TensorInfo
@@ -124,7 +125,7 @@ class Origin:
     """The event at which two runs diverge, and how the difference entered there.
 
     Args:
-        kind: kind of the event, such as `op`, `batch`, `step` or `read`.
+        kind: kind of the event, or `Rerun.REPLAY`.
         step: step of the event; like all that follows in the first run, except where the second run did
             something that the first did not.
         op: op of the event.
@@ -146,7 +147,7 @@ class Origin:
         sources: the draws that the evidence names, those first that can have mattered.
     """
 
-    kind: str
+    kind: EventKind | Rerun
     step: int | None
     op: str | None
     module: str | None
@@ -329,4 +330,4 @@ def descriptions(event: Event, *roles: str) -> tuple[str, ...]:
 
 def values_of(event: Event) -> tuple[str, ...]:
     """What an event gave: an op's outputs, the tensors of any other event."""
-    return tuple(describe(info) for info in event.tensors if event.kind != "op" or info.role == "out")
+    return tuple(describe(info) for info in event.tensors if event.kind != EventKind.OP or info.role == "out")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from samebits.comparison.results import describe
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -41,7 +42,7 @@ class Place:
     @property
     def is_owned(self) -> bool:
         """Whether it belongs to the optimizer whose step the event shows."""
-        if self.event.kind != "step" or not str(self.event.op).endswith(".step"):
+        if self.event.kind != EventKind.STEP or not str(self.event.op).endswith(".step"):
             return False
         positions = Ownership.from_text(self.event.arguments).positions
         role = self.event.tensors[self.position].role

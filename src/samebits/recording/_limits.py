@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from samebits.recording.state_equality import Value, match
 from samebits.records.events import END, several_threads
+from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ class ReferenceLimit:
             if self._goes_on(infos, digests):
                 return
             # Where several threads make steps, which of them is next says nothing.
-            self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
+            self._in_order = len(self._threads) == 1 and not several_threads(
+                self._reader.events((EventKind.STEP,))
+            )
             self._reader.let_go()
         if self._in_order:
             stop(self._recorder)
@@ -125,7 +128,7 @@ class ReferenceLimit:
     def _read_ahead(self) -> None:
         """Read the steps that come next, as many as fit into some memory."""
         room = _AHEAD_BYTES
-        for event in self._reader.events(("step",), self._last_step):
+        for event in self._reader.events((EventKind.STEP,), self._last_step):
             if event.seq <= self._last_read:
                 continue
             if room < 0:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from samebits._runtime.frames import Site
 from samebits.records import _schema
 from samebits.records._stored_notes import ForeignNotes, notes_of
-from samebits.records.events import KINDS, Event, Link, RunInfo, TensorInfo
+from samebits.records.events import Event, Link, RunInfo, TensorInfo
+from samebits.records.kinds import KINDS
 
 if TYPE_CHECKING:
     from samebits.records.notes import Note

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits._runtime.frames import Site
+    from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
 
-KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
 _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
 GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
@@ -64,7 +64,7 @@ class Event:
 
     Args:
         seq: position in the run, from 0.
-        kind: one of `KINDS`.
+        kind: what was observed.
         step: number of step boundaries before it.
         op: `aten::mm.default` for an op; `SGD.step`, `item`, `torch.save`, `DataLoader` for others.
         site: the line of user code that caused it.
@@ -79,7 +79,7 @@ class Event:
     """
 
     seq: int
-    kind: str
+    kind: EventKind
     step: int
     op: str
     site: Site | None

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable, shortened
 from samebits.records.events import END
+from samebits.records.kinds import EventKind
 from samebits.report.notes import sentence, sentences
 from samebits.report.style import Style, number
 
@@ -60,7 +61,7 @@ class RecordSummary:
     path: str
     n_bytes: int
     info: RunInfo
-    counts: dict[str, int]
+    counts: dict[EventKind, int]
     n_values: int
     first_steps: tuple[StepSummary, ...]
     last_steps: tuple[StepSummary, ...]
@@ -69,7 +70,7 @@ class RecordSummary:
 
 def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -> RecordSummary:
     """One pass over the events, in bounded memory."""
-    counts: Counter[str] = Counter()
+    counts: Counter[EventKind] = Counter()
     n_values = 0
     first: list[StepSummary] = []
     last: deque[StepSummary] = deque(maxlen=_LAST_STEPS)
@@ -79,9 +80,9 @@ def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -
         counts[event.kind] += 1
         n_values += len(event.digests)
         tail.append(event)
-        if event.kind == "grad":
+        if event.kind == EventKind.GRAD:
             gradients.update(_named_digests(event, "grad"))
-        if event.kind == "step" and event.op != END:
+        if event.kind == EventKind.STEP and event.op != END:
             (first if len(first) < _FIRST_STEPS else last).append(_step(event, gradients))
             gradients = {}
     steps = tuple(first), tuple(last)
@@ -250,7 +251,7 @@ def _event_line(event: Event, width: int) -> str:
     more = len(event.tensors) - _SHOWN_TENSORS
     text = (f"{tensors} +{more}" if more > 0 else tensors) or event.arguments
     op = event.op.removeprefix("aten::").removesuffix(".default")
-    line = f"{event.seq:6} {event.step:5} {event.kind[:5]:5} {op[:24]:24} {site[-18:]:18} {text}"
+    line = f"{event.seq:6} {event.step:5} {event.kind:5.5} {op[:24]:24} {site[-18:]:18} {text}"
     return printable(line[: 4 * width])[:width].rstrip()
 
 

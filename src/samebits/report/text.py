@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.causes import Cause, OriginKind
-from samebits.comparison.replayed import KIND as REPLAY
+from samebits.comparison.replayed import Rerun
+from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
 from samebits.report.remedy import Sources, fix_lines, place, remedy_lines, source_line
@@ -30,17 +31,17 @@ _MOST_FINDINGS = 4
 _MOST_NAMES = 4
 _MOST_NOTES = 4
 _NOTE_LINES = 2
-_OPS = ("op", REPLAY)
+_OPS = (EventKind.OP, Rerun.REPLAY)
 _KIND_WORDS = {
-    "batch": "a batch of the DataLoader",
-    "draw": "a random draw",
-    "loss": "the loss",
-    "grad": "the gradients",
-    "step": "the state after the step",
-    "rng": "the random number generators",
-    "read": "a value read out of torch",
-    "save": "a saved value",
-    "collective": "a collective operation",
+    EventKind.BATCH: "a batch of the DataLoader",
+    EventKind.DRAW: "a random draw",
+    EventKind.LOSS: "the loss",
+    EventKind.GRAD: "the gradients",
+    EventKind.STEP: "the state after the step",
+    EventKind.RNG: "the random number generators",
+    EventKind.READ: "a value read out of torch",
+    EventKind.SAVE: "a saved value",
+    EventKind.COLLECTIVE: "a collective operation",
 }
 
 
@@ -139,7 +140,7 @@ def _first(
     finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
 ) -> list[Block]:
     """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
-    everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == REPLAY
+    everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == Rerun.REPLAY
     reasons = _why(finding, everything=everything, likely=likely)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
     return [
@@ -159,7 +160,7 @@ def _origin(
 ) -> list[str]:
     """Where it is, and what came out."""
     origin = finding.origin
-    title = "does not repeat" if origin.kind == REPLAY else "first difference"
+    title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
     lines = style.wrap(f"{title}: {_headline(origin)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     lines += _quoted("", origin.site, style, sources)
@@ -182,7 +183,7 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
 
 def _headline(origin: Origin) -> str:
     what = origin.op if origin.kind in _OPS else _KIND_WORDS.get(origin.kind, origin.kind)
-    if origin.kind == "rng" and origin.op == "seed":
+    if origin.kind == EventKind.RNG and origin.op == "seed":
         what = "a generator is seeded"
     elif origin.kind not in _OPS and origin.op:
         what = f"{what} ({origin.op})"
@@ -209,7 +210,7 @@ def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> li
 
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
     origin = finding.origin
-    out = "first draw" if origin.kind == "rng" else "what came out"
+    out = "first draw" if origin.kind == EventKind.RNG else "what came out"
     rows = [("what went in", _inputs(origin))] if everything else []
     rows.append((out, _outputs(finding)))
     if origin.difference is not None and origin.difference.values is not None:
@@ -237,7 +238,7 @@ def _inputs(origin: Origin) -> str:
     what = ", ".join(origin.inputs)
     if origin.inputs_equal is None:
         return what
-    if origin.kind == REPLAY:
+    if origin.kind == Rerun.REPLAY:
         return f"{what}: the same bits each time" if what else "the same bits each time"
     verdict = "the same bits in both runs" if origin.inputs_equal else "not the same in both runs"
     return f"{what}: {verdict}" if what else verdict
@@ -286,7 +287,7 @@ def _is_listed(comparison: Comparison) -> bool:
     first = comparison.findings[0]
     return (
         bool(comparison.reported)
-        and first.origin.kind == "read"
+        and first.origin.kind == EventKind.READ
         and first.cause == Cause.UNKNOWN
         and first.origin.entry == OriginKind.NONE
     )

@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
@@ -32,7 +33,7 @@ _WAYS = (
 )  # such a difference can be a mere consequence of one that remains
 
 
-_VALUES = ("batch", "loss", "read", "save")
+_VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
 # How the values at an origin came in -> what of its event is put in place. What came by another order of
 # things, or by another way through the program, has nothing that could be put there.
 _PARTS = {
@@ -290,13 +291,13 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
     event = a.event(seq)
     rule = _rule(event)
     if origin.kind in _VALUES:
-        is_batch = origin.kind == "batch" and origin.entry == OriginKind.BATCH
+        is_batch = origin.kind == EventKind.BATCH and origin.entry == OriginKind.BATCH
         return (replace(rule, part="value", place=is_batch),)
-    if origin.kind == "rng":
+    if origin.kind == EventKind.RNG:
         draw = draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", place=False),)
         return (replace(rule, part="state"), *shown)
-    if origin.kind != "op":
+    if origin.kind != EventKind.OP:
         return ()
     if origin.entry == OriginKind.OUTSIDE and origin.entered:
         return (replace(rule, part="in", positions=origin.entered),)
@@ -320,7 +321,7 @@ def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, .
 def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
     """The arguments of the backward ops of an event's line, in its step."""
     found: dict[Rule, list[str]] = {}
-    for other in record.events(("op",), event.step, event.step):
+    for other in record.events((EventKind.OP,), event.step, event.step):
         if other.forward_site is not None and spot(other.forward_site) == spot(event.site):
             found.setdefault(_rule(other), []).append(other.arguments)
     return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
 from samebits.recording.settings import RecordingSettings
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
@@ -203,7 +204,7 @@ def judged(
         b = stack.enter_context(tools.open_record(pair.second.record))
         comparison = tools.judge(a, b, excused=excluded)
     records = pair.first.record, pair.second.record
-    kinds = a.kinds | ({"step"} if any(children_of(record, tools) for record in records) else set())
+    kinds = a.kinds | ({EventKind.STEP} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)
     equal = "identical" in (comparison.verdict, comparison.state)
     doubt = preconditions.doubt(runs, kinds, target) if equal else ""

@@ -18,6 +18,7 @@ from samebits.recording.farewell import why_incomplete
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
 from samebits.recording.target import check_target as check_script
 from samebits.records.events import RunInfo
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _OP_HINT = (
     "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
 )
 _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
-_COMPARED_KINDS = {"step", "loss", "grad", "read", "save"}
+_COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
 
 
 def nothing_to_compare(run: ScriptRun, target: Target) -> str:
@@ -68,7 +69,7 @@ def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
     return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}{_hint(*runs)}"
 
 
-def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[str], target: Target) -> str:
+def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> str:
     """Why equal bits are not enough to call two runs identical; empty if they are.
 
     Args:

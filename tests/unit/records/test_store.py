@@ -20,7 +20,8 @@ from samebits.errors import SamebitsError
 from samebits.records import writer as interning
 from samebits.records import writer as writer_module
 from samebits.records.creation import finalize
-from samebits.records.events import KINDS, NO_WRITER, Event, Link, TensorInfo
+from samebits.records.events import NO_WRITER, Event, Link, TensorInfo
+from samebits.records.kinds import KINDS
 from samebits.records.reader import RecordReader
 from samebits.records.writer import RecordWriter
 

@@ -17,6 +17,7 @@ from samebits.commands.resume_check._state_log import (
 from samebits.commands.resume_check.outcome import FirstDifference
 from samebits.comparison.states import compare_states
 from samebits.comparison.tables import compare_tables
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -170,7 +171,14 @@ def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[str
 
 
 _NAMED = 3
-_KIND_ORDER = ("batch", "loss", "grad", "step", "read", "save")
+_KIND_ORDER = (
+    EventKind.BATCH,
+    EventKind.LOSS,
+    EventKind.GRAD,
+    EventKind.STEP,
+    EventKind.READ,
+    EventKind.SAVE,
+)
 _STATE_BYTES = 16  # the smallest state of a generator, as a tensor
 
 
@@ -272,7 +280,7 @@ def _without_renamed(pairs: list[TensorPair]) -> list[TensorPair]:
 def _counts(whole: Record, other: Record, pair: tuple[int, int]) -> bool:
     """Whether a value that differs counts: generator states in a checkpoint do not."""
     first, second = whole.event(pair[0]), other.event(pair[1])
-    if first.kind != "save" or first.tensors != second.tensors:
+    if first.kind != EventKind.SAVE or first.tensors != second.tensors:
         return True
     differing = [i for i, (x, y) in enumerate(zip(first.digests, second.digests, strict=True)) if x != y]
     return any(not _is_generator_state(first, i) for i in differing)
@@ -284,11 +292,15 @@ def _is_generator_state(event: Event, position: int) -> bool:
 
 
 def _value_text(a: Event, b: Event) -> str:
-    words = {"batch": "the batch of the DataLoader", "loss": "the loss", "read": f"a value read ({b.op})"}
+    words = {
+        EventKind.BATCH: "the batch of the DataLoader",
+        EventKind.LOSS: "the loss",
+        EventKind.READ: f"a value read ({b.op})",
+    }
     text = words.get(b.kind, f"what is saved ({b.op})")
     differing = [i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y]
     names = [b.tensors[i].name for i in differing if b.tensors[i].name]
-    return f"{text}: {_list(names)}" if names and b.kind == "save" else text
+    return f"{text}: {_list(names)}" if names and b.kind == EventKind.SAVE else text
 
 
 def _pairs_text(pairs: list[TensorPair], total: int) -> str:

@@ -27,7 +27,8 @@ from samebits.recording.probes.op_calls import (
     written_tensors,
 )
 from samebits.recording.probes.substitution import OpTurns
-from samebits.records.events import GIVEN, KINDS, NO_WRITER, TensorInfo
+from samebits.records.events import GIVEN, NO_WRITER, TensorInfo
+from samebits.records.kinds import KINDS, EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     # storages in, storages out.
     Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
-_OP = KINDS.index("op")
+_OP = KINDS.index(EventKind.OP)
 _FORWARD_SITES = 1 << 18  # forward sites kept for backward passes that come later
 
 
@@ -204,7 +205,7 @@ class OpProbe:
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
-            found = self._substituter.turns("op", spec.text, site, forward_site)
+            found = self._substituter.turns(EventKind.OP, spec.text, site, forward_site)
             listed = functools.partial(written_tensors, spec)
             turns = OpTurns(found, op, listed, arguments, self._recorder.quietly)
             turns.before(inputs, generator)
@@ -240,7 +241,7 @@ class OpProbe:
             if spec.random:
                 shown += [(len(inputs), state) for state in thread.drawn_from]
             for listener in recorder.on_tensors:
-                listener(seq, "op", spec.text, site, shown)
+                listener(seq, EventKind.OP, spec.text, site, shown)
         return seq
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:

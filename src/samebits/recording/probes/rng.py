@@ -15,6 +15,7 @@ from samebits._torch.core import numpy_state_address
 from samebits.digest import digest_many
 from samebits.recording.probes.draw_functions import python_state_address
 from samebits.records.events import EARLIER, TensorInfo
+from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -61,14 +62,14 @@ class RngProbe:
     def record_states(self) -> None:
         """Record the digest of every generator's state."""
         names, digests = self.states()
-        self._recorder.event("rng", "state", None, self._layout(names), digests, ())
+        self._recorder.event(EventKind.RNG, "state", None, self._layout(names), digests, ())
 
     def note_earlier_seeds(self) -> None:
         """Note that generators may have been seeded already: of torch's the seed is known."""
         site = self._recorder.sites.find(calling_frame())
         numpy = ["numpy.random"] if "numpy" in sys.modules else []
         for call in (f"torch.initial_seed() -> {self._torch.initial_seed()}", "random.getstate()", *numpy):
-            self._recorder.remark("rng", "seed", site, f"{call}{EARLIER}")
+            self._recorder.remark(EventKind.RNG, "seed", site, f"{call}{EARLIER}")
 
     def states(self) -> tuple[tuple[str, ...], bytes]:
         """The names of the global generators, and a digest of the state of each."""
@@ -115,7 +116,7 @@ class RngProbe:
         substituter = self._recorder.substituter
         if substituter is None or not call.startswith("torch."):
             return []
-        turns = substituter.turns("rng", "seed", site)
+        turns = substituter.turns(EventKind.RNG, "seed", site)
         substituter.seeded |= bool(turns)
         for turn in turns:
             states = dict(enumerate(self._torch_states()))
@@ -146,11 +147,11 @@ class RngProbe:
                         chosen = f" -> {result}" if text == "torch.seed" else ""
                         site = recorder.sites.find(frame)
                         turns = self._seeded(text, site)
-                        seq = recorder.remark("rng", "seed", site, f"{text}({given}){chosen}")
+                        seq = recorder.remark(EventKind.RNG, "seed", site, f"{text}({given}){chosen}")
                         if turns:
                             turns[0].owner.recorded(seq, turns)
                         for listener in recorder.on_tensors if text.startswith("torch.") else ():
-                            listener(seq, "rng", "seed", site, list(enumerate(self._torch_states())))
+                            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))
             return result
 
         self._patches.set(owner, name, seed)
