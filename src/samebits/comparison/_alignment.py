@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison.ops import given, positions
 from samebits.recording.state_equality import NUMBER
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -73,7 +73,7 @@ class Keyer:
             return Keys(whole, whole, shaped, loose)
         digests = event.digests
         read = tuple([digests[i] for i in given(event)])
-        made = tuple([digests[i] for i in positions(event, "out")])
+        made = tuple([digests[i] for i in positions(event, Role.OUT)])
         whole = hash((shaped, event.arguments, read, made))
         given_key = hash((shaped, event.arguments, read)) if read else whole
         return Keys(whole, given_key, shaped, loose)

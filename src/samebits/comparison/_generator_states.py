@@ -11,7 +11,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.records.events import EARLIER, GIVEN
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
@@ -300,7 +300,7 @@ def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> 
 
 
 def _inputs(event: Event) -> list[bytes]:
-    return [event.digests[i] for i in positions(event, "in")]
+    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def _calls(seeds: list[Event]) -> list[str]:
@@ -310,6 +310,6 @@ def _calls(seeds: list[Event]) -> list[str]:
 def _draws(cache: EventCache, seed: Event) -> Iterator[_Draw]:
     """The ops that drew random numbers after a seeding."""
     for event in cache.record.events((EventKind.OP,), seed.step):
-        places = positions(event, "rng")
+        places = positions(event, Role.RNG)
         if places and event.seq > seed.seq:
             yield _Draw(event, event.digests[places[0]])

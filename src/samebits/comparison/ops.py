@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.records.events import NO_WRITER
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +44,7 @@ def brings(event: Event) -> bool:
 
 def given(event: Event) -> list[int]:
     """Which tensors an op goes by: those it reads, and its generator; what it overwrites is none of them."""
-    return [*read_inputs(event), *positions(event, "rng")]
+    return [*read_inputs(event), *positions(event, Role.RNG)]
 
 
 def moves(event: Event) -> bool:
@@ -52,26 +52,26 @@ def moves(event: Event) -> bool:
     return event.kind == EventKind.OP and base_name(event.op) in _MOVING
 
 
-def positions(event: Event, role: str) -> list[int]:
+def positions(event: Event, role: Role) -> list[int]:
     """Which tensors of an event have a role."""
     return [i for i, info in enumerate(event.tensors) if info.role == role]
 
 
 def written(event: Event, memory: int) -> list[int]:
     """Which tensors an event left on a memory."""
-    role = "out" if event.kind == EventKind.OP else "value"
+    role = Role.OUT if event.kind == EventKind.OP else Role.VALUE
     return [i for i in positions(event, role) if i < len(event.links) and event.links[i].memory == memory]
 
 
 def read_inputs(event: Event) -> list[int]:
     """Which input tensors can influence an op's outputs: all but those that it overwrites."""
-    inputs = positions(event, "in")
+    inputs = positions(event, Role.IN)
     name, overload = base_name(event.op), event.op.rpartition(".")[2]
     if overload.endswith("out") or overload.startswith("out_"):
-        n_out = len(positions(event, "out"))
+        n_out = len(positions(event, Role.OUT))
         return inputs[:-n_out] if n_out else inputs
     if name in _OVERWRITING and inputs:
-        targets = {event.links[i].memory for i in positions(event, "out")} if event.links else set()
+        targets = {event.links[i].memory for i in positions(event, Role.OUT)} if event.links else set()
         if name.startswith("_foreach"):
             return [i for i in inputs if event.links and event.links[i].memory not in targets]
         return inputs[1:]
@@ -145,7 +145,7 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
         other = cache.get(seq) if seq >= 0 else None
         if other is None or other.thread == event.thread or other.kind != EventKind.OP:
             continue
-        left = {other.links[i].memory for i in positions(other, "out") if i < len(other.links)}
+        left = {other.links[i].memory for i in positions(other, Role.OUT) if i < len(other.links)}
         if accumulated in left or (seq > event.seq and left & memories):
             found.add(other.thread)
     return found
@@ -157,7 +157,7 @@ def _accumulated(event: Event) -> int | None:
         return None
     read = {event.links[i].memory for i in read_inputs(event)}
     return next(
-        (event.links[i].memory for i in positions(event, "out") if event.links[i].memory in read), None
+        (event.links[i].memory for i in positions(event, Role.OUT) if event.links[i].memory in read), None
     )
 
 

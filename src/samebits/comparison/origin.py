@@ -44,7 +44,7 @@ from samebits.comparison.ops import (
     written,
 )
 from samebits.comparison.results import OriginSearch
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -288,7 +288,7 @@ class Walk:
             self._examine_batch(a, b)
             return
         if brings(a):
-            place = positions(a, "out")[0]
+            place = positions(a, Role.OUT)[0]
             self._blame(_entries.outside(a, b, Point(a.seq, place, b.seq, place)))
             return
         differing = differing_inputs(a, b)
@@ -313,7 +313,7 @@ class Walk:
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
         """Whether the generator of an op was in another state; then that is followed."""
-        places = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
+        places = list(zip(positions(a, Role.RNG), positions(b, Role.RNG), strict=False))
         differing = [i for i, j in places if a.digests[i] != b.digests[j]]
         for i in differing:
             blame = self._generators.blame(a, b, a.tensors[i].name)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
 from samebits.records.events import GIVEN
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ def generator_words(source: str) -> str:
 
 def describe(info: TensorInfo) -> str:
     """A tensor in short, such as `f32[4, 3, 32, 32]`, or the generator whose state it is."""
-    if info.role == "rng":
+    if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
 
@@ -323,11 +323,13 @@ def place(site: Site | None) -> str:
     return f"{site.file}:{site.line}"
 
 
-def descriptions(event: Event, *roles: str) -> tuple[str, ...]:
+def descriptions(event: Event, *roles: Role) -> tuple[str, ...]:
     """The tensors of an event that have one of some roles."""
     return tuple(describe(info) for info in event.tensors if info.role in roles)
 
 
 def values_of(event: Event) -> tuple[str, ...]:
     """What an event gave: an op's outputs, the tensors of any other event."""
-    return tuple(describe(info) for info in event.tensors if event.kind != EventKind.OP or info.role == "out")
+    return tuple(
+        describe(info) for info in event.tensors if event.kind != EventKind.OP or info.role == Role.OUT
+    )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from samebits.comparison.results import describe
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 _T = TypeVar("_T")
-_KINDS = {"param": "parameter", "grad": "gradient", "optimizer": "optimizer state"}
+_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Place:
             return False
         positions = Ownership.from_text(self.event.arguments).positions
         role = self.event.tensors[self.position].role
-        return role == "optimizer" or positions is None or self.position in positions
+        return role == Role.OPTIMIZER or positions is None or self.position in positions
 
 
 Named = dict[Name, Place]
@@ -63,7 +63,7 @@ class TensorPair:
         b: the same of the second run.
     """
 
-    role: str
+    role: Role
     name: str
     a: Place | None
     b: Place | None
@@ -165,7 +165,7 @@ def _named(events: Sequence[Event]) -> Named:
     return {
         (t.role, t.name): Place(event, i)
         for event, i, t in tensors
-        if t.role in ("optimizer", "grad") or event is events[-1]
+        if t.role in (Role.OPTIMIZER, Role.GRAD) or event is events[-1]
     }
 
 

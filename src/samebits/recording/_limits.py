@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from samebits.recording.state_equality import Value, match
 from samebits.records.events import END, several_threads
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _values(states: Iterable[State]) -> dict[Name, Value]:
     """What a step leaves: the last state of the model, and that of each optimizer."""
     found: dict[Name, Value] = {}
     for infos, digests in states:
-        found = {name: value for name, value in found.items() if name[0] == "optimizer"}
+        found = {name: value for name, value in found.items() if name[0] == Role.OPTIMIZER}
         for n, info in enumerate(infos):
             found[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
     return found

@@ -14,7 +14,7 @@ from samebits.recording._guard import Failures, Guard
 from samebits.recording._steps import Steps
 from samebits.recording.sites import SiteFinder
 from samebits.records.events import DRAWN, NO_WRITER, TensorInfo
-from samebits.records.kinds import KINDS, EventKind
+from samebits.records.kinds import KINDS, EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     TensorListener = Callable[[int, EventKind, str, int | None, Sequence[tuple[int, Any]]], None]
 
 _UNLINKED = struct.pack("<2i", 0, NO_WRITER)
+# Reaching a member by way of its class takes longer, and every event would.
+_BATCH, _DRAW, _GRAD_KIND = EventKind.BATCH, EventKind.DRAW, EventKind.GRAD
+_GRAD, _VALUE = Role.GRAD, Role.VALUE
 _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
@@ -218,7 +221,7 @@ class Recorder:
             self._unreadable += 1
             return bytes(16)
 
-    def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
+    def layout(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
         """The id of the description of some tensors that share a role."""
         try:
             key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
@@ -230,7 +233,7 @@ class Recorder:
             found = self._infos[key] = self.writer.layout(infos)
         return found
 
-    def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+    def look(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
         """The layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
@@ -252,7 +255,7 @@ class Recorder:
         names: tuple[str, ...],
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
-        layout, digests = self.look("grad" if kind == EventKind.GRAD else "value", names, tensors)
+        layout, digests = self.look(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(
@@ -285,7 +288,7 @@ class Recorder:
         seq = self.next_seq()
         links = b""
         if self._links is not None:
-            links = self._links(seq, self._tensors.addresses(tensors), kind == EventKind.BATCH)
+            links = self._links(seq, self._tensors.addresses(tensors), kind is _BATCH)
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
@@ -318,13 +321,13 @@ class Recorder:
         where = self.thread() if thread is None else texts(thread)
         layout = self.writer.layout((DRAWN,))
         self.writer.add(
-            (self.next_seq(), _KIND_CODE[EventKind.DRAW], step, texts(drawn.op), drawn.site, None,
+            (self.next_seq(), _KIND_CODE[_DRAW], step, texts(drawn.op), drawn.site, None,
              texts(drawn.library) if drawn.library else empty, where,
              texts(drawn.text) if drawn.text else empty, layout, drawn.digest, b"")
         )  # fmt: skip
 
 
-def describe(role: str, name: str, tensor: Any) -> TensorInfo:
+def describe(role: Role, name: str, tensor: Any) -> TensorInfo:
     """What a record says of a tensor beside its digest."""
     return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
 

@@ -7,7 +7,7 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -206,7 +206,7 @@ def _needed(event: Event, rule: Rule) -> set[int]:
         return set(rule.positions)
     if event.kind == EventKind.RNG:
         return {0}
-    role = {"out": "out", "state": "rng", "value": "value"}[rule.part]
+    role = {"out": Role.OUT, "state": Role.RNG, "value": Role.VALUE}[rule.part]
     return {i for i, info in enumerate(event.tensors) if info.role == role and info.dtype != "python"}
 
 

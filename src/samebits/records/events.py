@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.records.kinds import Level, Role
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -25,21 +27,20 @@ class TensorInfo:
     """What is known of a tensor of an event, its bits aside.
 
     Args:
-        role: `in` (before an op), `out` (after it, mutated arguments too), `param`, `buffer`, `grad`,
-            `optimizer`, `value` (loss, batch, read, save) or `rng` (the state of one RNG source).
+        role: what it is to its event.
         name: parameter or buffer path (`fc1.weight`), RNG source (`torch`, `cuda:0`, `python`, `numpy`, or
             `GIVEN`), position in a batch; else empty.
         dtype: without the `torch.` prefix, such as `float32`.
         shape: sizes.
     """
 
-    role: str
+    role: Role
     name: str
     dtype: str
     shape: tuple[int, ...]
 
 
-DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+DRAWN = TensorInfo(Role.VALUE, "", "draw", ())  # what the digest of a `draw` event belongs to
 UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
 
 
@@ -157,7 +158,7 @@ class RunInfo:
 
     Args:
         command: the script or `-m module` and its arguments, as given.
-        level: `step` or `op`.
+        level: how much of it was recorded.
         status: `running` (its writer never closed it: killed), `finished`, `stopped` (by samebits, at a step
             limit or at the first difference), `failed` (uncaught exception).
         exit_status: as the shell would see it, None while unknown.
@@ -172,7 +173,7 @@ class RunInfo:
     """
 
     command: tuple[str, ...]
-    level: str
+    level: Level
     status: str
     exit_status: int | None = None
     failure: str = ""

@@ -25,3 +25,31 @@ class EventKind(StrEnum):
 
 KINDS = tuple(EventKind)
 """The kinds by the numbers that a record stores."""
+
+
+class Role(StrEnum):
+    """What a tensor is to its event."""
+
+    IN = "in"
+    """Read by an op: as it was before."""
+    OUT = "out"
+    """Made by an op, or changed by it: as it is after."""
+    PARAM = "param"
+    BUFFER = "buffer"
+    GRAD = "grad"
+    OPTIMIZER = "optimizer"
+    VALUE = "value"
+    """Of a batch, a loss, a read or a save; or a draw."""
+    RNG = "rng"
+    """The state of one RNG source."""
+
+
+class Level(StrEnum):
+    """How much of a run is recorded."""
+
+    STEP = "step"
+    """What each step leaves."""
+    OP = "op"
+    """Every operation too."""
+    CLOCK = "clock"
+    """The times of the steps, and no record."""

@@ -9,7 +9,7 @@ from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import Rule, Substitution, keeps_all, spot
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
@@ -232,7 +232,7 @@ class _Rounds:
         info = localisation.pair.first.info if localisation.pair is not None else None
         return RecordingSettings(
             record="",
-            level="op" if info is None else info.level,
+            level=Level.OP if info is None else info.level,
             first_op_step=localisation.first_op_step,
             max_steps=self._last_step(),
             excused=self._state.excluded,

@@ -28,7 +28,7 @@ from samebits.recording.probes.op_calls import (
 )
 from samebits.recording.probes.substitution import OpTurns
 from samebits.records.events import GIVEN, NO_WRITER, TensorInfo
-from samebits.records.kinds import KINDS, EventKind
+from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -248,14 +248,14 @@ class OpProbe:
         # Before the op: it may give a tensor another shape.
         found = self._inputs.get((spec.name, kinds))
         if found is None:
-            found = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
+            found = self._inputs[spec.name, kinds] = [describe(Role.IN, "", tensor) for tensor in inputs]
         return found
 
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
-        infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]
+        infos = [i if isinstance(i, TensorInfo) else describe(Role.IN, "", i) for i in inputs]
         if spec.random:
-            infos.append(TensorInfo("rng", source, "state", ()))
-        infos += [describe("out", "", tensor) for tensor in outputs]
+            infos.append(TensorInfo(Role.RNG, source, "state", ()))
+        infos += [describe(Role.OUT, "", tensor) for tensor in outputs]
         return self._recorder.writer.layout(tuple(infos))
 
     def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:

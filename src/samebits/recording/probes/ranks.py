@@ -24,7 +24,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -194,7 +194,7 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
         modules: all modules that live.
     """
     pairs = zip(part.tensors, part.infos, strict=False)
-    names = {id(tensor): info.name for tensor, info in pairs if info.role == "param"}
+    names = {id(tensor): info.name for tensor, info in pairs if info.role == Role.PARAM}
     equal: dict[str, list[str]] = {}
     shards: dict[str, None] = {}
     for module in modules:

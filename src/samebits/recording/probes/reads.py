@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from samebits.recording._recorder import Recorder
 
+_READ = EventKind.READ  # looked up once: a script may read in its innermost loop
 READS = {
     "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy",
     "__repr__": "repr", "__format__": "format",
@@ -82,7 +83,7 @@ class ReadProbe:
         with recorder.recording(RecordedPart.READ):
             if not recordable((tensor,)):
                 return
-            recorder.value(EventKind.READ, op, frame, (tensor,), ("",))
+            recorder.value(_READ, op, frame, (tensor,), ("",))
             trains = recorder.seen.optimizer or recorder.seen.backward
             if recorder.settings.count_reads and not trains:
                 recorder.steps.close((), b"")

@@ -15,7 +15,7 @@ from samebits._torch.core import numpy_state_address
 from samebits.digest import digest_many
 from samebits.recording.probes.draw_functions import python_state_address
 from samebits.records.events import EARLIER, TensorInfo
-from samebits.records.kinds import EventKind
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class RngProbe:
     def _layout(self, names: tuple[str, ...]) -> int:
         found = self._layouts.get(names)
         if found is None:
-            infos = tuple(TensorInfo("rng", name, "state", ()) for name in names)
+            infos = tuple(TensorInfo(Role.RNG, name, "state", ()) for name in names)
             found = self._layouts[names] = self._recorder.writer.layout(infos)
         return found
 
