@@ -18,6 +18,7 @@ from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.sentences import why
 from samebits.report.style import Style, number, row
 from samebits.report.verdict_text import reported_lines, verdict_lines
+from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -410,16 +411,16 @@ def _each_run(result: Verification, folder: str) -> list[str]:
 
 def _run_counts(result: Verification) -> str:
     words = {
-        "prepare": "that wrote files which the others read",
-        "compare": "to compare",
-        "localise": "to find the operation",
-        "excuse": "without memory that nothing read",
-        "replay": "to execute operations again",
-        "capture": "to go on with equal values",
-        "again": "to see it again",
-        "intervene": "with something pinned",
-        "fix": "to try a patch",
-        "crowded": "two at a time, made again one after the other",
+        Purpose.PREPARE: "that wrote files which the others read",
+        Purpose.COMPARE: "to compare",
+        Purpose.LOCALISE: "to find the operation",
+        Purpose.EXCUSE: "without memory that nothing read",
+        Purpose.REPLAY: "to execute operations again",
+        Purpose.CAPTURE: "to go on with equal values",
+        Purpose.AGAIN: "to see it again",
+        Purpose.INTERVENE: "with something pinned",
+        Purpose.FIX: "to try a patch",
+        Purpose.CROWDED: "two at a time, made again one after the other",
     }
     if not result.seconds:
         return ""
@@ -432,7 +433,7 @@ def _run_counts(result: Verification) -> str:
 def _next(result: Verification, folder: str) -> str:
     """The command that shows every operation of the step in question."""
     findings = result.comparison.findings
-    records = [run.record for run in result.runs if run.purpose == "localise"]
+    records = [run.record for run in result.runs if run.purpose == Purpose.LOCALISE]
     if result.comparison.verdict != "different" or not findings or not records:
         return ""
     step = f" --step {findings[0].origin.step}" if findings[0].origin.step is not None else ""

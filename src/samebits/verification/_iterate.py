@@ -13,6 +13,7 @@ from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class _Rounds:
         self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
         settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
         name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._keeper = self._series.run(Plan(name, words, settings, "capture"))
+        self._keeper = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
         return self._keeper
 
     def _given(self, substitution: Substitution) -> ScriptRun:
@@ -225,7 +226,7 @@ class _Rounds:
         )
         number = len(self._pairs) + 1
         words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
-        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._state.role))
+        return self._series.run(Plan(f"values-{number}b", words, settings, Purpose.CAPTURE, self._state.role))
 
     def _settings(self) -> RecordingSettings:
         localisation = self._localisation

@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind, specification_of
 from samebits.recording.settings import RecordingSettings
 from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent
 
 if TYPE_CHECKING:
@@ -146,7 +147,7 @@ def find_operation(
             keep_from_step=step if start else 0,
         )
         try:
-            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
+            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose=Purpose.LOCALISE, role=role)
         except BudgetSpent:
             if best is None:
                 raise

@@ -28,7 +28,7 @@ from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification._tools import Counted
 from samebits.verification.preconditions import check_writable, refuse_missing
-from samebits.verification.results import ScriptRun, Verification
+from samebits.verification.results import Purpose, ScriptRun, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -317,7 +317,7 @@ def _compared(first: Path, second: Path) -> Verification:
         counted = Counted(a)
         comparison = compare(counted, b)
         runs = tuple(
-            ScriptRun("compare", str(path), info.exit_status or 0, 0.0, (), info)
+            ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, (), info)
             for path, info in ((first, a.info), (second, b.info))
         )
         return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)

@@ -102,17 +102,17 @@ def read_lines(path: Path) -> StateLogLines:
     """
     batches, passes, keys = [], [], []
     for line in _objects(path):
-        kind = line["kind"]
-        if kind == "batch":
+        noted = line["kind"]
+        if noted == "batch":
             site = line["site"]
             indices = line["indices"]
             batches.append(Batch(
                 line["step"], line["seq"], None if site is None else (site[0], site[1]), line["number"],
                 line["pass"], None if indices is None else tuple(indices),
             ))  # fmt: skip
-        elif kind == "pass":
+        elif noted == "pass":
             passes.append(Pass(line["step"], line["number"], line["generators"], line["workers"]))
-        elif kind == "step":
+        elif noted == "step":
             keys.append((line["params"], line["buffers"], line["optimizer"]))
     return StateLogLines(tuple(batches), tuple(passes), len(keys), tuple(keys))
 
