@@ -28,7 +28,7 @@ KINDS = tuple(EventKind)
 
 
 class Role(StrEnum):
-    """What a tensor is to its event."""
+    """The part that a tensor plays in its event."""
 
     IN = "in"
     """Read by an op: as it was before."""
@@ -45,7 +45,7 @@ class Role(StrEnum):
 
 
 class Level(StrEnum):
-    """How much of a run is recorded."""
+    """The amount of a run that is recorded."""
 
     STEP = "step"
     """What each step leaves."""

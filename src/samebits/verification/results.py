@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Purpose(StrEnum):
-    """Why samebits made a run."""
+    """The reason for which samebits made a run."""
 
     PREPARE = "prepare"
     """It left files that the compared runs read."""
