@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from samebits._text.str_enum import StrEnum
 
 
-class _Name(str, Enum):
-    """A name that is written as it is typed: in JSON, in reports, on the command line."""
-
-    def __str__(self) -> str:
-        return str(self.value)
-
-
-class Cause(_Name):
+class Cause(StrEnum):
     """The causes of differences between runs. Each has its own specification (`causes.specification`)."""
 
     UNSEEDED_TORCH = "unseeded-torch"
@@ -32,7 +25,7 @@ class Cause(_Name):
     UNKNOWN = "unknown"
 
 
-class OriginKind(_Name):
+class OriginKind(StrEnum):
     """The kinds of origins: the ways in which a difference enters a run."""
 
     KERNEL = "kernel"

@@ -18,6 +18,7 @@ from samebits.recording.farewell import ending_text
 from samebits.recording.launch import Launch, launch, replace_process
 from samebits.recording.naming import DEFAULT_FOLDER, SUFFIX, next_free, target_name
 from samebits.recording.settings import RecordingSettings
+from samebits.records.kinds import Level
 from samebits.switches.table import holds_layout
 from samebits.verification.preconditions import check_named, check_target, check_writable
 from samebits.verification.rank_records import given_rank_record, rank_record
@@ -77,7 +78,7 @@ class RunCommand:
         settings = RecordingSettings(
             record=str(record),
             farewell=str(record) if in_place else "",
-            level=options.level,
+            level=Level(options.level),
             max_steps=options.steps,
             progress=wants_progress(options),
             overwrite=options.force,

@@ -11,7 +11,7 @@ from samebits.cli.command import description
 from samebits.cli.script_parser import CommandParser, whole_number
 from samebits.cli.terminal import style_of, write
 from samebits.errors import SamebitsError
-from samebits.records.events import KINDS
+from samebits.records.kinds import KINDS, EventKind
 from samebits.records.reader import RecordReader
 from samebits.report import record as report
 
@@ -76,7 +76,7 @@ def _check_step(step: int | None, reader: RecordReader) -> None:
     """Refuse a step that the record does not have."""
     if step is None or next(iter(reader.events((), step, step)), None) is not None:
         return
-    last = max((event.step for event in reader.events(("step",))), default=None)
+    last = max((event.step for event in reader.events((EventKind.STEP,))), default=None)
     held = "it has no steps" if last is None else f"it has steps 0 to {last}"
     raise SamebitsError(f"the record has no event of step {step}; {held}", slug="usage")
 
@@ -86,12 +86,15 @@ def _counted(reader: RecordReader) -> RunInfo:
     return replace(reader.info, steps=reader.n_steps())
 
 
-def _kinds(text: str | None) -> tuple[str, ...]:
+def _kinds(text: str | None) -> tuple[EventKind, ...]:
     if text in (None, "all"):
         return ()
-    kinds = tuple(str(text).split(","))
-    for kind in kinds:
-        if kind not in KINDS:
-            message = f"no event kind named {kind!r}; expected all or some of {','.join(KINDS)}"
-            raise SamebitsError(message, slug="usage")
-    return kinds
+    return tuple([_kind(name) for name in str(text).split(",")])
+
+
+def _kind(name: str) -> EventKind:
+    try:
+        return EventKind(name)
+    except ValueError:
+        message = f"no event kind named {name!r}; expected all or some of {','.join(KINDS)}"
+        raise SamebitsError(message, slug="usage") from None

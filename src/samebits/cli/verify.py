@@ -18,6 +18,7 @@ from samebits.cli.terminal import Phases, style_of
 from samebits.cli.verify_ranks import verify_ranks
 from samebits.errors import SamebitsError
 from samebits.recording.naming import DEFAULT_FOLDER, next_free, target_name
+from samebits.records.kinds import Level
 from samebits.verification import VerifyRequest, verify
 from samebits.verification.apply import apply, write_diff
 from samebits.verification.preconditions import refuse_missing
@@ -153,7 +154,7 @@ def _request(options: argparse.Namespace) -> VerifyRequest:
         folder=_folder(options),
         runs=options.runs,
         steps=options.steps,
-        level=options.level,
+        level=Level(options.level),
         stress=options.stress,
         full=options.full,
         localise=not options.no_localise,

@@ -11,6 +11,7 @@ from samebits.cli.output import print_launches
 from samebits.cli.run import wants_progress
 from samebits.cli.terminal import Phases
 from samebits.errors import SamebitsError
+from samebits.records.kinds import Level
 from samebits.verification.rank_launches import LaunchRequest, verify_launch
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def verify_ranks(options: argparse.Namespace, folder: Path) -> int:
         ranks=options.nproc_per_node,
         runs=options.runs,
         steps=options.steps,
-        level=options.level,
+        level=Level(options.level),
         words=tuple(_words(options)),
         localise=not options.no_localise,
         output="stderr" if options.json else "inherit",

@@ -16,6 +16,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.launch import Launch, deliver, launch
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.records.kinds import Level
 from samebits.switches.switch import When
 from samebits.switches.table import environment_for, holds_layout, switch_named
 from samebits.verification.preconditions import ended_words
@@ -274,7 +275,7 @@ class _Runner:
         request, control = self._request, variant.control
         settings = RecordingSettings(
             record=str(self._file),
-            level="clock",
+            level=Level.CLOCK,
             max_steps=request.warmup + request.steps + 1,
             control=control,
         )

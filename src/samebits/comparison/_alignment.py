@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from samebits.comparison.ops import given, positions
 from samebits.recording.state_equality import NUMBER
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -67,12 +68,12 @@ class Keyer:
         """Return all keys of an event."""
         loose = self.loose(event)
         shaped = hash((loose, _once(self._layouts, event.tensors, _layout)))
-        if event.kind != "op":
+        if event.kind != EventKind.OP:
             whole = hash((shaped, event.arguments, event.digests))
             return Keys(whole, whole, shaped, loose)
         digests = event.digests
         read = tuple([digests[i] for i in given(event)])
-        made = tuple([digests[i] for i in positions(event, "out")])
+        made = tuple([digests[i] for i in positions(event, Role.OUT)])
         whole = hash((shaped, event.arguments, read, made))
         given_key = hash((shaped, event.arguments, read)) if read else whole
         return Keys(whole, given_key, shaped, loose)

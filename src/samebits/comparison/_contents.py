@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison._data_flow import Point
 from samebits.comparison.ops import brings, differing_inputs, positions
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterator
@@ -37,15 +38,15 @@ class _Stretch:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
-        if event.kind == "op":
-            given = positions(event, "out")
+        if event.kind == EventKind.OP:
+            given = positions(event, Role.OUT)
             for memory in _viewed(event):
                 self.views[memory].append(event.seq)
         else:
-            given = positions(event, "value") if event.kind == "batch" else []
+            given = positions(event, Role.VALUE) if event.kind == EventKind.BATCH else []
         for digest in {event.digests[i] for i in given}:
             self.gave[digest].append(event.seq)
-        if positions(event, "rng"):
+        if positions(event, Role.RNG):
             self.draws[event.site].append(event.seq)
 
 
@@ -98,16 +99,16 @@ class Nearby:
 
 def is_view(event: Event, memory: int) -> bool:
     """Tell whether an op took a view of a memory."""
-    return event.kind == "op" and memory in _viewed(event)
+    return event.kind == EventKind.OP and memory in _viewed(event)
 
 
 def _viewed(event: Event) -> set[int]:
     """Return the memories that an op both reads and returns."""
-    sides: dict[str, set[int]] = {"in": set(), "out": set()}
+    sides: dict[Role, set[int]] = {Role.IN: set(), Role.OUT: set()}
     for info, link in zip(event.tensors, event.links, strict=False):
         if info.role in sides:
             sides[info.role].add(link.memory)
-    return sides["in"] & sides["out"]
+    return sides[Role.IN] & sides[Role.OUT]
 
 
 def made_by(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
@@ -165,7 +166,7 @@ def other_view(lookup: Lookup, point: Point) -> tuple[Event, Event] | None:
 
 def gave_the_same(a: Event, b: Event) -> bool:
     """Tell whether an event gave the same in both runs, so that the choice of an output differed."""
-    role = "out" if a.kind == "op" else "value"
+    role = Role.OUT if a.kind == EventKind.OP else Role.VALUE
     return [a.digests[i] for i in positions(a, role)] == [b.digests[i] for i in positions(b, role)]
 
 
@@ -180,7 +181,7 @@ def behind_batch(lookup: Lookup, a: Event, b: Event) -> tuple[list[Point], list[
     """
     points = [
         Point(a.seq, i, b.seq, i)
-        for i in positions(a, "value")
+        for i in positions(a, Role.VALUE)
         if i < min(len(a.links), len(b.links), len(b.digests)) and a.digests[i] != b.digests[i]
     ]
     linked = [
@@ -257,4 +258,4 @@ class SiteDraws:
 
 def _drawn(event: Event) -> list[bytes]:
     """Return the generator's state and the numbers; what the memory held before is no part of a draw."""
-    return [event.digests[i] for i in (*positions(event, "rng"), *positions(event, "out"))]
+    return [event.digests[i] for i in (*positions(event, Role.RNG), *positions(event, Role.OUT))]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.comparison.ops import allocates, differing_inputs, moves, previous_writer, written
 from samebits.records.events import NO_WRITER
+from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -176,4 +177,6 @@ def _sources(lookup: Lookup, point: Point) -> list[Point] | None:
 
 def _renews(event: Event, memory: int) -> bool:
     """Tell whether an op made its memory anew, so that nothing in it is older."""
-    return all(link.memory != memory for i, link in enumerate(event.links) if event.tensors[i].role == "in")
+    return all(
+        link.memory != memory for i, link in enumerate(event.links) if event.tensors[i].role == Role.IN
+    )

@@ -9,6 +9,7 @@ from samebits.comparison import _findings
 from samebits.comparison._data_flow import Point
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.records.events import END
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +65,7 @@ def _first_lone(alignment: Alignment, cache: EventCache) -> Event | None:
     """Return the first event that only the first run has; events at the end of a script do not count."""
     for seq in alignment.a.seqs:
         event = None if seq in alignment.to_b else cache.get(seq)
-        if event is not None and event.kind != "rng" and event.op != END:
+        if event is not None and event.kind != EventKind.RNG and event.op != END:
             return event
     return None
 
@@ -93,7 +94,7 @@ def _meanwhile(alignment: Alignment, row: int, cache: EventCache) -> Event | Non
     first = 0 if before is None else other.index[alignment.to_b[mine.seqs[before]]] + 1
     for i in range(first, len(other.seqs)):
         event = cache.get(other.seqs[i]) if other.threads[i] == thread else None
-        if event is not None and event.kind != "rng" and event.op != END:
+        if event is not None and event.kind != EventKind.RNG and event.op != END:
             return event
     return None
 
@@ -116,15 +117,15 @@ def start_points(survey: Survey) -> tuple[list[tuple[str, Point]], list[Finding]
 
 def read_points(a: Record, b: Record, survey: Survey) -> list[Point]:
     """Return the reads that differ."""
-    return [point for point, kind in _output_points(a, b, survey) if kind == "read"]
+    return [point for point, kind in _output_points(a, b, survey) if kind == EventKind.READ]
 
 
 def save_points(a: Record, b: Record, survey: Survey) -> list[Point]:
     """Return the saves that differ."""
-    return [point for point, kind in _output_points(a, b, survey) if kind == "save"]
+    return [point for point, kind in _output_points(a, b, survey) if kind == EventKind.SAVE]
 
 
-def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point, str]]:
+def _output_points(a: Record, b: Record, survey: Survey) -> Iterator[tuple[Point, EventKind]]:
     pairs = survey.first.outputs.differing if survey.first else [survey.unmatched] if survey.unmatched else []
     for seq_a, seq_b in pairs:
         ours, theirs = a.event(seq_a), b.event(seq_b)

@@ -12,6 +12,7 @@ from samebits.comparison._generator_states import differing_seeds, seeds_before
 from samebits.comparison.draw_pairs import DrawPair, differing_draws
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.environment import threads_per_op
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 _SHOWN = 4
 _NEARBY = 64  # events between a draw and what it is near to, draws with them
 _ORIGIN_KINDS = (OriginKind.OUTSIDE, OriginKind.ARGUMENT, OriginKind.BATCH, OriginKind.CONTROL_FLOW)
-_PASSED = ("draw", "rng", "read")
+_PASSED = (EventKind.DRAW, EventKind.RNG, EventKind.READ)
 # A cause that the op alone shows -> the cause of the draws that say more.
 _NARROWED = {Cause.RACE: Cause.RACE, Cause.NONDETERMINISTIC_KERNEL: Cause.THREAD_COUNT}
-_BATCH_ENDS = ("batch", "step", "loss", "grad")
+_BATCH_ENDS = (EventKind.BATCH, EventKind.STEP, EventKind.LOSS, EventKind.GRAD)
 
 
 class DrawEvidence:
@@ -171,14 +172,18 @@ class DrawEvidence:
         event, drawn = (a, pair.a) if a is not None else (b, pair.b)
         if event is None:
             return False
-        if event.kind != "batch" and event.site is not None and site_key(event.site) == site_key(drawn.site):
+        if (
+            event.kind != EventKind.BATCH
+            and event.site is not None
+            and site_key(event.site) == site_key(drawn.site)
+        ):
             return True
         cache = self._lookup.a if a is not None else self._lookup.b
         return _nothing_between(cache, drawn, event)
 
 
 def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
-    if event.kind == "batch":  # collating is part of it
+    if event.kind == EventKind.BATCH:  # collating is part of it
         between = cache.record.events(_BATCH_ENDS, drawn.step, event.step)
         return not any(drawn.seq < other.seq < event.seq for other in between)
     if event.seq - drawn.seq > _NEARBY:
@@ -191,7 +196,7 @@ def _nothing_between(cache: EventCache, drawn: Event, event: Event) -> bool:
 
 def _eligible(finding: Finding) -> bool:
     origin = finding.origin
-    if origin.kind == "rng" and origin.op == "seed":
+    if origin.kind == EventKind.RNG and origin.op == "seed":
         return True
     if origin.entry == OriginKind.KERNEL:
         return finding.cause == Cause.NONDETERMINISTIC_KERNEL

@@ -9,6 +9,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode, call_of
 from samebits.comparison.ops import nearby_threads, positions, read_inputs
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, descriptions, values_of
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from samebits.comparison._data_flow import Point
@@ -37,7 +38,7 @@ def finding(
         kind=event.kind, step=event.step, op=event.op, module=event.module or None, site=event.site,
         forward_site=event.forward_site, inputs_equal=inputs_equal, entry=origin_kind,
         names=tuple(event.tensors[i].name for i in differing if event.tensors[i].name),
-        inputs=descriptions(event, "in", "rng"), outputs=values_of(event),
+        inputs=descriptions(event, Role.IN, Role.RNG), outputs=values_of(event),
         events=(a.seq if a else None, b.seq if b else None), positions=differing,
         other_site=other.site if other and other.site != event.site else None,
         other_op=other.op if other and other.op != event.op else None,
@@ -61,7 +62,7 @@ def kernel(lookup: Lookup, a: Event, b: Event) -> Finding:
 def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
     """Blame an argument: an op was given a Python value that differs."""
     if a.arguments == b.arguments:
-        numbers = [len(positions(event, "in")) for event in (a, b)]
+        numbers = [len(positions(event, Role.IN)) for event in (a, b)]
         line = Evidence.of(EvidenceCode.OTHER_NUMBER_OF_TENSORS, *numbers)
     else:
         line = Evidence.of(EvidenceCode.OTHER_ARGUMENTS, _cut(a.arguments), _cut(b.arguments))
@@ -73,11 +74,11 @@ def argument(a: Event, b: Event, *, inputs_equal: bool) -> Finding:
 def outside(a: Event, b: Event, point: Point, *, more: tuple[Evidence, ...] = ()) -> Finding:
     """Blame the outside: a value entered that no recorded op made."""
     info = a.tensors[point.position_a]
-    part = "output" if info.role == "out" else f"input {point.position_a}"
+    part = "output" if info.role == Role.OUT else f"input {point.position_a}"
     line = Evidence.of(EvidenceCode.FROM_OUTSIDE, info.name or part, describe(info))
-    equal = False if info.role == "in" else None
+    equal = False if info.role == Role.IN else None
     result = finding(a, b, OriginKind.OUTSIDE, inputs_equal=equal, evidence=(line, *more))
-    if info.role != "in":
+    if info.role != Role.IN:
         return result
     return replace(result, origin=replace(result.origin, entered=(point.position_a,)))
 
@@ -95,7 +96,7 @@ def uninitialized(a: Event, b: Event, reader: Event) -> Finding:
 
 def draw(blame: Blame) -> Finding:
     """Blame a generator: it was in another state."""
-    is_op = blame.a.kind == "op" and bool(read_inputs(blame.a))
+    is_op = blame.a.kind == EventKind.OP and bool(read_inputs(blame.a))
     same = _inputs(blame.a) == _inputs(blame.b)
     return finding(
         blame.a, blame.b, blame.origin_kind, cause=blame.cause, evidence=blame.evidence,
@@ -164,10 +165,10 @@ def _cut(text: str) -> str:
 
 
 def _inputs(event: Event) -> list[bytes]:
-    return [event.digests[i] for i in positions(event, "in")]
+    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def _differing(a: Event, b: Event) -> tuple[int, ...]:
     """Return the positions of the outputs of an op, or values of another event, that differ."""
-    given = range(len(a.digests)) if a.kind != "op" else positions(a, "out")
+    given = range(len(a.digests)) if a.kind != EventKind.OP else positions(a, Role.OUT)
     return tuple(i for i in given if i >= len(b.digests) or a.digests[i] != b.digests[i])

@@ -11,6 +11,7 @@ from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.records.events import EARLIER, GIVEN
+from samebits.records.kinds import EventKind, Role
 from samebits.rng.sources import TORCH, is_seeded_by
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class _SeedLog:
 
     @cached_property
     def _events(self) -> list[Event]:
-        return list(self._record.events(("rng",)))
+        return list(self._record.events((EventKind.RNG,)))
 
     @cached_property
     def _seqs(self) -> list[int]:
@@ -271,7 +272,7 @@ def _last_seeds_differ(seeds: list[list[Event]]) -> bool:
 def seeds_before(record: Record, before: Event, source: str) -> list[Event]:
     """Return the calls that seeded a generator before an event."""
     seeds = []
-    for event in record.events(("rng",), last_step=before.step):
+    for event in record.events((EventKind.RNG,), last_step=before.step):
         if event.seq >= before.seq:
             break
         if event.op == "seed" and is_seeded_by(source, event.arguments):
@@ -289,7 +290,7 @@ def _same_draw(a: Event, b: Event, ops: tuple[Event, Event], line: Evidence) -> 
 
 
 def _inputs(event: Event) -> list[bytes]:
-    return [event.digests[i] for i in positions(event, "in")]
+    return [event.digests[i] for i in positions(event, Role.IN)]
 
 
 def _calls(seeds: list[Event]) -> list[str]:
@@ -298,7 +299,7 @@ def _calls(seeds: list[Event]) -> list[str]:
 
 def _draws(cache: EventCache, seed: Event) -> Iterator[_Draw]:
     """Yield the ops that drew random numbers after a seeding."""
-    for event in cache.record.events(("op",), seed.step):
-        of_generator = positions(event, "rng")
+    for event in cache.record.events((EventKind.OP,), seed.step):
+        of_generator = positions(event, Role.RNG)
         if of_generator and event.seq > seed.seq:
             yield _Draw(event, event.digests[of_generator[0]])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from samebits.causes import cause_of_draw, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Diagnosis, Finding, Origin, describe, values_of
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import TORCH
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def step_findings(a: Record, b: Record, survey: Survey) -> tuple[Finding, ...]:
 
 def _drawn_from(record: Record, last_step: int) -> set[str]:
     """Return the libraries from whose global generators the script drew."""
-    drawn = islice(record.events(("draw",), last_step=last_step), _MOST)
+    drawn = islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST)
     libraries = {specification_of(cause_of_draw(event.op)).library for event in drawn}
     return libraries - {""}
 
@@ -71,7 +72,7 @@ def _earlier(survey: Survey, first_step: StepDifference) -> list[Evidence]:
     return [
         Evidence.of(EvidenceCode.ALREADY_DIFFERED, kind, step)
         for kind, step in survey.early.items()
-        if kind in ("batch", "loss") and step < first_step.step
+        if kind in (EventKind.BATCH, EventKind.LOSS) and step < first_step.step
     ]
 
 

@@ -13,6 +13,7 @@ from samebits.comparison.states import StateDifference, compare_states, final_st
 from samebits.comparison.steps import Step, steps
 from samebits.comparison.tables import Key, TableDifference, compare_tables, key_of
 from samebits.records.events import several_threads
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     ByThread = dict[str, Counter[tuple[bytes, ...]]]
 
-_KINDS = ("batch", "read", "save")
+_KINDS = (EventKind.BATCH, EventKind.READ, EventKind.SAVE)
 
 
 class ValuesBeside:
@@ -127,7 +128,7 @@ class StepDifference:
     @property
     def of_state(self) -> bool:
         """True if the state or a saved value differs, and not only values that are read out."""
-        return bool(self.state.pairs) or any(kind == "save" for kind, _, _ in self.outputs.keys)
+        return bool(self.state.pairs) or any(kind == EventKind.SAVE for kind, _, _ in self.outputs.keys)
 
 
 @dataclass
@@ -183,7 +184,7 @@ class Survey:
     reported: dict[Key, Reported] = field(default_factory=dict)
     has_saves: bool = False
     differing: int = 0
-    early: dict[str, int] = field(default_factory=dict)
+    early: dict[EventKind, int] = field(default_factory=dict)
     extra: dict[Key, tuple[int, int]] = field(default_factory=dict)
     unmatched: tuple[int, int] | None = None
     moved: tuple[int, int] | None = None
@@ -226,7 +227,9 @@ def survey(a: Record, b: Record, excluded: Collection[str] = (), *, to_first: bo
         if held_states(first) and held_states(second):
             last_state = (first, second)
         if to_first and result.first is not None:
-            result.several_threads = any(several_threads(record.events(("step",))) for record in (a, b))
+            result.several_threads = any(
+                several_threads(record.events((EventKind.STEP,))) for record in (a, b)
+            )
             return result
     rest = [_drain(step, stream, seen) for step, stream, seen in zip(pair, streams, threads, strict=True)]
     result.several_threads |= any(len(seen) > 1 for seen in threads)
@@ -291,11 +294,11 @@ def _compare_step(
 def note_outputs(difference: StepDifference, result: Survey) -> None:
     """Note which values of a step were saved, and which only read out."""
     shared = difference.a.outputs.columns.keys() & difference.b.outputs.columns.keys()
-    result.has_saves |= any(kind == "save" for kind, _, _ in shared)
+    result.has_saves |= any(kind == EventKind.SAVE for kind, _, _ in shared)
     if difference.of_state and result.first_state is None:
         result.first_state = difference
     for key, seqs in zip(difference.outputs.keys, difference.outputs.differing, strict=True):
-        if key[0] == "read" and (key in result.reported or len(result.reported) < _MOST_REPORTED):
+        if key[0] == EventKind.READ and (key in result.reported or len(result.reported) < _MOST_REPORTED):
             result.reported.setdefault(key, Reported(seqs)).steps += 1
 
 

@@ -19,8 +19,9 @@ from samebits.comparison._survey import StepDifference, Survey, note_outputs, su
 from samebits.comparison.states import EventTensor, StateDifference, TensorPair
 from samebits.comparison.steps import STEP_KINDS, Step
 from samebits.comparison.tables import TableDifference, compare_tables
-from samebits.recording.state_equality import NUMBER
+from samebits.recording.state_equality import NUMBER, Name
 from samebits.records.events import END, Ownership
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 _WIDTH = 16
-_MODEL_ROLES = ("param", "buffer")
+_MODEL_ROLES = (Role.PARAM, Role.BUFFER)
 _NO_GRADIENTS = (0, b"")
 
 
@@ -112,11 +113,11 @@ class Trajectories:
 
     def _taken_gradients(self, event: Event, positions: list[int]) -> tuple[int, bytes]:
         seen = self._gradients[event.thread]
-        held = {info.name for info in event.tensors if info.role == "param"}
+        held = {info.name for info in event.tensors if info.role == Role.PARAM}
         if not seen or not seen.keys() <= held:
             # Another thread has let go of a model since: what is left may have its names now.
             return _NO_GRADIENTS
-        names = [event.tensors[i].name for i in positions if event.tensors[i].role == "param"]
+        names = [event.tensors[i].name for i in positions if event.tensors[i].role == Role.PARAM]
         digests = [seen.pop(name, b"") for name in names]
         return sum(map(bool, digests)), _short_hash(*digests)
 
@@ -195,9 +196,9 @@ def _shown(record: Record, seq: int, excluded: Collection[str]) -> list[EventTen
 
 def _gradient_pairs(a: Event, b: Event, records: tuple[Record, Record]) -> list[TensorPair]:
     seen = [_gradients_before(record, event) for record, event in zip(records, (a, b), strict=True)]
-    names = [[e.tensors[i].name for i in owned(e) if e.tensors[i].role == "param"] for e in (a, b)]
+    names = [[e.tensors[i].name for i in owned(e) if e.tensors[i].role == Role.PARAM] for e in (a, b)]
     return [
-        TensorPair("grad", ours, seen[0][ours], seen[1][theirs])
+        TensorPair(Role.GRAD, ours, seen[0][ours], seen[1][theirs])
         for ours, theirs in zip(*names, strict=False)
         if ours in seen[0] and theirs in seen[1] and seen[0][ours].digest != seen[1][theirs].digest
     ]
@@ -212,12 +213,12 @@ def _gradients_before(record: Record, step: Event) -> dict[str, EventTensor]:
 
 
 def _same_thread(record: Record, step: Event) -> Iterator[Event]:
-    for event in record.events(("grad",), last_step=step.step):
+    for event in record.events((EventKind.GRAD,), last_step=step.step):
         if event.thread == step.thread and event.op != "grad" and event.seq < step.seq:
             yield event
 
 
-def _name(ours: EventTensor | None, theirs: EventTensor | None) -> tuple[str, str]:
+def _name(ours: EventTensor | None, theirs: EventTensor | None) -> Name:
     tensor = ours or theirs
     assert tensor is not None  # noqa: S101 - for the type checker
     info = tensor.event.tensors[tensor.position]
@@ -292,9 +293,9 @@ def _read(record: Record, excluded: Collection[str]) -> tuple[Step, Trajectories
     step, trajectories = Step(0, 0), Trajectories(excluded)
     for event in record.events(STEP_KINDS):
         step.last = event.step
-        if event.kind == "step" and event.op != END:
+        if event.kind == EventKind.STEP and event.op != END:
             trajectories.add(event)
-        elif event.kind == "grad":
+        elif event.kind == EventKind.GRAD:
             if event.op != "grad":
                 trajectories.add_gradients(event)
         else:

@@ -15,6 +15,7 @@ from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Source
 from samebits.recording.sites import LibraryCall
 from samebits.records.events import UNUSED, WORKER, Event
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import LIBRARIES
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ def _key(event: Event, first: int) -> object:
 
 def _draws(record: Record, last_step: int) -> list[Event]:
     events: list[Event] = []
-    for event in islice(record.events(("draw",), last_step=last_step), _MOST):
+    for event in islice(record.events((EventKind.DRAW,), last_step=last_step), _MOST):
         if event.arguments == UNUSED:
             source = event.op, event.site, event.thread
             drawn = range(len(events) - 1, -1, -1)

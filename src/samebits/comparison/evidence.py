@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
     from samebits.records.events import Event
 
 
-class EvidenceCode(str, Enum):
+class EvidenceCode(StrEnum):
     """The closed list of kinds of evidence, each with its arguments.
 
     A *call* is (op, site, module) of an event. The first of two arguments is that of the first run.

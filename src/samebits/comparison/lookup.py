@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from samebits.comparison._alignment import Alignment, Keyer, align_events
 from samebits.comparison._contents import Nearby
 from samebits.errors import SamebitsError
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -24,7 +25,7 @@ class Record(Protocol):
         ...
 
     def events(
-        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
         """Yield events in order, of some kinds and steps."""
         ...
@@ -71,7 +72,7 @@ class EventCache:
     def step(self, first: int, last: int) -> Iterator[Event]:
         """Yield the events of some steps in order, except draws."""
         for event in self.record.events(first_step=first, last_step=last):
-            if event.kind != "draw":  # only one run may have it, and its values may differ
+            if event.kind != EventKind.DRAW:  # a draw may be in one run only, and its value differs anyhow
                 self._cache(event)
                 yield event
 

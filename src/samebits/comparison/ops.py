@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
 from samebits.records.events import NO_WRITER
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,44 +34,44 @@ def base_name(op: str) -> str:
 
 def allocates(event: Event) -> bool:
     """Tell whether an op returns memory with its former contents."""
-    return event.kind == "op" and base_name(event.op).startswith(_ALLOCATING)
+    return event.kind == EventKind.OP and base_name(event.op).startswith(_ALLOCATING)
 
 
 def brings(event: Event) -> bool:
     """Tell whether an op puts a tensor on memory filled elsewhere: by another process, from a file."""
-    return event.kind == "op" and base_name(event.op) == "set_" and not read_inputs(event)
+    return event.kind == EventKind.OP and base_name(event.op) == "set_" and not read_inputs(event)
 
 
 def given(event: Event) -> list[int]:
     """Return the positions of what decides an op's result: the tensors it reads, and its generator."""
-    return [*read_inputs(event), *positions(event, "rng")]
+    return [*read_inputs(event), *positions(event, Role.RNG)]
 
 
 def moves(event: Event) -> bool:
     """Tell whether an op only copies values."""
-    return event.kind == "op" and base_name(event.op) in _MOVING
+    return event.kind == EventKind.OP and base_name(event.op) in _MOVING
 
 
-def positions(event: Event, role: str) -> list[int]:
+def positions(event: Event, role: Role) -> list[int]:
     """Return the positions of the tensors of an event that have a role."""
     return [i for i, info in enumerate(event.tensors) if info.role == role]
 
 
 def written(event: Event, memory: int) -> list[int]:
     """Return the positions of the tensors that an event left in a memory."""
-    role = "out" if event.kind == "op" else "value"
+    role = Role.OUT if event.kind == EventKind.OP else Role.VALUE
     return [i for i in positions(event, role) if i < len(event.links) and event.links[i].memory == memory]
 
 
 def read_inputs(event: Event) -> list[int]:
     """Return the positions of the inputs that can influence an op's outputs: those it does not overwrite."""
-    inputs = positions(event, "in")
+    inputs = positions(event, Role.IN)
     name, overload = base_name(event.op), event.op.rpartition(".")[2]
     if overload.endswith("out") or overload.startswith("out_"):
-        n_out = len(positions(event, "out"))
+        n_out = len(positions(event, Role.OUT))
         return inputs[:-n_out] if n_out else inputs
     if name in _OVERWRITING and inputs:
-        targets = {event.links[i].memory for i in positions(event, "out")} if event.links else set()
+        targets = {event.links[i].memory for i in positions(event, Role.OUT)} if event.links else set()
         if name.startswith("_foreach"):
             return [i for i in inputs if event.links and event.links[i].memory not in targets]
         return inputs[1:]
@@ -142,9 +143,9 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
     threads = set()
     for seq in range(event.seq - _NEARBY, event.seq + _NEARBY + 1):
         other = cache.get(seq) if seq >= 0 else None
-        if other is None or other.thread == event.thread or other.kind != "op":
+        if other is None or other.thread == event.thread or other.kind != EventKind.OP:
             continue
-        left = {other.links[i].memory for i in positions(other, "out") if i < len(other.links)}
+        left = {other.links[i].memory for i in positions(other, Role.OUT) if i < len(other.links)}
         if accumulated in left or (seq > event.seq and left & memories):
             threads.add(other.thread)
     return threads
@@ -152,11 +153,11 @@ def nearby_threads(cache: EventCache, event: Event) -> set[str]:
 
 def _accumulated(event: Event) -> int | None:
     """Return the memory that an op reads and writes in place; None when it does not."""
-    if event.kind != "op" or not event.links:
+    if event.kind != EventKind.OP or not event.links:
         return None
     read = {event.links[i].memory for i in read_inputs(event)}
     return next(
-        (event.links[i].memory for i in positions(event, "out") if event.links[i].memory in read), None
+        (event.links[i].memory for i in positions(event, Role.OUT) if event.links[i].memory in read), None
     )
 
 

@@ -44,6 +44,7 @@ from samebits.comparison.ops import (
     written,
 )
 from samebits.comparison.results import OriginSearch
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class Walk:
             self._ask([maker])
 
     def _unrecorded(self) -> tuple[Evidence, ...]:
-        first = next(self._lookup.a.record.events(("op",)), None)
+        first = next(self._lookup.a.record.events((EventKind.OP,)), None)
         if first is None or first.step == 0:
             return ()
         return (Evidence.of(EvidenceCode.NOT_RECORDED_BEFORE, first.step),)
@@ -267,7 +268,7 @@ class Walk:
 
     def _shown_outside(self, memories: tuple[int, int], made: Event, consumers: tuple[Event, Event]) -> bool:
         """Tell whether NumPy had access to a memory, and so could write it."""
-        reads = self._lookup.a.record.events(("read",), made.step, consumers[0].step)
+        reads = self._lookup.a.record.events((EventKind.READ,), made.step, consumers[0].step)
         return any(
             event.op == "numpy" and made.seq < event.seq < consumers[0].seq
             and any(link.memory == memories[0] for link in event.links)
@@ -283,11 +284,11 @@ class Walk:
 
     def _examine(self, a: Event, b: Event) -> None:
         """Compare the inputs of two writes that gave different contents."""
-        if a.kind != "op":
+        if a.kind != EventKind.OP:
             self._examine_batch(a, b)
             return
         if brings(a):
-            position = positions(a, "out")[0]
+            position = positions(a, Role.OUT)[0]
             self._blame(_findings.outside(a, b, Point(a.seq, position, b.seq, position)))
             return
         differing = differing_inputs(a, b)
@@ -312,7 +313,7 @@ class Walk:
 
     def _examine_generator(self, a: Event, b: Event) -> bool:
         """Follow the generator of an op if its state differed, and tell whether it did."""
-        pairs = list(zip(positions(a, "rng"), positions(b, "rng"), strict=False))
+        pairs = list(zip(positions(a, Role.RNG), positions(b, Role.RNG), strict=False))
         differing = [i for i, j in pairs if a.digests[i] != b.digests[j]]
         for i in differing:
             blame = self._generators.blame(a, b, a.tensors[i].name)

@@ -5,15 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.str_enum import StrEnum
 from samebits.causes import Cause, OriginKind
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin, Remedy, shortened
 from samebits.determinism.deterministic_ops import remedy_for
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from samebits.recording.replay_results import ReplaySummary, Unrepeated
 
-KIND = "replay"
+
+class Rerun(StrEnum):
+    """The kind of an origin that no event of a comparison shows."""
+
+    REPLAY = "replay"
+    """An op gave other bits when it was executed again."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ def with_evidence(comparison: Comparison, replay: Replayed) -> Comparison:
     findings = []
     for finding in comparison.findings:
         item = by_op_and_site.get((finding.origin.op or "", finding.origin.site))
-        if item is not None and finding.origin.kind == "op" and finding.origin.entry == "kernel":
+        origin = finding.origin
+        if item is not None and origin.kind == EventKind.OP and origin.entry == OriginKind.KERNEL:
             findings.append(finding.with_evidence(_evidence(item)))
         else:
             findings.append(finding)
@@ -57,7 +65,7 @@ def _finding(unrepeated: Unrepeated, times: int) -> Finding:
         evidence.append(Evidence.of(EvidenceCode.REPEAT_MORE))
     text = remedy_for(unrepeated.op, unrepeated.device)
     origin = Origin(
-        kind=KIND,
+        kind=Rerun.REPLAY,
         step=unrepeated.step,
         op=unrepeated.op,
         module=unrepeated.module or None,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from samebits.causes import Cause, OriginKind
 from samebits.records.events import GIVEN
+from samebits.records.kinds import EventKind, Role
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.comparison.evidence import Evidence
-    from samebits.comparison.replayed import Replayed
+    from samebits.comparison.replayed import Replayed, Rerun
     from samebits.recording.distance import Difference
     from samebits.recording.sites import LibraryCall
     from samebits.records.events import Event, TensorInfo
@@ -124,7 +125,7 @@ class Origin:
     """The event at which two runs diverge, and how the difference entered there.
 
     Args:
-        kind: kind of the event, such as `op`, `batch`, `step` or `read`.
+        kind: kind of the event, or `Rerun.REPLAY`.
         step: step of the event. This field and all below are of the first run, except where the second run
             did something that the first did not.
         op: op of the event.
@@ -146,7 +147,7 @@ class Origin:
         sources: the draws that the evidence names, first those that can have mattered.
     """
 
-    kind: str
+    kind: EventKind | Rerun
     step: int | None
     op: str | None
     module: str | None
@@ -303,7 +304,7 @@ def generator_words(source: str) -> str:
 
 def describe(info: TensorInfo) -> str:
     """Describe a tensor in short, such as `f32[4, 3, 32, 32]`, or the generator whose state it is."""
-    if info.role == "rng":
+    if info.role == Role.RNG:
         return generator_words(info.name)
     return f"{_SHORT.get(info.dtype, info.dtype)}[{', '.join(map(str, info.shape))}]"
 
@@ -321,11 +322,13 @@ def site_text(site: Site | None) -> str:
     return f"{site.file}:{site.line}"
 
 
-def descriptions(event: Event, *roles: str) -> tuple[str, ...]:
+def descriptions(event: Event, *roles: Role) -> tuple[str, ...]:
     """Describe the tensors of an event that have one of some roles."""
     return tuple(describe(info) for info in event.tensors if info.role in roles)
 
 
 def values_of(event: Event) -> tuple[str, ...]:
     """Describe the values of an event: an op's outputs, the tensors of any other event."""
-    return tuple(describe(info) for info in event.tensors if event.kind != "op" or info.role == "out")
+    return tuple(
+        describe(info) for info in event.tensors if event.kind != EventKind.OP or info.role == Role.OUT
+    )

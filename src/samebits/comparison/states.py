@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from samebits.comparison.results import describe
 from samebits.recording.state_equality import Match, Name, Value, match, plain
 from samebits.records.events import Ownership
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 _T = TypeVar("_T")
-_KINDS = {"param": "parameter", "grad": "gradient", "optimizer": "optimizer state"}
+_KINDS = {Role.PARAM: "parameter", Role.GRAD: "gradient", Role.OPTIMIZER: "optimizer state"}
 
 
 @dataclass(frozen=True)
@@ -41,11 +42,11 @@ class EventTensor:
     @property
     def is_owned(self) -> bool:
         """True if it belongs to the optimizer whose step the event shows."""
-        if self.event.kind != "step" or not str(self.event.op).endswith(".step"):
+        if self.event.kind != EventKind.STEP or not str(self.event.op).endswith(".step"):
             return False
         positions = Ownership.from_text(self.event.arguments).positions
         role = self.event.tensors[self.position].role
-        return role == "optimizer" or positions is None or self.position in positions
+        return role == Role.OPTIMIZER or positions is None or self.position in positions
 
 
 Named = dict[Name, EventTensor]
@@ -62,7 +63,7 @@ class TensorPair:
         b: the tensor in the second run.
     """
 
-    role: str
+    role: Role
     name: str
     a: EventTensor | None
     b: EventTensor | None
@@ -166,7 +167,7 @@ def _named(events: Sequence[Event]) -> Named:
     return {
         (t.role, t.name): EventTensor(event, i)
         for event, i, t in tensors
-        if t.role in ("optimizer", "grad") or event is events[-1]
+        if t.role in (Role.OPTIMIZER, Role.GRAD) or event is events[-1]
     }
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.comparison.tables import Table
 from samebits.records.events import END
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import is_seeded_by
 
 if TYPE_CHECKING:
@@ -15,8 +16,17 @@ if TYPE_CHECKING:
     from samebits.comparison.lookup import Record
     from samebits.records.events import Event
 
-STEP_KINDS = ("batch", "loss", "grad", "step", "rng", "read", "save")
-_CLOSING = ("step", "loss", "grad")
+STEP_KINDS = (
+    EventKind.BATCH,
+    EventKind.LOSS,
+    EventKind.GRAD,
+    EventKind.STEP,
+    EventKind.RNG,
+    EventKind.READ,
+    EventKind.SAVE,
+)
+_OUTPUTS = (EventKind.READ, EventKind.SAVE)
+_CLOSING = (EventKind.STEP, EventKind.LOSS, EventKind.GRAD)
 
 
 @dataclass
@@ -60,26 +70,26 @@ class Step:
     def add(self, event: Event) -> None:
         """Take in the next event."""
         self.last = event.step
-        if event.kind == "step":
+        if event.kind == EventKind.STEP:
             (self.ends if event.op == END else self.states).append(event)
             if event.op != END:
                 self.threads.add(event.thread)
-        elif event.kind == "grad":
+        elif event.kind == EventKind.GRAD:
             self.grads.append(event)
-        elif event.kind == "rng":
+        elif event.kind == EventKind.RNG:
             self._add_generators(event)
         else:
-            (self.outputs if event.kind in ("read", "save") else self.evidence).add(event)
+            (self.outputs if event.kind in _OUTPUTS else self.evidence).add(event)
         self.hard |= event.kind in _CLOSING and event.op != END
 
     @property
     def n_reads(self) -> int:
         """The number of values that were read out."""
-        return sum(len(column) for key, column in self.outputs.columns.items() if key[0] == "read")
+        return sum(len(column) for key, column in self.outputs.columns.items() if key[0] == EventKind.READ)
 
     def reads_before(self, seq: int) -> int:
         """Count the values that were read out before an event."""
-        columns = (column for key, column in self.outputs.columns.items() if key[0] == "read")
+        columns = (column for key, column in self.outputs.columns.items() if key[0] == EventKind.READ)
         return sum(sum(other < seq for other in column.seqs) for column in columns)
 
     def absorb(self, other: Step) -> None:
@@ -143,4 +153,4 @@ def steps(record: Record, last_step: int | None = None) -> Iterator[Step]:
 
 def _belongs(event: Event, step: Step) -> bool:
     """Tell whether an event is of a further optimizer after one backward pass (see `OptimizerProbe`)."""
-    return event.kind in ("step", "grad") and event.op != END and event.step <= step.last
+    return event.kind in (EventKind.STEP, EventKind.GRAD) and event.op != END and event.step <= step.last

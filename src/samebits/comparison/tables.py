@@ -14,11 +14,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from samebits.records.events import Event
+    from samebits.records.kinds import EventKind
 
     OnlyMoved = Callable[["Key", "tuple[Column, Column]"], bool]
 
 _WIDTH = 16
-Key = tuple[str, str, Any]
+Key = tuple["EventKind", str, Any]
 
 
 def key_of(event: Event) -> Key:

@@ -14,6 +14,7 @@ from samebits.comparison.origin import find_origins
 from samebits.comparison.results import Comparison
 from samebits.environment import FactDifference, bit_relevant_differences
 from samebits.errors import SamebitsError
+from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode, RecordedPart, listed, lost_state
 from samebits.records.reader import RecordReader
 
@@ -293,7 +294,7 @@ def compare(a: Record, b: Record) -> Comparison:
     State that differs only in memory that nothing wrote or read is excluded, with a note.
     """
     result = judge(a, b)
-    if result.verdict != "different" or a.info.level != "op" or b.info.level != "op":
+    if result.verdict != "different" or a.info.level != Level.OP or b.info.level != Level.OP:
         return result
     try:
         return _explained(a, b, result)

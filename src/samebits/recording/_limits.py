@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from samebits.recording.state_equality import Value, match
 from samebits.records.events import END, several_threads
+from samebits.records.kinds import EventKind, Role
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -87,7 +88,9 @@ class ReferenceLimit:
             if self._goes_on(infos, digests):
                 return
             # Where several threads make steps, their order says nothing.
-            self._in_order = len(self._threads) == 1 and not several_threads(self._reader.events(("step",)))
+            self._in_order = len(self._threads) == 1 and not several_threads(
+                self._reader.events((EventKind.STEP,))
+            )
             self._reader.let_go()
         if self._in_order:
             stop(self._recorder)
@@ -125,7 +128,7 @@ class ReferenceLimit:
     def _read_ahead(self) -> None:
         """Read the steps that come next, as many as fit into some memory."""
         bytes_left = _AHEAD_BYTES
-        for event in self._reader.events(("step",), self._last_step):
+        for event in self._reader.events((EventKind.STEP,), self._last_step):
             if event.seq <= self._last_read:
                 continue
             if bytes_left < 0:
@@ -150,7 +153,7 @@ def _values(states: Iterable[State]) -> dict[Name, Value]:
     """Return what a step leaves: the last state of the model, and that of each optimizer."""
     values: dict[Name, Value] = {}
     for infos, digests in states:
-        values = {name: value for name, value in values.items() if name[0] == "optimizer"}
+        values = {name: value for name, value in values.items() if name[0] == Role.OPTIMIZER}
         for n, info in enumerate(infos):
             values[info.role, info.name] = Value(digests[16 * n : 16 * n + 16], info.dtype, info.shape)
     return values

@@ -13,7 +13,8 @@ from samebits.errors import SamebitsError
 from samebits.recording._guard import Failures, Guard
 from samebits.recording._steps import Steps
 from samebits.recording.sites import SiteFinder
-from samebits.records.events import DRAWN, KINDS, NO_WRITER, TensorInfo
+from samebits.records.events import DRAWN, NO_WRITER, TensorInfo
+from samebits.records.kinds import KINDS, EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,9 +26,12 @@ if TYPE_CHECKING:
     from samebits.records.notes import RecordedPart
     from samebits.records.writer import RecordWriter
 
-    TensorListener = Callable[[int, str, str, int | None, Sequence[tuple[int, Any]]], None]
+    TensorListener = Callable[[int, EventKind, str, int | None, Sequence[tuple[int, Any]]], None]
 
 _UNLINKED = struct.pack("<2i", 0, NO_WRITER)
+# Reaching a member by way of its class takes longer, and every event would.
+_BATCH, _DRAW, _GRAD_KIND = EventKind.BATCH, EventKind.DRAW, EventKind.GRAD
+_GRAD, _VALUE = Role.GRAD, Role.VALUE
 _KIND_CODE = {kind: code for code, kind in enumerate(KINDS)}
 
 
@@ -217,7 +221,7 @@ class Recorder:
             self._unreadable += 1
             return bytes(16)
 
-    def layout(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
+    def layout(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> int:
         """Return the id of the description of some tensors that share a role."""
         try:
             key = (role, names, tuple([(t.dtype, t.shape) for t in tensors]))
@@ -229,7 +233,7 @@ class Recorder:
             layout_id = self._infos[key] = self.writer.layout(infos)
         return layout_id
 
-    def look(self, role: str, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
+    def look(self, role: Role, names: tuple[str, ...], tensors: Sequence[Any]) -> tuple[int, bytes]:
         """Return the layout and the digests of some tensors that share a role."""
         try:
             with self.quietly:
@@ -243,14 +247,19 @@ class Recorder:
         return layout_id, digests
 
     def value(
-        self, kind: str, op: str, frame: FrameType | None, tensors: Sequence[Any], names: tuple[str, ...]
+        self,
+        kind: EventKind,
+        op: str,
+        frame: FrameType | None,
+        tensors: Sequence[Any],
+        names: tuple[str, ...],
     ) -> None:
         """Record an event that shows some tensors as values: a batch, a loss, a read, a save."""
-        layout, digests = self.look("grad" if kind == "grad" else "value", names, tensors)
+        layout, digests = self.look(_GRAD if kind is _GRAD_KIND else _VALUE, names, tensors)
         self.event(kind, op, self.sites.find(frame), layout, digests, tensors)
 
     def event(
-        self, kind: str, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
+        self, kind: EventKind, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any]
     ) -> int:
         """Record one event outside the op stream and give its number."""
         return self._add((kind, op, ""), site, layout, digests, tensors)
@@ -259,17 +268,17 @@ class Recorder:
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], owned: str
     ) -> int:
         """Record a `step` event; `owned` says what belongs to the optimizer that stepped."""
-        return self._add(("step", op, owned), site, layout, digests, tensors)
+        return self._add((EventKind.STEP, op, owned), site, layout, digests, tensors)
 
     def shared(
         self, op: str, site: int | None, layout: int, digests: bytes, tensors: Sequence[Any], text: str
     ) -> int:
         """Record a `collective` event: what the ranks of a run have in common."""
-        return self._add(("collective", op, text), site, layout, digests, tensors)
+        return self._add((EventKind.COLLECTIVE, op, text), site, layout, digests, tensors)
 
     def _add(
         self,
-        what: tuple[str, str, str],
+        what: tuple[EventKind, str, str],
         site: int | None,
         layout: int,
         digests: bytes,
@@ -279,7 +288,7 @@ class Recorder:
         seq = self.next_seq()
         links = b""
         if self._links is not None:
-            links = self._links(seq, self._tensors.addresses(tensors), kind == "batch")
+            links = self._links(seq, self._tensors.addresses(tensors), kind is _BATCH)
         if links:  # what is no tensor (a scalar of an optimizer's state) was written by no event
             links += _UNLINKED * ((len(digests) >> 4) - len(tensors))
         text = self.writer.text
@@ -291,7 +300,7 @@ class Recorder:
             listener(seq, kind, op, site, list(enumerate(tensors)))
         return seq
 
-    def remark(self, kind: str, op: str, site: int | None, arguments: str) -> int:
+    def remark(self, kind: EventKind, op: str, site: int | None, arguments: str) -> int:
         """Record an event that has no tensors, such as a seeding, and give its number."""
         text, seq = self.writer.text, self.next_seq()
         self.writer.add(
@@ -312,13 +321,13 @@ class Recorder:
         where = self.thread() if thread is None else texts(thread)
         layout = self.writer.layout((DRAWN,))
         self.writer.add(
-            (self.next_seq(), _KIND_CODE["draw"], step, texts(drawn.op), drawn.site, None,
+            (self.next_seq(), _KIND_CODE[_DRAW], step, texts(drawn.op), drawn.site, None,
              texts(drawn.library) if drawn.library else empty, where,
              texts(drawn.text) if drawn.text else empty, layout, drawn.digest, b"")
         )  # fmt: skip
 
 
-def describe(role: str, name: str, tensor: Any) -> TensorInfo:
+def describe(role: Role, name: str, tensor: Any) -> TensorInfo:
     """Return what a record says of a tensor beside its digest."""
     return TensorInfo(role, name, str(tensor.dtype).removeprefix("torch."), shape_of(tensor))
 

@@ -18,6 +18,7 @@ from samebits._runtime.interruptions import pass_on
 from samebits._runtime.patching import Patches
 from samebits.recording._recorder import is_tensor
 from samebits.records.appending import emptied
+from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _number(value: Any) -> float | None:
 
 
 _HELD = 64  # values on their device, fetched together
-_KINDS = {"loss": "backward", "read": "read"}
+_KINDS = {EventKind.LOSS: "backward", EventKind.READ: "read"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +148,7 @@ class ValueLog:
             self._write(json.dumps(last) + "\n")
 
     def _observe(
-        self, _seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
+        self, _seq: int, kind: EventKind, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         source = _KINDS.get(kind)
         if source is None or op == "bool":

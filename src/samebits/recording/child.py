@@ -30,6 +30,7 @@ from samebits.recording.runner import RunResult, Target, last_line, run_target
 from samebits.recording.session import Ending, RecordingSession
 from samebits.recording.settings import ENVIRONMENT_NAME, RecordingSettings
 from samebits.recording.target import program_folders
+from samebits.records.kinds import Level
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,12 +53,12 @@ def main(arguments: list[str]) -> int:
         SamebitsError: nothing to run, the record cannot be written, or drift was to end the run.
     """
     settings = RecordingSettings.from_json(os.environ.pop(ENVIRONMENT_NAME))
-    if settings.level == "op" or settings.replay:
+    if settings.level == Level.OP or settings.replay:
         # Compiled code has no ops to look at. It is the only variable that a script can see.
         os.environ["TORCHDYNAMO_DISABLE"] = "1"
     target = target_of(arguments)
     PROGRAM.folders = program_folders(target)
-    timed = settings.level == "clock"
+    timed = settings.level == Level.CLOCK
     session = StepClock(settings) if timed else RecordingSession(settings, tuple(arguments))
     lines = ErrorLines()
     farewell = Farewell(settings.record, settings.farewell, lines) if settings.farewell else None

@@ -23,6 +23,7 @@ from samebits.recording.probes.file_effects import EarlierFiles, EffectsProbe
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.terminal_row import Progress
 from samebits.records.events import RunInfo
+from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
 from samebits.records.writer import FLUSH_SECONDS, RecordWriter
 from samebits.rng.active import PROCESS
@@ -221,8 +222,8 @@ class RecordingSession:
             notes.append(Note.of(NoteCode.PINNED, *settings.pins))
         if graphs:
             notes.append(Note.of(NoteCode.COMPILED, str(graphs)))
-        elif self.recorder.seen.compiler and (settings.level == "op" or settings.replay):
-            notes.append(Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == "op" else "replay"))
+        elif self.recorder.seen.compiler and (settings.level == Level.OP or settings.replay):
+            notes.append(Note.of(NoteCode.COMPILE_OFF, "record" if settings.level == Level.OP else "replay"))
         if self.recorder.unreadable:
             notes.append(Note.of(NoteCode.UNREADABLE_TENSORS, str(self.recorder.unreadable)))
         for command, site in self._unrecorded.items():
@@ -278,10 +279,11 @@ def record(path: str | Path, *, level: str = "step", overwrite: bool = True) -> 
 
     Raises:
         SamebitsError: the record cannot be written.
+        ValueError: there is no such level.
     """
     from pathlib import Path
 
-    settings = RecordingSettings(record=str(path), level=level, overwrite=overwrite)
+    settings = RecordingSettings(record=str(path), level=Level(level), overwrite=overwrite)
     session = RecordingSession(settings, tuple(sys.argv))
     session.start()
     session.note_earlier_seeds()

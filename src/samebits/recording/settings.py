@@ -7,6 +7,7 @@ import json
 
 from samebits.environment.distributed import RankFacts
 from samebits.recording.substitution import Substitution
+from samebits.records.kinds import Level
 from samebits.switches.control import Control
 
 ENVIRONMENT_NAME = "SAMEBITS_SETTINGS"
@@ -33,7 +34,7 @@ class RecordingSettings:
 
     Args:
         record: path of the record to write.
-        level: `step`, `op`, or `clock` (nothing is recorded; the times of the steps go to `record` as JSON).
+        level: how much is recorded; at `Level.CLOCK` the times of the steps go to `record` as JSON.
         first_op_step: ops are recorded from this step on.
         max_steps: stop the script at this many step boundaries.
         reference: another record; stop at the first step boundary whose state differs from it.
@@ -70,7 +71,7 @@ class RecordingSettings:
     """
 
     record: str
-    level: str = "step"
+    level: Level = Level.STEP
     first_op_step: int = 0
     max_steps: int | None = None
     reference: str = ""
@@ -107,6 +108,7 @@ class RecordingSettings:
     def from_json(cls, text: str) -> RecordingSettings:
         """Read what `to_json` wrote."""
         fields = json.loads(text)
+        fields["level"] = Level(fields["level"])
         fields["excluded"] = tuple(fields["excluded"])
         fields["pins"] = tuple(fields["pins"])
         if fields["substitution"] is not None:

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from samebits.records.kinds import Role
+
 NUMBER = re.compile(r"#\d+")
 _HELD = re.compile(r"[^.]+\.\d+\.\d+(#\d+)?(\.|$)")  # class of the optimizer, group, position
 
-Name: TypeAlias = "tuple[str, str]"
+Name: TypeAlias = "tuple[Role, str]"
 """Role and name of a tensor."""
 
 
@@ -121,7 +123,7 @@ def _by_chance(a: Tensors, b: Tensors) -> _ByChance:
     return _ByChance(numbered, everything=a.keys() != b.keys())
 
 
-_Family: TypeAlias = "tuple[str, str, str, tuple[int, ...]]"
+_Family: TypeAlias = "tuple[Role, str, str, tuple[int, ...]]"
 
 
 def _family(name: Name, value: Value) -> _Family:

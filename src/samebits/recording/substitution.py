@@ -7,6 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from samebits.records.kinds import EventKind, Role
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 MOST_BYTES = 256 << 20
-EventKey = tuple[str, str, tuple[str, int], tuple[str, int]]
+EventKey = tuple[EventKind, str, tuple[str, int], tuple[str, int]]
 """Kind, op, file and line, file and line of the forward."""
 
 
@@ -36,7 +38,7 @@ class Rule:
         replaces: whether values are put in place; else they are only kept, in both runs.
     """
 
-    kind: str
+    kind: EventKind
     op: str
     file: str = ""
     line: int = 0
@@ -71,7 +73,10 @@ class Substitution:
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> Substitution:
         """Read what `dataclasses.asdict` gave, by way of JSON."""
-        rules = [Rule(**{**rule, "positions": tuple(rule["positions"])}) for rule in fields["rules"]]
+        rules = [
+            Rule(**{**rule, "kind": EventKind(rule["kind"]), "positions": tuple(rule["positions"])})
+            for rule in fields["rules"]
+        ]
         return cls(**{**fields, "rules": tuple(rules)})
 
 
@@ -91,7 +96,7 @@ class Matcher:
 
     def match(self, key: EventKey, thread: str, step: int) -> list[tuple[int, int]]:
         """Return the rules that an event falls under, each with the number of such events before it."""
-        if step < self._first_step and key[0] != "rng":
+        if step < self._first_step and key[0] != EventKind.RNG:
             return []
         matches = []
         for number in self._rules.get(key, ()):
@@ -104,7 +109,7 @@ class CapturingRecord(Protocol):
     """**Protocol:** a record that kept tensors: `RecordReader`."""
 
     def events(
-        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
         """Yield events in order."""
         ...
@@ -162,7 +167,7 @@ class CapturedEvents:
         with self._turn:
             return self._record.captures(kept.event.seq)
 
-    def _search(self, kinds: tuple[str, ...], matcher: Matcher) -> None:
+    def _search(self, kinds: tuple[EventKind, ...], matcher: Matcher) -> None:
         wanted = self._record.captured()
         last = max(wanted, default=-1)
         for event in self._record.events(kinds) if kinds and wanted else ():
@@ -199,9 +204,9 @@ def _needed(event: Event, rule: Rule) -> set[int]:
         return set()
     if rule.part == "in":
         return set(rule.positions)
-    if event.kind == "rng":
+    if event.kind == EventKind.RNG:
         return {0}
-    role = {"out": "out", "state": "rng", "value": "value"}[rule.part]
+    role = {"out": Role.OUT, "state": Role.RNG, "value": Role.VALUE}[rule.part]
     return {i for i, info in enumerate(event.tensors) if info.role == role and info.dtype != "python"}
 
 

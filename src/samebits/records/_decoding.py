@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from samebits._runtime.frames import Site
 from samebits.records import _schema
 from samebits.records._stored_notes import ForeignNotes, notes_of
-from samebits.records.events import KINDS, Event, Link, RunInfo, TensorInfo
+from samebits.records.events import Event, Link, RunInfo, TensorInfo
+from samebits.records.kinds import KINDS, Level, Role
 
 if TYPE_CHECKING:
     from samebits.records.notes import Note
@@ -23,7 +24,7 @@ _DIGEST = f"{_schema.DIGEST_BYTES}s"
 _MAX_DIGITS = 20
 _LONGEST_NAME = 4096  # of a file, a function, an op, a module, a tensor: as long as a path may be
 _MOST_DIMENSIONS = 1024
-_LEVELS = ("step", "op")
+_LEVELS = (Level.STEP, Level.OP)
 _STATUSES = ("running", "finished", "stopped", "failed")
 
 
@@ -74,8 +75,8 @@ class Tables:
         for number, role, name, dtype, shape in _numbered(
             query("SELECT id, role, name, dtype, shape FROM tensor ORDER BY id")
         ):
-            texts = self._named(role), self._named(name), self._named(dtype)
-            tensors[number] = TensorInfo(*texts, _shape(shape))
+            texts = self._named(name), self._named(dtype)
+            tensors[number] = TensorInfo(role_of(self._named(role)), *texts, _shape(shape))
         self._layouts: dict[int, tuple[TensorInfo, ...]] = {}
         for number, members in _numbered(query("SELECT id, tensors FROM layout ORDER BY id")):
             self._layouts[number] = tuple([_found(tensors, member) for member in _naturals(members)])
@@ -160,7 +161,7 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
     steps = _integer(steps)
     return RunInfo(
         command=_text_list(command),
-        level=level,
+        level=Level(level),
         status=status,
         exit_status=None if exit_status is None else _integer(exit_status),
         failure=_schema.cut(_text(failure)),
@@ -171,6 +172,16 @@ def decode_info(row: tuple[Any, ...], count_steps: Callable[[], int]) -> RunInfo
         notes=_notes(notes),
         replay=replayed,
     )
+
+
+def role_of(text: str) -> Role:
+    """Return the role of a tensor; one that is not known keeps its text and equals no other."""
+    try:
+        return Role(text)
+    except ValueError:
+        unknown = str.__new__(Role, text)
+        unknown._name_ = unknown._value_ = text
+        return unknown
 
 
 def _check(event: Unpacked, previous: int) -> None:

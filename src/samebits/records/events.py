@@ -5,13 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from samebits.records.kinds import Level, Role
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from samebits._runtime.frames import Site
+    from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
 
-KINDS = ("batch", "draw", "op", "loss", "grad", "step", "rng", "collective", "read", "save")
 NO_WRITER = -1
 _MOST_TENSORS = 1 << 20  # of one event; a record is not trusted
 GIVEN = "given"  # instead of an RNG source: an op drew from a generator that was given to it
@@ -25,21 +27,20 @@ class TensorInfo:
     """What is known of a tensor of an event, its bits aside.
 
     Args:
-        role: `in` (before an op), `out` (after it, mutated arguments too), `param`, `buffer`, `grad`,
-            `optimizer`, `value` (loss, batch, read, save) or `rng` (the state of one RNG source).
+        role: what it is to its event.
         name: parameter or buffer path (`fc1.weight`), RNG source (`torch`, `cuda:0`, `python`, `numpy`, or
             `GIVEN`), position in a batch; else empty.
         dtype: without the `torch.` prefix, such as `float32`.
         shape: sizes.
     """
 
-    role: str
+    role: Role
     name: str
     dtype: str
     shape: tuple[int, ...]
 
 
-DRAWN = TensorInfo("value", "", "draw", ())  # what the digest of a `draw` event belongs to
+DRAWN = TensorInfo(Role.VALUE, "", "draw", ())  # what the digest of a `draw` event belongs to
 UNUSED = "not used"  # arguments of a `draw`: the one before it, of the same source and site, had no effect
 
 
@@ -64,7 +65,7 @@ class Event:
 
     Args:
         seq: position in the run, from 0.
-        kind: one of `KINDS`.
+        kind: what was observed.
         step: number of step boundaries before it.
         op: `aten::mm.default` for an op; `SGD.step`, `item`, `torch.save`, `DataLoader` for others.
         site: the line of user code that caused it.
@@ -79,7 +80,7 @@ class Event:
     """
 
     seq: int
-    kind: str
+    kind: EventKind
     step: int
     op: str
     site: Site | None
@@ -157,7 +158,7 @@ class RunInfo:
 
     Args:
         command: the script or `-m module` and its arguments, as given.
-        level: `step` or `op`.
+        level: how much of it was recorded.
         status: `running` (its writer never closed it: killed), `finished`, `stopped` (by samebits, at a step
             limit or at the first difference), `failed` (uncaught exception).
         exit_status: as the shell would see it, None while unknown.
@@ -172,7 +173,7 @@ class RunInfo:
     """
 
     command: tuple[str, ...]
-    level: str
+    level: Level
     status: str
     exit_status: int | None = None
     failure: str = ""

@@ -7,14 +7,15 @@ else. A record stores the code's value and the arguments, so a value never chang
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import Enum
 from typing import TYPE_CHECKING, Any
+
+from samebits._text.str_enum import StrEnum
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-class NoteCode(str, Enum):
+class NoteCode(StrEnum):
     """The closed list of remarks, each with its arguments.
 
     Those that a record can hold come first, in the order in which the notes of two records are listed
@@ -144,7 +145,7 @@ class NoteCode(str, Enum):
     REPETITION_NOT_SEEN = "repetition-not-seen"
 
 
-class RecordedPart(str, Enum):
+class RecordedPart(StrEnum):
     """What of a run could not be recorded."""
 
     BACKWARD = "backward"

@@ -14,7 +14,8 @@ from samebits.errors import SamebitsError
 from samebits.records import _schema
 from samebits.records._decoding import Damage, Tables, Unpacked, check_safetensors, decode_info, unpack
 from samebits.records._sqlite import connect, harden
-from samebits.records.events import END, KINDS, Event, RunInfo
+from samebits.records.events import END, Event, RunInfo
+from samebits.records.kinds import KINDS, EventKind
 from samebits.records.log import LogError, log_of, rebuild
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ def _unreadable(path: Path, error: Exception) -> SamebitsError:
 _BROKEN = (sqlite3.Error, Damage, ValueError, TypeError, ArithmeticError, RecursionError, MemoryError)
 _TICK = 1_000_000  # steps of SQLite's machine between two looks at the budget
 _INTERRUPTED = "interrupted"  # SQLite's word for a query that the budget stopped
-_STEP = KINDS.index("step")
-_READ = KINDS.index("read")
+_STEP = KINDS.index(EventKind.STEP)
+_READ = KINDS.index(EventKind.READ)
 _RUN = f"SELECT {_schema.RUN_COLUMNS} FROM run LIMIT 2"  # noqa: S608  # our own names
 _CHUNKS = f"SELECT {_schema.EVENT_COLUMNS} FROM event"  # noqa: S608  # our own names
 
@@ -160,7 +161,7 @@ class RecordReader:
             raise
 
     def events(
-        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
         """Yield events in order.
 

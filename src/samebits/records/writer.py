@@ -212,7 +212,7 @@ class RecordWriter:
     def _tensor(self, info: TensorInfo) -> int:
         found = self._tensors.ids.get(info)
         if found is None:
-            numbers = self.text(info.role), self.text(info.name), self.text(info.dtype)
+            numbers = self.text(str(info.role)), self.text(info.name), self.text(info.dtype)
             shape = ",".join(map(str, info.shape))
             found = self._tensors.add(info, (*numbers, f"[{shape}]"), 400)
         return found

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.evidence import EvidenceCode
 from samebits.comparison.results import generator_words, site_text
 from samebits.interventions import intervention_named
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     Call = tuple[str, Site | None, str]
 
-_EARLIER = {"batch": "batches already differed", "loss": "the loss already differed"}
+_EARLIER = {EventKind.BATCH: "batches already differed", EventKind.LOSS: "the loss already differed"}
 
 
 def sentence(evidence: Evidence) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from samebits._runtime.frames import Site
     from samebits.environment import FactDifference
+    from samebits.records.kinds import EventKind
     from samebits.records.notes import Note
 
 _MOST_NAMES = 5
@@ -161,7 +162,7 @@ def _listed(names: tuple[str, ...], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-def _one_sided(kind: str, op: str, site: tuple[str, int] | None, first: int, second: int) -> str:
+def _one_sided(kind: EventKind, op: str, site: tuple[str, int] | None, first: int, second: int) -> str:
     at = f" at {site[0]}:{site[1]}" if site else ""
     counts = f"{first} in the first, {second} in the second"
     return f"the {kind} `{op}`{at} gave values that only one run has: {counts}"

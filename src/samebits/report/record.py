@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits._text.printable import printable, shortened
 from samebits.records.events import END
+from samebits.records.kinds import EventKind, Role
 from samebits.report.notes import sentence, sentences
 from samebits.report.style import Style, number
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _LAST_EVENTS = 8
 _SHOWN_TENSORS = 4
 _FIRST_STEPS, _LAST_STEPS = 5, 10
-_ROLES = ("param", "buffer", "optimizer", "grad")
+_ROLES = (Role.PARAM, Role.BUFFER, Role.OPTIMIZER, Role.GRAD)
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class StepSummary:
     step: int
     op: str
     n_tensors: int
-    digests: dict[str, str]
+    digests: dict[Role, str]
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class RecordSummary:
     path: str
     n_bytes: int
     info: RunInfo
-    counts: dict[str, int]
+    counts: dict[EventKind, int]
     n_values: int
     first_steps: tuple[StepSummary, ...]
     last_steps: tuple[StepSummary, ...]
@@ -69,7 +70,7 @@ class RecordSummary:
 
 def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -> RecordSummary:
     """One pass over the events, in bounded memory."""
-    counts: Counter[str] = Counter()
+    counts: Counter[EventKind] = Counter()
     n_values = 0
     first: list[StepSummary] = []
     last: deque[StepSummary] = deque(maxlen=_LAST_STEPS)
@@ -79,9 +80,9 @@ def summarize(path: str, n_bytes: int, info: RunInfo, events: Iterable[Event]) -
         counts[event.kind] += 1
         n_values += len(event.digests)
         tail.append(event)
-        if event.kind == "grad":
-            gradients.update(_named_digests(event, "grad"))
-        if event.kind == "step" and event.op != END:
+        if event.kind == EventKind.GRAD:
+            gradients.update(_named_digests(event, Role.GRAD))
+        if event.kind == EventKind.STEP and event.op != END:
             (first if len(first) < _FIRST_STEPS else last).append(_step(event, gradients))
             gradients = {}
     steps = tuple(first), tuple(last)
@@ -158,13 +159,13 @@ def _site_json(site: Site | None) -> dict[str, Any] | None:
 def _step(event: Event, gradients: dict[str, bytes]) -> StepSummary:
     digests = {}
     for role in _ROLES:
-        found = gradients if role == "grad" else {}
+        found = gradients if role == Role.GRAD else {}
         chosen = b"".join({**found, **_named_digests(event, role)}.values())
         digests[role] = hashlib.blake2b(chosen, digest_size=16).hexdigest() if chosen else ""
     return StepSummary(event.step, event.op, len(event.digests) + len(gradients), digests)
 
 
-def _named_digests(event: Event, role: str) -> dict[str, bytes]:
+def _named_digests(event: Event, role: Role) -> dict[str, bytes]:
     pairs = zip(event.tensors, event.digests, strict=False)
     return {tensor.name: digest for tensor, digest in pairs if tensor.role == role}
 
@@ -250,7 +251,7 @@ def _event_line(event: Event, width: int) -> str:
     more = len(event.tensors) - _SHOWN_TENSORS
     text = (f"{tensors} +{more}" if more > 0 else tensors) or event.arguments
     op = event.op.removeprefix("aten::").removesuffix(".default")
-    line = f"{event.seq:6} {event.step:5} {event.kind[:5]:5} {op[:24]:24} {site[-18:]:18} {text}"
+    line = f"{event.seq:6} {event.step:5} {event.kind:5.5} {op[:24]:24} {site[-18:]:18} {text}"
     return printable(line[: 4 * width])[:width].rstrip()
 
 

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
+from samebits.records.kinds import EventKind
 from samebits.report.notes import sentences
 from samebits.report.remedy import Sources, place, source_line
 from samebits.report.style import Style, number
@@ -17,8 +18,12 @@ _COLOURS = {"identical": "green", "different": "red", "not_judged": "yellow"}
 _LABEL = 16  # columns before the text of a row
 _MOST_NOTES = 4
 _KIND_WORDS = {
-    "batch": "a batch of the DataLoader", "loss": "the loss", "grad": "the gradients",
-    "step": "the state after the step", "read": "a value read out of torch", "save": "a saved value",
+    EventKind.BATCH: "a batch of the DataLoader",
+    EventKind.LOSS: "the loss",
+    EventKind.GRAD: "the gradients",
+    EventKind.STEP: "the state after the step",
+    EventKind.READ: "a value read out of torch",
+    EventKind.SAVE: "a saved value",
     "steps": "the number of steps", "start": "before the first step",
 }  # fmt: skip
 

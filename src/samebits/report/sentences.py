@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import OriginKind, specification_of
 from samebits.comparison.results import site_text
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import words_of
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def _what(finding: Finding, found: Source | None) -> str:
 def _seeding(origin: Origin, sentence: str, library: str, source: str) -> str:
     if _FRESH.match(source):
         return f"made a generator of {library}'s without a seed of its own ({source})"
-    if origin.kind == "rng" and origin.op == "seed" and not source:
+    if origin.kind == EventKind.RNG and origin.op == "seed" and not source:
         return f"gave {library}'s generator another seed in each run"
     return sentence.format(library=library)
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from samebits._text.printable import printable
 from samebits.causes import Cause, OriginKind
-from samebits.comparison.replayed import KIND as REPLAY
+from samebits.comparison.replayed import Rerun
+from samebits.records.kinds import EventKind
 from samebits.report import evidence
 from samebits.report.notes import gathered, sentences
 from samebits.report.remedy import Sources, fix_lines, place, remedy_lines, source_line
@@ -17,6 +18,7 @@ from samebits.report.replay import skipped_lines, summary_text
 from samebits.report.sentences import why
 from samebits.report.style import Style, number, row
 from samebits.report.verdict_text import reported_lines, verdict_lines
+from samebits.verification.results import Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -30,17 +32,17 @@ _MOST_FINDINGS = 4
 _MOST_NAMES = 4
 _MOST_NOTES = 4
 _NOTE_LINES = 2
-_OPS = ("op", REPLAY)
+_OPS = (EventKind.OP, Rerun.REPLAY)
 _KIND_WORDS = {
-    "batch": "a batch of the DataLoader",
-    "draw": "a random draw",
-    "loss": "the loss",
-    "grad": "the gradients",
-    "step": "the state after the step",
-    "rng": "the random number generators",
-    "read": "a value read out of torch",
-    "save": "a saved value",
-    "collective": "a collective operation",
+    EventKind.BATCH: "a batch of the DataLoader",
+    EventKind.DRAW: "a random draw",
+    EventKind.LOSS: "the loss",
+    EventKind.GRAD: "the gradients",
+    EventKind.STEP: "the state after the step",
+    EventKind.RNG: "the random number generators",
+    EventKind.READ: "a value read out of torch",
+    EventKind.SAVE: "a saved value",
+    EventKind.COLLECTIVE: "a collective operation",
 }
 
 
@@ -139,7 +141,7 @@ def _first(
     finding: Finding, other: int, style: Style, sources: Sources, *, verbose: bool, likely: bool
 ) -> list[Block]:
     """The first origin, why, and what to do; `other` is the number of the run that differs from run 1."""
-    everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == REPLAY
+    everything = verbose or finding.cause == Cause.UNKNOWN or finding.origin.kind == Rerun.REPLAY
     reasons = _why(finding, everything=everything, likely=likely)
     remedy = remedy_lines(finding.remedy, style, sources.folder) if finding.remedy is not None else []
     return [
@@ -159,7 +161,7 @@ def _origin(
 ) -> list[str]:
     """Where it is, and what came out."""
     origin = finding.origin
-    title = "does not repeat" if origin.kind == REPLAY else "first difference"
+    title = "does not repeat" if origin.kind == Rerun.REPLAY else "first difference"
     lines = style.wrap(f"{title}: {_headline(origin)}", hanging=2)
     lines[0] = style.paint(title, "bold") + lines[0][len(title) :]
     lines += _quoted("", origin.site, style, sources)
@@ -182,7 +184,7 @@ def _rows_of(rows: list[tuple[str, str]], style: Style, sources: Sources) -> lis
 
 def _headline(origin: Origin) -> str:
     what = origin.op if origin.kind in _OPS else _KIND_WORDS.get(origin.kind, origin.kind)
-    if origin.kind == "rng" and origin.op == "seed":
+    if origin.kind == EventKind.RNG and origin.op == "seed":
         what = "a generator is seeded"
     elif origin.kind not in _OPS and origin.op:
         what = f"{what} ({origin.op})"
@@ -209,7 +211,7 @@ def _quoted(label: str, site: Site | None, style: Style, sources: Sources) -> li
 
 def _outcome(finding: Finding, other: int, *, everything: bool) -> list[tuple[str, str]]:
     origin = finding.origin
-    out = "first draw" if origin.kind == "rng" else "what came out"
+    out = "first draw" if origin.kind == EventKind.RNG else "what came out"
     rows = [("what went in", _inputs(origin))] if everything else []
     rows.append((out, _outputs(finding)))
     if origin.difference is not None and origin.difference.values is not None:
@@ -237,7 +239,7 @@ def _inputs(origin: Origin) -> str:
     what = ", ".join(origin.inputs)
     if origin.inputs_equal is None:
         return what
-    if origin.kind == REPLAY:
+    if origin.kind == Rerun.REPLAY:
         return f"{what}: the same bits each time" if what else "the same bits each time"
     verdict = "the same bits in both runs" if origin.inputs_equal else "not the same in both runs"
     return f"{what}: {verdict}" if what else verdict
@@ -286,7 +288,7 @@ def _is_listed(comparison: Comparison) -> bool:
     first = comparison.findings[0]
     return (
         bool(comparison.reported)
-        and first.origin.kind == "read"
+        and first.origin.kind == EventKind.READ
         and first.cause == Cause.UNKNOWN
         and first.origin.entry == OriginKind.NONE
     )
@@ -409,16 +411,16 @@ def _each_run(result: Verification, folder: str) -> list[str]:
 
 def _run_counts(result: Verification) -> str:
     words = {
-        "prepare": "that wrote files which the others read",
-        "compare": "to compare",
-        "localise": "to find the operation",
-        "excuse": "without memory that nothing read",
-        "replay": "to execute operations again",
-        "capture": "to go on with equal values",
-        "again": "to see it again",
-        "intervene": "with something pinned",
-        "fix": "to try a patch",
-        "crowded": "two at a time, made again one after the other",
+        Purpose.PREPARE: "that wrote files which the others read",
+        Purpose.COMPARE: "to compare",
+        Purpose.LOCALISE: "to find the operation",
+        Purpose.EXCUSE: "without memory that nothing read",
+        Purpose.REPLAY: "to execute operations again",
+        Purpose.CAPTURE: "to go on with equal values",
+        Purpose.AGAIN: "to see it again",
+        Purpose.INTERVENE: "with something pinned",
+        Purpose.FIX: "to try a patch",
+        Purpose.CROWDED: "two at a time, made again one after the other",
     }
     if not result.seconds:
         return ""
@@ -431,7 +433,7 @@ def _run_counts(result: Verification) -> str:
 def _next(result: Verification, folder: str) -> str:
     """The command that shows every operation of the step in question."""
     findings = result.comparison.findings
-    records = [run.record for run in result.runs if run.purpose == "localise"]
+    records = [run.record for run in result.runs if run.purpose == Purpose.LOCALISE]
     if result.comparison.verdict != "different" or not findings or not records:
         return ""
     step = f" --step {findings[0].origin.step}" if findings[0].origin.step is not None else ""

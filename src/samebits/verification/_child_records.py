@@ -10,6 +10,7 @@ from samebits.comparison.verdict import only_reported
 from samebits.errors import SamebitsError
 from samebits.recording.children import SUFFIX, children_folder
 from samebits.recording.farewell import read_info
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -140,6 +141,6 @@ def focused(run: ScriptRun, child: str) -> ScriptRun:
 def _trains(path: Path, tools: Tools) -> bool:
     try:
         with tools.open_record(str(path)) as record:
-            return next(record.events(("step", "grad")), None) is not None
+            return next(record.events((EventKind.STEP, EventKind.GRAD)), None) is not None
     except SamebitsError:
         return False

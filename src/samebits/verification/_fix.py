@@ -17,7 +17,7 @@ from samebits.verification._judge import judged
 from samebits.verification._localise import find_operation, with_origins
 from samebits.verification._trials import least_steps, pairs_needed, time_limit
 from samebits.verification._user_files import read_project
-from samebits.verification.results import Fix
+from samebits.verification.results import Fix, Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class _Terms:
         self.least_steps = least_steps(aim.comparison)
         self.limit_s = time_limit(series.first_seconds) if series.runs else None
         made = [run.purpose for run in series.runs]
-        self._same = sum(max(0, made.count(purpose) - 2) for purpose in ("compare", "again"))
+        self._same = sum(max(0, made.count(purpose) - 2) for purpose in (Purpose.COMPARE, Purpose.AGAIN))
 
     def pairs(self, findings: Sequence[Finding]) -> int:
         """How many pairs must be identical."""
@@ -130,7 +130,7 @@ class _Search:
         self._runner, self._series, self._terms = runner, runner.series, terms
         self._original = project
         self._tried = 0
-        self._before = len({_trial_of(run) for run in runner.series.runs if run.purpose == "fix"})
+        self._before = len({_trial_of(run) for run in runner.series.runs if run.purpose == Purpose.FIX})
         self._refusals: list[str] = []
         self._why: list[str] = []
         self._untried: Fix | None = None
@@ -212,7 +212,7 @@ class _Search:
             max_steps=self._terms.effort.max_steps,
         )
         more = max(0, needed - max(number, 1))
-        return Plan(str(number + 1), words, settings, "fix", number, self._terms.limit_s, more=more)
+        return Plan(str(number + 1), words, settings, Purpose.FIX, number, self._terms.limit_s, more=more)
 
     def _patched_series(self, project: Project) -> Series:
         return self._series.overlaid(self._written(project), f"{_TRIAL}{self._before + self._tried}-")

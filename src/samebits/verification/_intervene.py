@@ -20,6 +20,7 @@ from samebits.verification._judge import judged
 from samebits.verification._remedy import try_patch
 from samebits.verification._trials import last_step, least_steps, pairs_needed, time_limit
 from samebits.verification._user_files import read_program
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
@@ -178,7 +179,7 @@ class PinnedRuns:
             f"{'pinned' if pins else 'plain'}-{self._made:02}",
             words,
             settings,
-            "intervene" if pins else "again",
+            Purpose.INTERVENE if pins else Purpose.AGAIN,
             terms.role if second else 0,
             terms.limit_s,
             pins,

@@ -9,9 +9,11 @@ from samebits.causes import Cause, OriginKind, specification_of
 from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.recording.settings import RecordingSettings
 from samebits.recording.substitution import Rule, Substitution, keeps_all, line_of
+from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 from samebits.verification._localise import failed, origins_of, unseeded_of
 from samebits.verification._measure import draw_after, is_located, measured_at
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Plan
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ _WAYS = (
 )  # such a difference can be a mere consequence of one that remains
 
 
-_VALUES = ("batch", "loss", "read", "save")
+_VALUES = (EventKind.BATCH, EventKind.LOSS, EventKind.READ, EventKind.SAVE)
 # How the values at an origin came in -> what of its event is put in place. What came by another order of
 # things, or by another way through the program, has nothing that could be put there.
 _PARTS = {
@@ -211,7 +213,7 @@ class _Rounds:
         self._kept = tuple(dict.fromkeys((*substitution.rules, *self._behind)))
         settings = replace(self._settings(), substitution=replace(substitution, rules=self._kept))
         name, words = f"values-{len(self._pairs) + 1}a", "keeping the values of the origins"
-        self._keeper = self._series.run(Plan(name, words, settings, "capture"))
+        self._keeper = self._series.run(Plan(name, words, settings, Purpose.CAPTURE))
         return self._keeper
 
     def _given(self, substitution: Substitution) -> ScriptRun:
@@ -224,14 +226,14 @@ class _Rounds:
         )
         number = len(self._pairs) + 1
         words = "going on with run 1's values" + (f", attempt {number}" if number > 1 else "")
-        return self._series.run(Plan(f"values-{number}b", words, settings, "capture", self._state.role))
+        return self._series.run(Plan(f"values-{number}b", words, settings, Purpose.CAPTURE, self._state.role))
 
     def _settings(self) -> RecordingSettings:
         localisation = self._localisation
         info = localisation.pair.first.info if localisation.pair is not None else None
         return RecordingSettings(
             record="",
-            level="op" if info is None else info.level,
+            level=Level.OP if info is None else info.level,
             first_op_step=localisation.first_op_step,
             max_steps=self._last_step(),
             excluded=self._state.excluded,
@@ -292,13 +294,13 @@ def _rules_for(a: OpenRecord, b: OpenRecord, origin: Origin) -> tuple[Rule, ...]
     event = a.event(seq)
     rule = _rule(event)
     if origin.kind in _VALUES:
-        is_batch = origin.kind == "batch" and origin.entry == OriginKind.BATCH
+        is_batch = origin.kind == EventKind.BATCH and origin.entry == OriginKind.BATCH
         return (replace(rule, part="value", replaces=is_batch),)
-    if origin.kind == "rng":
+    if origin.kind == EventKind.RNG:
         draw = draw_after(a, event)
         shown = () if draw is None else (replace(_rule(draw), part="draw", replaces=False),)
         return (replace(rule, part="state"), *shown)
-    if origin.kind != "op":
+    if origin.kind != EventKind.OP:
         return ()
     if origin.entry == OriginKind.OUTSIDE and origin.entered:
         return (replace(rule, part="in", positions=origin.entered),)
@@ -322,7 +324,7 @@ def _backward_rules(a: OpenRecord, b: OpenRecord, event: Event) -> tuple[Rule, .
 def _backward_arguments(record: OpenRecord, event: Event) -> dict[Rule, list[str]]:
     """The arguments of the backward ops of an event's line, in its step."""
     found: dict[Rule, list[str]] = {}
-    for other in record.events(("op",), event.step, event.step):
+    for other in record.events((EventKind.OP,), event.step, event.step):
         if other.forward_site is not None and line_of(other.forward_site) == line_of(event.site):
             found.setdefault(_rule(other), []).append(other.arguments)
     return found

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from samebits.comparison.results import Comparison
 from samebits.comparison.verdict import compare
 from samebits.recording.settings import RecordingSettings
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification import preconditions
@@ -17,7 +18,7 @@ from samebits.verification._child_records import children_of, with_children
 from samebits.verification._earlier_files import blamed, note_of
 from samebits.verification._state import State
 from samebits.verification._tools import Counted, Tools
-from samebits.verification.results import ScriptRun, Verification
+from samebits.verification.results import Purpose, ScriptRun, Verification
 from samebits.verification.series import Pair, Plan
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ def judge_again(state: State, runner: Runner) -> State:
     files = runner.series.earlier_files()
     if not files:
         return state
-    latest = sum(run.purpose == "compare" for run in runner.series.runs)
+    latest = sum(run.purpose == Purpose.COMPARE for run in runner.series.runs)
     if not (state.differs and state.role == latest - 1):
         return state.noted(note_of(files, latest))
     return _after_preparation(state, runner, latest, files)
@@ -148,13 +149,13 @@ def _plan(runner: Runner, role: int, *, reference: str = "", excluded: tuple[str
     words = f"run {role + 1} of {max(role + 1, request.runs)}"
     if excluded:
         words = f"{words}, memory that nothing read left out"
-        return Plan(f"run-{role + 1}-excused", words, settings, "excuse", role)
+        return Plan(f"run-{role + 1}-excused", words, settings, Purpose.EXCUSE, role)
     return Plan(f"run-{role + 1}", words, settings, role=role, more=request.runs - role - 1)
 
 
 def _whole(plan: Plan) -> Plan:
     """The plan of a run that was made already, and ended early."""
-    return replace(plan, name=f"{plan.name}-whole", purpose="excuse")
+    return replace(plan, name=f"{plan.name}-whole", purpose=Purpose.EXCUSE)
 
 
 def _with_verdict(
@@ -203,7 +204,7 @@ def judged(
         b = stack.enter_context(tools.open_record(pair.second.record))
         comparison = tools.judge(a, b, excluded=excluded)
     records = pair.first.record, pair.second.record
-    kinds = a.kinds | ({"step"} if any(children_of(record, tools) for record in records) else set())
+    kinds = a.kinds | ({EventKind.STEP} if any(children_of(record, tools) for record in records) else set())
     runs = (pair.first, pair.second)
     equal = "identical" in (comparison.verdict, comparison.state)
     doubt = preconditions.doubt(runs, kinds, target) if equal else ""
@@ -233,7 +234,7 @@ def verify_records(first: str, second: str) -> Verification:
 
 
 def _recorded(path: str, info: RunInfo) -> ScriptRun:
-    return ScriptRun("compare", path, info.exit_status or 0, 0.0, (), info)
+    return ScriptRun(Purpose.COMPARE, path, info.exit_status or 0, 0.0, (), info)
 
 
 def _was_stopped(pair: Pair, steps: int | None) -> bool:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from samebits.causes import Cause, OriginKind, specification_of
 from samebits.recording.settings import RecordingSettings
+from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def localise(state: State, runner: Runner) -> State:
 
 
 def _localisation(state: State, runner: Runner) -> Localisation:
-    if runner.request.level == "op":  # the pair that was compared has it all
+    if runner.request.level == Level.OP:  # the pair that was compared has it all
         origins = origins_of(state.compared, runner.tools, state.excluded)
         if origins is not None:
             return Localisation(state.compared, origins, 0)
@@ -137,7 +139,7 @@ def find_operation(
         words = "looking for the operation" + (f", attempt {attempt}" if attempt > 1 else "")
         settings = RecordingSettings(
             record="",
-            level="op",
+            level=Level.OP,
             first_op_step=start,
             max_steps=last,
             excluded=excluded,
@@ -145,7 +147,7 @@ def find_operation(
             keep_from_step=step if start else 0,
         )
         try:
-            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose="localise", role=role)
+            pair = runner.series.pair(f"op-{attempt}", words, settings, purpose=Purpose.LOCALISE, role=role)
         except BudgetSpent:
             if best is None:
                 raise

@@ -11,6 +11,7 @@ from samebits.comparison.evidence import Evidence, EvidenceCode
 from samebits.comparison.ops import positions
 from samebits.comparison.results import descriptions
 from samebits.recording.substitution import CapturedEvents
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from samebits.comparison.results import Finding, Origin
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from samebits.verification._tools import OpenRecord, Tools
     from samebits.verification.series import Pair
 
-_KEPT_KINDS = ("op", "batch")
+_KEPT_KINDS = (EventKind.OP, EventKind.BATCH)
 
 
 def measure(state: State, tools: Tools) -> State:
@@ -79,7 +80,7 @@ def _event(record: OpenRecord, origin: Origin, run: int) -> Event | None:
         return None
     if origin.kind in _KEPT_KINDS:
         return record.event(seq)
-    return draw_after(record, record.event(seq)) if origin.kind == "rng" else None
+    return draw_after(record, record.event(seq)) if origin.kind == EventKind.RNG else None
 
 
 def measured_at(
@@ -112,8 +113,8 @@ def measured_at(
 
 def draw_after(record: OpenRecord, seeding: Event) -> Event | None:
     """The first op that draws random numbers after a seeding, in its step."""
-    later = (event for event in record.events(("op",), seeding.step) if event.seq > seeding.seq)
-    return next((event for event in later if any(info.role == "rng" for info in event.tensors)), None)
+    later = (event for event in record.events((EventKind.OP,), seeding.step) if event.seq > seeding.seq)
+    return next((event for event in later if any(info.role == Role.RNG for info in event.tensors)), None)
 
 
 def _with_difference(
@@ -129,7 +130,7 @@ def _with_difference(
     """
     own = finding.origin.kind == event.kind
     wanted = set(
-        finding.origin.positions if own else positions(event, "out")
+        finding.origin.positions if own else positions(event, Role.OUT)
     )  # and not the generator's state
     chosen = ours.keys() & wanted or ours.keys()
     pairs = {at for at, info in enumerate(event.tensors) if info.dtype.startswith("complex")}
@@ -139,5 +140,5 @@ def _with_difference(
     if own:
         return replace(finding, origin=replace(finding.origin, difference=difference))
     line = Evidence.of(EvidenceCode.FIRST_DRAW, event.op, event.site)
-    origin = replace(finding.origin, difference=difference, outputs=descriptions(event, "out"))
+    origin = replace(finding.origin, difference=difference, outputs=descriptions(event, Role.OUT))
     return replace(finding, origin=origin).with_evidence(line)

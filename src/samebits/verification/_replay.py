@@ -9,6 +9,7 @@ from samebits.comparison.replayed import replayed, with_evidence
 from samebits.recording.replay_results import ReplaySummary
 from samebits.recording.settings import RecordingSettings
 from samebits.records.notes import Note, NoteCode
+from samebits.verification.results import Purpose
 from samebits.verification.series import Plan
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ def replay(state: State, runner: Runner) -> State:
     The verdict is that of the ordinary runs: an op that does not repeat need not reach the state.
     """
     settings = RecordingSettings(record="", replay=runner.request.replay)
-    run = runner.series.run(Plan("replay", "executing each operation again", settings, "replay"))
+    run = runner.series.run(Plan("replay", "executing each operation again", settings, Purpose.REPLAY))
     comparison, info = state.comparison, run.info
     summary = ReplaySummary.from_dict(info.replay) if info is not None else None
     notes = [*comparison.notes, *_ending(run)]

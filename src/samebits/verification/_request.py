@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from samebits.records.kinds import Level
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
@@ -49,7 +51,7 @@ class VerifyRequest:
     folder: Path
     runs: int = 2
     steps: int | None = None
-    level: str = "step"
+    level: Level = Level.STEP
     stress: bool = False
     full: bool = False
     localise: bool = True

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from samebits.records.notes import Note, NoteCode
-from samebits.verification.results import Verification
+from samebits.verification.results import Purpose, Verification
 from samebits.verification.runs import is_of_stress
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ def _notes(comparison: Comparison, runner: Runner) -> tuple[Note, ...]:
     """The notes, with what `--stress` changed instead of the differences in environment that it makes."""
     if not runner.request.stress:
         return comparison.notes
-    compared = (run for run in runner.series.runs if run.purpose == "compare")
+    compared = (run for run in runner.series.runs if run.purpose == Purpose.COMPARE)
     kept = (
         note
         for note in comparison.notes

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 from samebits.comparison.draw_pairs import draws_before
 from samebits.comparison.origin import find_origins
 from samebits.comparison.verdict import judge
+from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
 from samebits.verification.runs import run_jobs
 
@@ -31,7 +32,7 @@ class OpenRecord(Protocol):
         ...
 
     def events(
-        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
         """Events in order."""
         ...
@@ -109,7 +110,7 @@ class Counted:
     def __init__(self, record: OpenRecord) -> None:
         self._record = record
         self.n_values = 0
-        self.kinds: set[str] = set()
+        self.kinds: set[EventKind] = set()
 
     @property
     def info(self) -> RunInfo:
@@ -117,7 +118,7 @@ class Counted:
         return self._record.info
 
     def events(
-        self, kinds: Sequence[str] = (), first_step: int | None = None, last_step: int | None = None
+        self, kinds: Sequence[EventKind] = (), first_step: int | None = None, last_step: int | None = None
     ) -> Iterator[Event]:
         """As the record's."""
         n_values = 0
@@ -125,7 +126,7 @@ class Counted:
             n_values += len(event.digests)
             self.kinds.add(event.kind)
             yield event
-        if "op" not in kinds:
+        if EventKind.OP not in kinds:
             self.n_values = max(self.n_values, n_values)
 
     def event(self, seq: int) -> Event:

@@ -18,6 +18,7 @@ from samebits.recording.farewell import why_incomplete
 from samebits.recording.naming import DEFAULT_FOLDER, target_name
 from samebits.recording.target import check_target as check_script
 from samebits.records.events import RunInfo
+from samebits.records.kinds import EventKind, Level
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ _OP_HINT = (
     "; some code does not run while every operation is recorded: leave out `--level op` to compare its steps"
 )
 _NOT_LOADED = (126, 127)  # of the dynamic loader, and of a shell that stands for the interpreter
-_COMPARED_KINDS = {"step", "loss", "grad", "read", "save"}
+_COMPARED_KINDS = {EventKind.STEP, EventKind.LOSS, EventKind.GRAD, EventKind.READ, EventKind.SAVE}
 
 
 def nothing_to_compare(run: ScriptRun, target: Target) -> str:
@@ -63,12 +64,12 @@ def failure(runs: tuple[ScriptRun, ScriptRun], target: Target) -> str:
         how = said[0] if said[0] == said[1] else f"{said[0]} in run 1, {said[1]} in run 2"
         return f"{name} failed in both runs: {how}{_hint(*runs)}"
     number = 1 if said[0] else 2
-    other = runs[2 - number].info or RunInfo((), "step", "finished")
+    other = runs[2 - number].info or RunInfo((), Level.STEP, "finished")
     ended = "was stopped at a difference" if other.status == "stopped" else "did not fail"
     return f"{name} failed in run {number} only: {said[number - 1]}; run {3 - number} {ended}{_hint(*runs)}"
 
 
-def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[str], target: Target) -> str:
+def doubt(runs: tuple[ScriptRun, ScriptRun], kinds: Collection[EventKind], target: Target) -> str:
     """Why equal bits are not enough to call two runs identical; empty if they are.
 
     Args:
@@ -125,7 +126,7 @@ def script_name(target: Target) -> str:
 
 def _hint(*runs: ScriptRun) -> str:
     """What to try when a script that failed had its operations recorded."""
-    return _OP_HINT if any(run.info and run.info.level == "op" for run in runs) else ""
+    return _OP_HINT if any(run.info and run.info.level == Level.OP for run in runs) else ""
 
 
 def _ending(run: ScriptRun) -> str:

@@ -12,6 +12,7 @@ from samebits.errors import SamebitsError
 from samebits.recording.launch import Command, deliver, run_command
 from samebits.recording.naming import FOLDER_SUFFIX
 from samebits.recording.supervision import CHILD_GRACE_S
+from samebits.records.kinds import Level
 from samebits.records.notes import Note, NoteCode
 from samebits.verification.preconditions import check_target, check_writable, ended_words
 from samebits.verification.rank_records import LaunchComparison, verify_launches
@@ -48,7 +49,7 @@ class LaunchRequest:
     ranks: int
     runs: int = 2
     steps: int | None = None
-    level: str = "step"
+    level: Level = Level.STEP
     words: tuple[str, ...] = ()
     localise: bool = True
     output: str = "inherit"
@@ -82,7 +83,7 @@ def verify_launch(request: LaunchRequest, announce: Callable[[str], None] | None
             if result.comparison.verdict != "identical":
                 break
     assert result is not None  # noqa: S101 - there are at least 2 runs
-    if result.comparison.verdict == "different" and request.localise and request.level == "step":
+    if result.comparison.verdict == "different" and request.localise and request.level == Level.STEP:
         return _localised(request, result, tell)
     return result
 
@@ -93,7 +94,7 @@ def _localised(
     """Launch twice more with every operation recorded, up to the step that differed."""
     step = result.comparison.first_step
     steps = request.steps if step is None else step + 1
-    again = replace(request, level="op", steps=steps, output="nothing")
+    again = replace(request, level=Level.OP, steps=steps, output="nothing")
     places = [request.folder / f"ops-{number}{FOLDER_SUFFIX}" for number in (1, 2)]
     for number, place in enumerate(places, start=1):
         tell(f"launch {number} of 2 with every operation recorded")

@@ -23,11 +23,12 @@ from samebits.comparison.verdict import compare
 from samebits.environment.distributed import KEY, RankFacts
 from samebits.errors import SamebitsError
 from samebits.recording.naming import FOLDER_SUFFIX, SUFFIX
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 from samebits.records.reader import RecordReader
 from samebits.verification._tools import Counted
 from samebits.verification.preconditions import check_writable, refuse_missing
-from samebits.verification.results import ScriptRun, Verification
+from samebits.verification.results import Purpose, ScriptRun, Verification
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -162,7 +163,14 @@ def _unwritable(place: Path, reason: str) -> SamebitsError:
     return SamebitsError(message, slug="record-unwritable")
 
 
-_ORDER = ("batch", "draw", "rng", "loss", "read", "save")  # then gradients and state
+_ORDER = (
+    EventKind.BATCH,
+    EventKind.DRAW,
+    EventKind.RNG,
+    EventKind.LOSS,
+    EventKind.READ,
+    EventKind.SAVE,
+)  # then gradients and state
 _NAME = re.compile(r"rank-(\d{1,7})" + re.escape(SUFFIX))
 
 
@@ -285,7 +293,7 @@ def _state(results: Mapping[int, Verification]) -> Verdict:
 
 def _moment(comparison: Comparison) -> tuple[bool, int, int]:
     """When runs of a rank parted. What a rank got from the others differs where gradients are averaged."""
-    kinds = [finding.origin.kind for finding in comparison.step_findings] or ["step"]
+    kinds = [finding.origin.kind for finding in comparison.step_findings] or [EventKind.STEP]
     order = min(_ORDER.index(kind) if kind in _ORDER else len(_ORDER) for kind in kinds)
     return comparison.first_step is None, comparison.first_step or 0, order
 
@@ -309,7 +317,7 @@ def _compared(first: Path, second: Path) -> Verification:
         counted = Counted(a)
         comparison = compare(counted, b)
         runs = tuple(
-            ScriptRun("compare", str(path), info.exit_status or 0, 0.0, (), info)
+            ScriptRun(Purpose.COMPARE, str(path), info.exit_status or 0, 0.0, (), info)
             for path, info in ((first, a.info), (second, b.info))
         )
         return Verification(comparison, a.info.command, runs, 0.0, counted.n_values)

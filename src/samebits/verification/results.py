@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from samebits._text.str_enum import StrEnum
 from samebits.comparison.results import Remedy, RemedyTrial
 
 if TYPE_CHECKING:
@@ -13,16 +14,39 @@ if TYPE_CHECKING:
     from samebits.records.events import RunInfo
 
 
+class Purpose(StrEnum):
+    """The reason for which samebits made a run."""
+
+    PREPARE = "prepare"
+    """It left files that the compared runs read."""
+    COMPARE = "compare"
+    EXCUSE = "excuse"
+    """Again, without memory that nothing read."""
+    LOCALISE = "localise"
+    CAPTURE = "capture"
+    """Values were kept, or put in place, at the origins."""
+    AGAIN = "again"
+    """As the compared ones, to see the difference once more."""
+    INTERVENE = "intervene"
+    """Something was pinned."""
+    FIX = "fix"
+    """A patch was tried."""
+    REPLAY = "replay"
+    CROWDED = "crowded"
+    """At the same time as another, of which one failed: both were made again."""
+
+    # Of a check of resuming.
+    WHOLE = "whole"
+    KILLED = "killed"
+    RESUMED = "resumed"
+
+
 @dataclass(frozen=True)
 class ScriptRun:
     """One run of the script that samebits made.
 
     Args:
-        purpose: `prepare` (it left files that the compared runs read), `compare`, `excuse` (again, without
-            memory that nothing read), `localise`, `capture` (values kept, or put in place, at the origins),
-            `again` (as the compared ones, to see the difference once more), `intervene` (something pinned),
-            `fix` (with a patch that is tried), `replay` or `crowded` (at the same
-            time as another, of which one failed: both were made again).
+        purpose: why it was made.
         record: path of its record.
         status: exit status as a shell would show it.
         seconds: how long it took.
@@ -32,7 +56,7 @@ class ScriptRun:
         kept: whether its record is still there.
     """
 
-    purpose: str
+    purpose: Purpose
     record: str
     status: int
     seconds: float
@@ -146,4 +170,4 @@ class Verification:
     @property
     def compared(self) -> tuple[ScriptRun, ...]:
         """The runs that the verdict is about."""
-        return tuple(run for run in self.runs if run.purpose == "compare")
+        return tuple(run for run in self.runs if run.purpose == Purpose.COMPARE)

@@ -22,7 +22,7 @@ from samebits.recording.supervision import CHILD_GRACE_S
 from samebits.records.creation import finalize
 from samebits.switches.table import holds_layout
 from samebits.verification._concurrency import APART_S
-from samebits.verification.results import ScriptRun
+from samebits.verification.results import Purpose, ScriptRun
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,7 @@ class Job:
 
     script: Script
     settings: RecordingSettings
-    purpose: str = "compare"
+    purpose: Purpose = Purpose.COMPARE
     perturbation: Perturbation = NONE
 
 

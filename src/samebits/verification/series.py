@@ -22,6 +22,7 @@ from samebits.verification._concurrency import Concurrency
 from samebits.verification._earlier_files import read_notes
 from samebits.verification.isolation import MOST_COPIED_BYTES, StandardInput, WorkingFolder, in_copy
 from samebits.verification.preconditions import check_writable
+from samebits.verification.results import Purpose
 from samebits.verification.runs import NONE, Job, Script, run_jobs, stress
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ class Plan:
     name: str
     words: str
     settings: RecordingSettings
-    purpose: str = "compare"
+    purpose: Purpose = Purpose.COMPARE
     role: int = 0
     limit_s: float | None = None
     pins: tuple[str, ...] = ()
@@ -192,7 +193,7 @@ class Series:
 
     def mark_first_as_preparation(self) -> None:
         """The first run left files that the compared ones read: it is none of these any more."""
-        self.runs[0] = replace(self.runs[0], purpose="prepare")
+        self.runs[0] = replace(self.runs[0], purpose=Purpose.PREPARE)
 
     def earlier_files(self, since: int = 0) -> tuple[EarlierFile, ...]:
         """What the latest compared run read of files that compared runs before it had written.
@@ -254,7 +255,7 @@ class Series:
             if runs is not None:
                 return runs
             self._concurrency.keep_apart()
-            self.runs[made:] = [replace(run, purpose="crowded") for run in self.runs[made:]]
+            self.runs[made:] = [replace(run, purpose=Purpose.CROWDED) for run in self.runs[made:]]
             first, second = (replace(plan, name=f"{plan.name}-alone") for plan in (first, second))
         run = self.run(first)
         if unless(run):
@@ -297,7 +298,7 @@ class Series:
         self._announce(phase)
         jobs = [self._job(plan, phase, left) for plan in plans]
         jobs[1:] = [replace(job, settings=replace(job.settings, progress=False)) for job in jobs[1:]]
-        compared, begun = plans[0].purpose == "compare", time.time_ns()
+        compared, begun = plans[0].purpose == Purpose.COMPARE, time.time_ns()
         with self._concurrency.measured() if compared else nullcontext():
             runs = self._run_jobs(jobs)
         if compared:
@@ -317,13 +318,13 @@ class Series:
             # compared with the other while it runs, they are told the same words, and both look out for files
             # of an earlier run.
             settings = replace(settings, reference="", phase=plan.words)
-            if plan.purpose == "compare" and settings.earlier is None:
+            if plan.purpose == Purpose.COMPARE and settings.earlier is None:
                 settings = replace(settings, earlier=_nothing_earlier(settings.record))
-        output = self._script.output if plan.purpose == "compare" else "nothing"
+        output = self._script.output if plan.purpose == Purpose.COMPARE else "nothing"
         script = replace(self._script, output=output, limit_s=_least(left, plan.limit_s))
         if self._copy is not None:
             script, settings = in_copy(self._copy, script, settings)
-        return Job(script, settings, "fix" if self._overlay else plan.purpose, perturbation)
+        return Job(script, settings, Purpose.FIX if self._overlay else plan.purpose, perturbation)
 
     def _settings(self, plan: Plan, phase: Phase) -> RecordingSettings:
         """How the run is recorded that a plan asks for."""
@@ -340,9 +341,9 @@ class Series:
             control=self.request.control,
             pins=tuple(dict.fromkeys((*self.request.pins, *plan.pins))),
         )
-        if plan.purpose == "compare":
+        if plan.purpose == Purpose.COMPARE:
             settings = replace(settings, earlier=self._earlier(settings.record))
-        if plan.purpose == "compare" or phase.runs > 1:
+        if plan.purpose == Purpose.COMPARE or phase.runs > 1:
             settings = replace(settings, effects=self._concurrency.notes_for(settings.record))
         return settings
 
@@ -376,7 +377,7 @@ class Series:
         latest, plan = self.runs[-_LATEST:], plans[0]
         each = sum(run.seconds for run in latest) / len(latest) if latest else None
         left = None if each is None else each * (1 + plans[-1].more)
-        return Phase(plan.words, plan.purpose == "compare", len(self.runs) + 1, left, len(plans))
+        return Phase(plan.words, plan.purpose == Purpose.COMPARE, len(self.runs) + 1, left, len(plans))
 
     def _seconds_left(self) -> float | None:
         if self.deadline is None:
@@ -403,7 +404,9 @@ class Series:
         fixed = perturbation.fixed_layout or plan.fixed_layout
         return replace(perturbation, environment=variables, fixed_layout=fixed)
 
-    def pair(self, name: str, words: str, settings: RecordingSettings, *, purpose: str, role: int) -> Pair:
+    def pair(
+        self, name: str, words: str, settings: RecordingSettings, *, purpose: Purpose, role: int
+    ) -> Pair:
         """Run the script twice, as run 0 and run `role`: see `both`."""
         runs = self.both(
             Plan(f"{name}a", words, settings, purpose, 0, more=1),

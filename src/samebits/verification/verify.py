@@ -21,6 +21,7 @@ from samebits.verification._replay import replay
 from samebits.verification._state import Runner, State, verification_of
 from samebits.verification._tools import Tools
 from samebits.verification.preconditions import check_target
+from samebits.verification.results import Purpose
 from samebits.verification.series import BudgetSpent, Pair, Phase, Series
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from samebits.verification._request import VerifyRequest
     from samebits.verification.results import ScriptRun, Verification
 
-_KEPT = frozenset({"prepare", "compare", "excuse", "localise", "replay"})
-_SHRUNK = frozenset({"localise", "replay"})
+_KEPT = frozenset({Purpose.PREPARE, Purpose.COMPARE, Purpose.EXCUSE, Purpose.LOCALISE, Purpose.REPLAY})
+_SHRUNK = frozenset({Purpose.LOCALISE, Purpose.REPLAY})
 
 
 def verify(

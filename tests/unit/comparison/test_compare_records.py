@@ -13,7 +13,8 @@ from event_tape import Tape
 from samebits.comparison import compare_records
 from samebits.comparison.verdict import compare
 from samebits.errors import SamebitsError
-from samebits.records.events import KINDS, Link
+from samebits.records.events import Link
+from samebits.records.kinds import KINDS
 from samebits.records.writer import RecordWriter
 
 

@@ -6,7 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 from samebits._runtime.frames import Site
-from samebits.records.events import KINDS, RunInfo, TensorInfo
+from samebits.records.events import RunInfo, TensorInfo
+from samebits.records.kinds import KINDS
 from samebits.records.writer import RecordWriter
 
 if TYPE_CHECKING:

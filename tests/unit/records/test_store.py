@@ -20,7 +20,8 @@ from samebits.errors import SamebitsError
 from samebits.records import writer as interning
 from samebits.records import writer as writer_module
 from samebits.records.creation import finalize
-from samebits.records.events import KINDS, NO_WRITER, Event, Link, TensorInfo
+from samebits.records.events import NO_WRITER, Event, Link, TensorInfo
+from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.reader import RecordReader
 from samebits.records.writer import RecordWriter
 
@@ -371,3 +372,21 @@ def test_finalize_replaces_fields(tmp_path: Path) -> None:
         assert (reader.info.status, reader.info.exit_status, reader.info.steps) == ("failed", 137, 7)
         assert len(list(reader.events())) == 20
     assert listing(tmp_path) == ["a.sbr"]
+
+
+def test_a_role_that_is_not_known_keeps_its_text(tmp_path: Path) -> None:
+    """A tensor of a role that this version does not have is read with it, and it equals no other role."""
+    with_role = (TensorInfo("scale", "", "float32", ()), TensorInfo(Role.PARAM, "w", "float32", ()))  # type: ignore[arg-type]
+    writer = RecordWriter(tmp_path / "a.sbr", INFO)
+    texts = [writer.text("")] * 3
+    head = (0, KINDS.index(EventKind.STEP), 0, writer.text("SGD.step"), None, None)
+    writer.add((*head, *texts, writer.layout(with_role), bytes(32), b""))
+    writer.close()
+
+    with RecordReader(tmp_path / "a.sbr") as reader:
+        (event,) = reader.events()
+
+    unknown, known = (tensor.role for tensor in event.tensors)
+    assert (str(unknown), unknown in list(Role)) == ("scale", False)
+    assert known is Role.PARAM
+    assert event.kind is EventKind.STEP

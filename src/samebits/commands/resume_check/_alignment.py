@@ -17,6 +17,7 @@ from samebits.commands.resume_check._state_log import (
 from samebits.commands.resume_check.outcome import FirstDifference
 from samebits.comparison.states import compare_states
 from samebits.comparison.tables import compare_tables
+from samebits.records.kinds import EventKind, Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -76,7 +77,7 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
     own = (first.params, first.buffers, first.optimizer)
     keys = whole.lines.keys
     same = [step for step, key in enumerate(keys) if key[0] and key[0] == own[0]]
-    names = tuple(name for role, name, _ in first.tensors if role == "param")
+    names = tuple(name for role, name, _ in first.tensors if role == Role.PARAM)
     if not same:
         nearest = _nearest(whole, record, first, killed_after, _by_optimizer(whole, first))
         if nearest.step is not None:
@@ -117,14 +118,16 @@ def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int, 
     Those that agree and are not as at the start come first: of a model beside another, such as the generator
     of a GAN, that was not restored, all are as at the start. At the likely step one that agrees is enough.
     """
-    own = {(role, name): digest for role, name, digest in first.tensors if role == "param"}
+    own = {(role, name): digest for role, name, digest in first.tensors if role == Role.PARAM}
     held = Counter(own.values())
     initial: dict[str, str] = {}
     best, least, most = Start(None), -1, (-1, -1)
     for step, digests in enumerate(_states(whole, record)):
-        theirs = {name: digest[:_SHORT].hex() for (role, name), digest in digests.items() if role == "param"}
+        theirs = {
+            name: digest[:_SHORT].hex() for (role, name), digest in digests.items() if role == Role.PARAM
+        }
         initial = initial or theirs
-        missing = [name for name, digest in theirs.items() if own.get(("param", name)) != digest]
+        missing = [name for name, digest in theirs.items() if own.get((Role.PARAM, name)) != digest]
         if missing and not Counter(theirs.values()) - held:
             missing = []  # all are there, under other names
         moved = sum(theirs[name] != initial.get(name) for name in theirs.keys() - missing)
@@ -149,11 +152,11 @@ def _states(whole: WholeRun, record: Record) -> list[Digests]:
     for step in optimizer_steps(record):
         if is_optimizer_step(step):
             update(digests, step)
-            found.append({key: value for key, value in digests.items() if key[0] == "param"})
+            found.append({key: value for key, value in digests.items() if key[0] == Role.PARAM})
     return found[:-1] or found
 
 
-def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[str, str], str]:
+def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[Role, str], str]:
     """Each tensor of the whole run's state before a step: short digests by role and name."""
     initial = before_step(whole.log, 0)
     if number == 0:
@@ -170,7 +173,14 @@ def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[str
 
 
 _NAMED = 3
-_KIND_ORDER = ("batch", "loss", "grad", "step", "read", "save")
+_KIND_ORDER = (
+    EventKind.BATCH,
+    EventKind.LOSS,
+    EventKind.GRAD,
+    EventKind.STEP,
+    EventKind.READ,
+    EventKind.SAVE,
+)
 _STATE_BYTES = 16  # the smallest state of a generator, as a tensor
 
 
@@ -229,7 +239,7 @@ def _difference(
     (whole, other), (a, b) = records, both
     pairs = compare_states(a, b, ()).pairs
     if is_first:  # gradients that wait to be zeroed; where they count, the state differs after the step
-        pairs = [found for found in pairs if found.role != "grad" or found.b is not None]
+        pairs = [found for found in pairs if found.role != Role.GRAD or found.b is not None]
     pairs = _without_renamed(pairs)
     outputs = [pair for pair in compare_tables(a.outputs, b.outputs).differing if _counts(whole, other, pair)]
     if not pairs and not outputs:
@@ -272,7 +282,7 @@ def _without_renamed(pairs: list[TensorPair]) -> list[TensorPair]:
 def _counts(whole: Record, other: Record, pair: tuple[int, int]) -> bool:
     """Whether a value that differs counts: generator states in a checkpoint do not."""
     first, second = whole.event(pair[0]), other.event(pair[1])
-    if first.kind != "save" or first.tensors != second.tensors:
+    if first.kind != EventKind.SAVE or first.tensors != second.tensors:
         return True
     differing = [i for i, (x, y) in enumerate(zip(first.digests, second.digests, strict=True)) if x != y]
     return any(not _is_generator_state(first, i) for i in differing)
@@ -284,15 +294,19 @@ def _is_generator_state(event: Event, position: int) -> bool:
 
 
 def _value_text(a: Event, b: Event) -> str:
-    words = {"batch": "the batch of the DataLoader", "loss": "the loss", "read": f"a value read ({b.op})"}
+    words = {
+        EventKind.BATCH: "the batch of the DataLoader",
+        EventKind.LOSS: "the loss",
+        EventKind.READ: f"a value read ({b.op})",
+    }
     text = words.get(b.kind, f"what is saved ({b.op})")
     differing = [i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y]
     names = [b.tensors[i].name for i in differing if b.tensors[i].name]
-    return f"{text}: {_list(names)}" if names and b.kind == "save" else text
+    return f"{text}: {_list(names)}" if names and b.kind == EventKind.SAVE else text
 
 
 def _pairs_text(pairs: list[TensorPair], total: int) -> str:
-    words = {"grad": "gradient", "param": "parameter", "optimizer": "optimizer state"}
+    words = {Role.GRAD: "gradient", Role.PARAM: "parameter", Role.OPTIMIZER: "optimizer state"}
     first = pairs[0]
     more = f" and {total - 1} more" if total > 1 else ""
     only = " (the resumed run has none)" if first.b is None else ""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from samebits.commands.resume_check.outcome import Omission
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -64,7 +65,11 @@ def wrong_batch(whole: Loaded, other: Loaded, step: int, start: int) -> Omission
 def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission:
     known = {batch.seq: batch for batch in whole.lines.batches}
     contents = other.contents(got)
-    same = [known[e.seq] for e in whole.record.events(("batch",)) if e.digests == contents and e.seq in known]
+    same = [
+        known[e.seq]
+        for e in whole.record.events((EventKind.BATCH,))
+        if e.digests == contents and e.seq in known
+    ]
     going_on = _going_on(whole, other, same, got)
     if going_on or (same and got.indices is None):
         return _misplaced(due, _nearest(going_on or same, due))

@@ -13,6 +13,7 @@ from samebits.commands.resume_check._omissions import boundary, hidden, idle_gen
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, read_lines
 from samebits.commands.resume_check.outcome import FirstDifference, Kill, Omission
 from samebits.commands.resume_check.runs import NothingFoundError
+from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
 from samebits.verification.isolation import newest_first
 from samebits.verification.preconditions import ended_words
@@ -159,7 +160,7 @@ def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None
 
 
 def _losses(step: Step) -> int:
-    return sum(len(column) for key, column in step.evidence.columns.items() if key[0] == "loss")
+    return sum(len(column) for key, column in step.evidence.columns.items() if key[0] == EventKind.LOSS)
 
 
 def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Kill, Start, Before]) -> Kill:

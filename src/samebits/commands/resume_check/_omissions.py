@@ -11,6 +11,7 @@ from samebits.commands.resume_check._alignment import state_before
 from samebits.commands.resume_check._data_position import generator_name
 from samebits.commands.resume_check._state_log import before_step, optimizer_steps, steps_before
 from samebits.commands.resume_check.outcome import Omission
+from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +125,7 @@ def boundary(whole: WholeRun, start: Start, found: Before) -> Boundary | None:
 def hidden(whole: WholeRun, record: Record, at: Boundary) -> list[Omission]:
     """What was not restored though the run gave the same bits: it may show in a longer run."""
     state = state_before(whole, record, at.due.step)
-    return [*_tensors(state, at, "buffer"), *_tensors(state, at, "optimizer"), *_settings(at)]
+    return [*_tensors(state, at, Role.BUFFER), *_tensors(state, at, Role.OPTIMIZER), *_settings(at)]
 
 
 def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset[str]) -> list[Omission]:
@@ -138,9 +139,12 @@ def omissions(whole: WholeRun, record: Record, at: Boundary, contents: frozenset
     """
     state = state_before(whole, record, at.due.step)
     found = [
-        *_parameters(at), *_tensors(state, at, "buffer"), *_tensors(state, at, "optimizer"), *_settings(at),
+        *_parameters(at),
+        *_tensors(state, at, Role.BUFFER),
+        *_tensors(state, at, Role.OPTIMIZER),
+        *_settings(at),
         *_generators(whole, record, at),
-    ]  # fmt: skip
+    ]
     return [*found, *wrong_variables(whole, at.due, at.found, at.initial, contents)]
 
 
@@ -148,23 +152,25 @@ def _parameters(at: Boundary) -> list[Omission]:
     missing, total = at.start.missing, at.start.total
     if not missing:
         return []
-    fresh = _are_initial(at, "param", missing)
+    fresh = _are_initial(at, Role.PARAM, missing)
     text = f"{len(missing)} of {total} parameters are not those before step {at.due.step}: {_list(missing)}"
     return [Omission("parameters", text + fresh)]
 
 
-def _tensors(state: dict[tuple[str, str], str], at: Boundary, role: str) -> list[Omission]:
+def _tensors(state: dict[tuple[Role, str], str], at: Boundary, role: Role) -> list[Omission]:
     """Buffers, or optimizer state."""
-    if (at.due.buffers, at.found.buffers)[role == "optimizer"] == "" and role == "buffer":
+    if (at.due.buffers, at.found.buffers)[role == Role.OPTIMIZER] == "" and role == Role.BUFFER:
         return []
-    same = at.due.buffers == at.found.buffers if role == "buffer" else at.due.optimizer == at.found.optimizer
+    same = (
+        at.due.buffers == at.found.buffers if role == Role.BUFFER else at.due.optimizer == at.found.optimizer
+    )
     if same:
         return []
     due = {name: digest for (kind, name), digest in state.items() if kind == role}
     found = {name: digest for kind, name, digest in at.found.tensors if kind == role}
     absent = [name for name in due if name not in found]
     other = [name for name in due if name in found and found[name] != due[name]]
-    if role == "buffer":
+    if role == Role.BUFFER:
         wrong = other
         text = f"{len(other)} of {len(due)} buffers are not those before step {at.due.step}: {_list(other)}"
         return [Omission("buffers", text + _are_initial(at, role, other))] if wrong else []
@@ -180,7 +186,7 @@ def _tensors(state: dict[tuple[str, str], str], at: Boundary, role: str) -> list
     return []
 
 
-def _are_initial(at: Boundary, role: str, names: Iterable[str]) -> str:
+def _are_initial(at: Boundary, role: Role, names: Iterable[str]) -> str:
     initial = {name: digest for kind, name, digest in at.initial.tensors if kind == role}
     found = {name: digest for kind, name, digest in at.found.tensors if kind == role}
     return " (as at the start)" if all(found.get(n) == initial.get(n) for n in names) else ""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.steps import steps
 from samebits.errors import SamebitsError
+from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,7 +43,7 @@ class Before:
     generators: Texts
     settings: Texts
     variables: Texts
-    tensors: tuple[tuple[str, str, str], ...] = ()
+    tensors: tuple[tuple[Role, str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -101,17 +102,17 @@ def read_lines(path: Path) -> StateLogLines:
     """
     batches, passes, keys = [], [], []
     for line in _objects(path):
-        kind = line["kind"]
-        if kind == "batch":
+        noted = line["kind"]
+        if noted == "batch":
             site = line["site"]
             indices = line["indices"]
             batches.append(Batch(
                 line["step"], line["seq"], None if site is None else (site[0], site[1]), line["number"],
                 line["pass"], None if indices is None else tuple(indices),
             ))  # fmt: skip
-        elif kind == "pass":
+        elif noted == "pass":
             passes.append(Pass(line["step"], line["number"], line["generators"], line["workers"]))
-        elif kind == "step":
+        elif noted == "step":
             keys.append((line["params"], line["buffers"], line["optimizer"]))
     return StateLogLines(tuple(batches), tuple(passes), len(keys), tuple(keys))
 
@@ -128,7 +129,7 @@ def steps_before(path: Path) -> Iterator[Before]:
         if line["kind"] != "step":
             continue
         settings, variables = _changed(settings, line["settings"]), _changed(variables, line["variables"])
-        tensors = tuple((role, name, digest) for role, name, digest in line.get("tensors", ()))
+        tensors = tuple((Role(role), name, digest) for role, name, digest in line.get("tensors", ()))
         yield Before(
             line["step"], line["params"], line["buffers"], line["optimizer"], line["generators"], settings,
             variables, tensors,
@@ -159,7 +160,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
         raise SamebitsError(message, slug="resume-log") from None
 
 
-Digests = dict[tuple[str, str], bytes]  # by role and name
+Digests = dict[tuple["Role", str], bytes]  # by role and name
 
 
 def optimizer_steps(record: Record) -> Iterator[Step]:
@@ -190,6 +191,6 @@ def update(known: Digests, step: Step) -> None:
             known[info.role, info.name] = digest
 
 
-def counted(digests: Digests, role: str) -> Counter[bytes]:
+def counted(digests: Digests, role: Role) -> Counter[bytes]:
     """The digests of one role, as often as they are there."""
     return Counter(digest for (kind, _), digest in digests.items() if kind == role)

@@ -15,6 +15,7 @@ from samebits.recording.settings import RecordingSettings
 from samebits.recording.supervision import ended_orphans
 from samebits.verification.isolation import StandardInput, WorkingFolder
 from samebits.verification.preconditions import check_writable
+from samebits.verification.results import Purpose
 from samebits.verification.runs import Job, Script, run_jobs
 
 if TYPE_CHECKING:
@@ -133,21 +134,21 @@ class RunMaker:
         """Run it whole."""
         self._announce("the whole run")
         self.folder.renew()
-        return self._run("whole", "whole", RecordingSettings(""), ())
+        return self._run("whole", Purpose.WHOLE, RecordingSettings(""), ())
 
     def again(self, steps: int) -> Path | None:
         """Run it whole again up to a step; gives its record, None if it left none."""
         self._announce(f"the whole run again, {steps} steps: does it repeat?")
         self.folder.renew()
         settings = RecordingSettings("", kill_after=steps)
-        run = self._run("again", "again", settings, ())
+        run = self._run("again", Purpose.AGAIN, settings, ())
         return self.record("again") if run.info is not None else None
 
     def killed(self, after: int) -> ScriptRun:
         """Run it up to a step, and kill it there."""
         self._announce(f"a run that is killed after {after} step{'' if after == 1 else 's'}")
         self.folder.renew()
-        return self._run(f"killed-{after}", "killed", RecordingSettings("", kill_after=after), ())
+        return self._run(f"killed-{after}", Purpose.KILLED, RecordingSettings("", kill_after=after), ())
 
     def resumed(self, after: int) -> tuple[ScriptRun, tuple[str, ...]]:
         """Resume what was killed; gives the command too.
@@ -157,10 +158,12 @@ class RunMaker:
         """
         words = fill_in(self.request.resume_args, self.folder.place, after)
         self._announce(f"resumed: {' '.join(words) or 'the same command'}")
-        run = self._run(f"resumed-{after}", "resumed", RecordingSettings(""), words)
+        run = self._run(f"resumed-{after}", Purpose.RESUMED, RecordingSettings(""), words)
         return run, words
 
-    def _run(self, name: str, purpose: str, settings: RecordingSettings, words: tuple[str, ...]) -> ScriptRun:
+    def _run(
+        self, name: str, purpose: Purpose, settings: RecordingSettings, words: tuple[str, ...]
+    ) -> ScriptRun:
         request = self.request
         settings = replace(
             settings, record=str(self.record(name)), overwrite=True, state_log=str(self.log(name)),

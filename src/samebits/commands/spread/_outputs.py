@@ -20,6 +20,7 @@ from samebits.commands.spread._metrics import (
 )
 from samebits.commands.spread.summary import Failure, Seeding, SeedRun
 from samebits.errors import SamebitsError
+from samebits.records.kinds import EventKind
 from samebits.records.reader import RecordReader
 
 if TYPE_CHECKING:
@@ -295,8 +296,8 @@ def _series_of_rows(rows: list[list[Any]]) -> tuple[Series, ...]:
 
 def _state_and_seedings(reader: RecordReader) -> tuple[str, tuple[Seeding, ...]]:
     state, seedings = b"", []
-    for event in reader.events(kinds=("step", "rng")):
-        if event.kind == "step" and event.digests:
+    for event in reader.events(kinds=(EventKind.STEP, EventKind.RNG)):
+        if event.kind == EventKind.STEP and event.digests:
             state = b"".join(event.digests)
         elif event.op == "seed" and event.site is not None:
             seeding = Seeding(event.site.file, event.site.line, event.arguments)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from samebits.comparison.ranks.facts import DataShares, facts_of
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def _epochs(record: Record) -> dict[Loader, list[Epoch]]:
     """Return the iterations of each loader of a rank, by the line that iterates."""
     loaders: dict[Loader, list[Epoch]] = {}
     running: dict[str, Epoch] = {}
-    for event in record.events(("collective",)):
+    for event in record.events((EventKind.COLLECTIVE,)):
         if event.op == "epoch":
             facts = facts_of(event)
             epoch = running[f"{facts.get('loader')} {facts.get('epoch')}"] = Epoch(

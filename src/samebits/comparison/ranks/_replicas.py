@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits.comparison.ranks.facts import RankStep, facts_of
+from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -168,11 +169,11 @@ class ReplicaWalk:
     def _values(self, event: Event) -> Values:
         """Return shape and digest of the parameters and of their optimizer state."""
         values: Values = {}
-        parameters = [info.name for info in event.tensors if info.role == "param"]
+        parameters = [info.name for info in event.tensors if info.role == Role.PARAM]
         for info, digest in zip(event.tensors, event.digests, strict=True):
-            if info.role == "optimizer" and info.name not in self._parents:
+            if info.role == Role.OPTIMIZER and info.name not in self._parents:
                 self._parents[info.name] = _owner(info.name, parameters)
-            if info.role in ("param", "optimizer"):
+            if info.role in (Role.PARAM, Role.OPTIMIZER):
                 values[info.name] = (info.shape, digest)
         return values
 

@@ -10,6 +10,7 @@ from samebits.comparison.ranks._data import data_shares
 from samebits.comparison.ranks._replicas import ReplicaWalk
 from samebits.comparison.ranks.facts import RankComparison, RankStep, rank_steps, some, words
 from samebits.comparison.results import Comparison, Diagnosis, Finding, Origin
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ def _finding(splits: list[Split]) -> Finding:
         who = f"{words(away)} part{'s' if len(away) == 1 else ''} from {words(main)} {moment}"
     headline = f"{some(names)}: {who}"
     event = first.events[away[0]]
-    origin = Origin("step", first.step, event.op, None, event.site, None, None, names=tuple(names))
+    origin = Origin(EventKind.STEP, first.step, event.op, None, event.site, None, None, names=tuple(names))
     evidence = Evidence.of(EvidenceCode.RANKS_DIFFER, headline), _evidence(first)
     return Finding(origin, Diagnosis(evidence=evidence))
 
@@ -112,7 +113,7 @@ def _evidence(split: Split) -> Evidence:
 
 
 def _data_finding(step: int, site: Site | None, text: str) -> Finding:
-    origin = Origin("batch", step, "DataLoader", None, site, None, None)
+    origin = Origin(EventKind.BATCH, step, "DataLoader", None, site, None, None)
     return Finding(origin, Diagnosis(evidence=(Evidence.of(EvidenceCode.RANKS_DIFFER, text),)))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from samebits.records.events import END
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -69,7 +70,7 @@ def some(names: Iterable[str], most: int = 3) -> str:
     return ", ".join(listed[:most]) + more
 
 
-KINDS = ("collective", "batch", "loss", "grad", "step")
+KINDS = (EventKind.COLLECTIVE, EventKind.BATCH, EventKind.LOSS, EventKind.GRAD, EventKind.STEP)
 REPLICAS = "replicas"  # as the probe names its events
 
 
@@ -95,15 +96,15 @@ class RankStep:
 
     def add(self, event: Event) -> None:
         """Take in the next event."""
-        if event.kind == "step" and event.op != END:
+        if event.kind == EventKind.STEP and event.op != END:
             self.state = event
-        elif event.kind == "grad" and event.op != "grad":
+        elif event.kind == EventKind.GRAD and event.op != "grad":
             self.gradients.update((t.name, d) for t, d in zip(event.tensors, event.digests, strict=True))
-        elif event.kind == "loss":
+        elif event.kind == EventKind.LOSS:
             self.losses += 1
-        elif event.kind == "batch":
+        elif event.kind == EventKind.BATCH:
             self.batches.append(b"".join(event.digests))
-        elif event.kind == "collective" and event.op == REPLICAS:
+        elif event.kind == EventKind.COLLECTIVE and event.op == REPLICAS:
             self.replicas.append(event)
 
 

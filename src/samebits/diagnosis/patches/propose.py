@@ -26,6 +26,7 @@ from samebits.diagnosis.patches.script_head import (
     library_of,
     usual_seed,
 )
+from samebits.records.kinds import EventKind
 from samebits.rng.sources import NUMPY, PYTHON
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ def _sites(origin: Origin) -> list[Site]:
 
 def _is_other_seed(finding: Finding) -> bool:
     """Whether a generator got another seed in each run, and no draw tells where that came from."""
-    seeded = finding.origin.kind == "rng" and finding.origin.op == "seed"
+    seeded = finding.origin.kind == EventKind.RNG and finding.origin.op == "seed"
     return seeded and not finding.origin.sources and bool(library_of(finding.cause))
 
 

@@ -23,6 +23,7 @@ from samebits.recording.probes.state import StateTracker
 from samebits.recording.probes.state_log import StateLogProbe
 from samebits.recording.probes.substitution import Substituter
 from samebits.records.events import END
+from samebits.records.kinds import Level
 from samebits.records.notes import Note, RecordedPart
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ class ProbeSet:
             self._probes.insert(0, self._substituter)
         if recorder.settings.keep_bytes:
             self._probes.append(CaptureProbe(recorder))
-        if recorder.settings.level == "op":
+        if recorder.settings.level == Level.OP:
             memory, paths = memory_map(), ModulePaths(recorder, registry)
             ops = OpProbe(recorder, memory, paths, backward)
             recorder.link_by(memory.event_links)

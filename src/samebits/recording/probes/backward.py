@@ -11,6 +11,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
 from samebits._torch.core import version_of
 from samebits.recording._recorder import is_tensor, recordable
+from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -124,11 +125,11 @@ class BackwardProbe:
     def _after_backward(self, roots: list[Any], _: Any, frame: FrameType) -> None:
         recorder = self._recorder
         recorder.seen.backward = True
-        recorder.value("loss", "backward", frame, roots, _positions(len(roots)))
+        recorder.value(EventKind.LOSS, "backward", frame, roots, _positions(len(roots)))
         gradients = self._state.gradients()
         if gradients:
             names, tensors = zip(*gradients, strict=True)
-            recorder.value("grad", "backward", frame, tensors, names)
+            recorder.value(EventKind.GRAD, "backward", frame, tensors, names)
         # Not held: gradients are as large as the model.
         self.seen = {name: (id(gradient), version_of(gradient)) for name, gradient in gradients}
         self._close_step("backward")
@@ -136,10 +137,10 @@ class BackwardProbe:
     def _after_grad(self, roots: list[Any], result: Any, frame: FrameType) -> None:
         recorder = self._recorder
         recorder.seen.backward = True
-        recorder.value("loss", "grad", frame, roots, _positions(len(roots)))
+        recorder.value(EventKind.LOSS, "grad", frame, roots, _positions(len(roots)))
         tensors = [gradient for gradient in result if gradient is not None]
         if tensors and recordable(tensors):
-            recorder.value("grad", "grad", frame, tensors, _positions(len(tensors)))
+            recorder.value(EventKind.GRAD, "grad", frame, tensors, _positions(len(tensors)))
         self._close_step("grad")
 
     def _close_step(self, op: str) -> None:

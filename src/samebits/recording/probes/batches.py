@@ -22,6 +22,7 @@ from samebits._torch.loaders import (
 from samebits.digest import digest_bytes
 from samebits.recording._recorder import describe, is_tensor, recordable
 from samebits.records.events import TensorInfo
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -84,15 +85,15 @@ def record_batch(recorder: Recorder, batch: Any, frame: FrameType) -> None:
         return
     site = recorder.sites.find(frame)
     substituter = recorder.substituter
-    turns = [] if substituter is None else substituter.turns("batch", "DataLoader", site)
+    turns = [] if substituter is None else substituter.turns(EventKind.BATCH, "DataLoader", site)
     for turn in turns:
         turn.replace(dict(enumerate(values)))
-    layout, digests = recorder.look("value", tuple([name for name, _ in tensors]), values)
+    layout, digests = recorder.look(Role.VALUE, tuple([name for name, _ in tensors]), values)
     if plain:
-        infos = tuple(describe("value", name, tensor) for name, tensor in tensors)
-        layout = recorder.writer.layout((*infos, TensorInfo("value", "others", "python", (len(plain),))))
+        infos = tuple(describe(Role.VALUE, name, tensor) for name, tensor in tensors)
+        layout = recorder.writer.layout((*infos, TensorInfo(Role.VALUE, "others", "python", (len(plain),))))
         digests += digest_bytes("\n".join(f"{name}={_text(leaf)}" for name, leaf in plain).encode())
-    seq = recorder.event("batch", "DataLoader", site, layout, digests, values)
+    seq = recorder.event(EventKind.BATCH, "DataLoader", site, layout, digests, values)
     if substituter is not None:
         substituter.recorded(seq, turns)
 
@@ -265,9 +266,9 @@ class BatchLog:
         self._log.write("pass", step=self.step, number=number, generators=generators, workers=workers)
 
     def _observe(
-        self, seq: int, kind: str, _op: str, site: int | None, _tensors: Sequence[tuple[int, Any]]
+        self, seq: int, kind: EventKind, _op: str, site: int | None, _tensors: Sequence[tuple[int, Any]]
     ) -> None:
-        if kind != "batch":
+        if kind != EventKind.BATCH:
             return
         known, where = self._current, self._recorder.sites.known(site)
         site_fields = None if where is None else [where.file, where.line, where.function]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from samebits._runtime.interruptions import ignored
+from samebits.records.kinds import EventKind
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -57,7 +58,7 @@ def write_into(tensor: Any, contents: Any) -> None:
 
 
 _MOST_EACH = 1 << 22
-_KINDS = frozenset({"op", "batch", "rng"})
+_KINDS = frozenset({EventKind.OP, EventKind.BATCH, EventKind.RNG})
 
 
 class CaptureProbe:
@@ -90,7 +91,9 @@ class CaptureProbe:
         self._copies.clear()
         self._recorder.writer.capture_all([(seq, position, data) for seq, position, data in files if data])
 
-    def see(self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]) -> None:  # noqa: ARG002 - what every listener is told
+    def see(
+        self, seq: int, kind: EventKind, _op: str, _site: int | None, tensors: Sequence[tuple[int, Any]]
+    ) -> None:
         """Keep a copy of the tensors (position in the event, tensor)."""
         if self._bytes_left <= 0 or self._recorder.step < self._first_step or kind not in _KINDS:
             return

@@ -26,6 +26,7 @@ from samebits.recording.probes.replay_inputs import (
     results_of,
 )
 from samebits.recording.probes.replay_rules import CallSite, Deviation, Tally
+from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -302,7 +303,7 @@ def _memory(tensor: Any) -> object:
 def _described(tensor: Any) -> str:
     from samebits.recording._recorder import describe as info_of
 
-    info = info_of("", "", tensor)
+    info = info_of(Role.VALUE, "", tensor)
     return f"{info.dtype}{list(shape_of(tensor))}"
 
 

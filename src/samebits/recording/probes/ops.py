@@ -27,7 +27,8 @@ from samebits.recording.probes.op_calls import (
     written_tensors,
 )
 from samebits.recording.probes.substitution import OpTurns
-from samebits.records.events import GIVEN, KINDS, NO_WRITER, TensorInfo
+from samebits.records.events import GIVEN, NO_WRITER, TensorInfo
+from samebits.records.kinds import KINDS, EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     # storages in, storages out.
     Seen = tuple[list[Any], list[Any], bytes, bytes, bytes, bytes]
 
-_OP = KINDS.index("op")
+_OP = KINDS.index(EventKind.OP)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -182,7 +183,7 @@ class OpProbe(DispatchProbe):
             node = self._node() if self._backward.running else None
             if node is not None:
                 forward_site, _ = thread.forward.get(node_sequence(node), (None, 0))
-            op_turns = self._substituter.turns("op", spec.text, site, forward_site)
+            op_turns = self._substituter.turns(EventKind.OP, spec.text, site, forward_site)
             listed = functools.partial(written_tensors, spec)
             turns = OpTurns(op_turns, op, listed, arguments, self._recorder.quietly)
             turns.before(inputs, generator)
@@ -218,21 +219,21 @@ class OpProbe(DispatchProbe):
             if spec.random:
                 shown += [(len(inputs), state) for state in thread.drawn_from]
             for listener in recorder.on_tensors:
-                listener(seq, "op", spec.text, site, shown)
+                listener(seq, EventKind.OP, spec.text, site, shown)
         return seq
 
     def _described_before(self, spec: OpSpec, kinds: Any, inputs: list[Any]) -> list[TensorInfo]:
         # Before the op: it may give a tensor another shape.
         infos = self._inputs.get((spec.name, kinds))
         if infos is None:
-            infos = self._inputs[spec.name, kinds] = [describe("in", "", tensor) for tensor in inputs]
+            infos = self._inputs[spec.name, kinds] = [describe(Role.IN, "", tensor) for tensor in inputs]
         return infos
 
     def _describe(self, spec: OpSpec, inputs: list[Any], outputs: list[Any], source: str) -> int:
-        infos = [i if isinstance(i, TensorInfo) else describe("in", "", i) for i in inputs]
+        infos = [i if isinstance(i, TensorInfo) else describe(Role.IN, "", i) for i in inputs]
         if spec.random:
-            infos.append(TensorInfo("rng", source, "state", ()))
-        infos += [describe("out", "", tensor) for tensor in outputs]
+            infos.append(TensorInfo(Role.RNG, source, "state", ()))
+        infos += [describe(Role.OUT, "", tensor) for tensor in outputs]
         return self._recorder.writer.layout(tuple(infos))
 
     def _generator(self, kwargs: dict[str, Any], inputs: list[Any]) -> tuple[str, Any]:

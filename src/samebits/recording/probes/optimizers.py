@@ -12,6 +12,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.patching import Patches
 from samebits._torch.core import version_of
 from samebits.recording._recorder import recordable
+from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -172,7 +173,7 @@ class OptimizerProbe:
         ]
         if changed and recordable(tensors := [gradient for _, gradient in changed]):
             names = tuple([name for name, _ in changed])
-            recorder.value("grad", f"{type(optimizer).__name__}.step", frame, tensors, names)
+            recorder.value(EventKind.GRAD, f"{type(optimizer).__name__}.step", frame, tensors, names)
         self._backward.forget()
 
     def _enter(self, frame: FrameType) -> None:

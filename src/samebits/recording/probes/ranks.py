@@ -24,6 +24,7 @@ from samebits._runtime.frames import calling_frame
 from samebits._runtime.interruptions import pass_on
 from samebits._runtime.patching import Patches
 from samebits._torch.loaders import LOADER_NEXT_INDEX, base_seed, kept_iterator, loader_iterator_class
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -155,12 +156,12 @@ class RankProbe:
         iteration.name = f"{number} {epoch}"
         facts = {"loader": number, "epoch": epoch, **loader_facts(loader), "worker_seed": base_seed(iterator)}
         recorder = self._recorder
-        recorder.remark("collective", EPOCH, recorder.sites.find(frame), json.dumps(facts))
+        recorder.remark(EventKind.COLLECTIVE, EPOCH, recorder.sites.find(frame), json.dumps(facts))
 
     def _ended(self, iterator: Any) -> None:
         iteration, recorder = self._running.get(iterator), self._recorder
         if recorder.active and iteration is not None and iteration.name:
-            recorder.remark("collective", INDICES, None, f"{iteration.name}: end")
+            recorder.remark(EventKind.COLLECTIVE, INDICES, None, f"{iteration.name}: end")
 
     def _handed_over(self, iteration: _Iteration | None) -> None:
         if iteration is None or not iteration.waiting or not iteration.name:
@@ -174,7 +175,7 @@ class RankProbe:
         self._left -= len(indices)
         known = self._left >= 0
         words = " ".join(_word(index) for index in indices) if known else "?"
-        self._recorder.remark("collective", INDICES, None, f"{iteration.name}: {words}")
+        self._recorder.remark(EventKind.COLLECTIVE, INDICES, None, f"{iteration.name}: {words}")
 
 
 class _Iteration:
@@ -193,7 +194,7 @@ def replicas(part: Part, modules: Iterable[Any]) -> dict[str, Any]:
         modules: all modules that live.
     """
     pairs = zip(part.tensors, part.infos, strict=False)
-    names = {id(tensor): info.name for tensor, info in pairs if info.role == "param"}
+    names = {id(tensor): info.name for tensor, info in pairs if info.role == Role.PARAM}
     equal: dict[str, list[str]] = {}
     shards: dict[str, None] = {}
     for module in modules:

@@ -13,6 +13,7 @@ from samebits._runtime.patching import Patches
 from samebits.recording._recorder import is_tensor, recordable
 from samebits.recording.probes.batches import leaves_of
 from samebits.recording.probes.file_effects import SAVED
+from samebits.records.kinds import EventKind
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from samebits.recording._recorder import Recorder
 
+_READ = EventKind.READ  # looked up once: a script may read in its innermost loop
 READS = {
     "item": "item", "tolist": "tolist", "numpy": "numpy", "__array__": "numpy",
     "__repr__": "repr", "__format__": "format",
@@ -81,7 +83,7 @@ class ReadProbe:
         with recorder.recording(RecordedPart.READ):
             if not recordable((tensor,)):
                 return
-            recorder.value("read", op, frame, (tensor,), ("",))
+            recorder.value(_READ, op, frame, (tensor,), ("",))
             trains = recorder.seen.optimizer or recorder.seen.backward
             if recorder.settings.count_reads and not trains:
                 recorder.steps.close((), b"")
@@ -176,4 +178,4 @@ def record_save(recorder: Recorder, obj: Any, frame: FrameType) -> None:
     tensors = [(name, leaf) for name, leaf in leaves_of(held) if is_tensor(leaf)]
     values = [tensor for _, tensor in tensors]
     if values and recordable(values):
-        recorder.value("save", "torch.save", frame, values, tuple(name for name, _ in tensors))
+        recorder.value(EventKind.SAVE, "torch.save", frame, values, tuple(name for name, _ in tensors))

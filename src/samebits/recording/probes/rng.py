@@ -12,6 +12,7 @@ from samebits._runtime.frames import calling_frame, frame_below_compiler
 from samebits._runtime.patching import Patches
 from samebits.digest import digest_many
 from samebits.records.events import EARLIER, TensorInfo
+from samebits.records.kinds import EventKind, Role
 from samebits.records.notes import RecordedPart
 from samebits.rng.sources import RECORDED, TORCH, package_of
 
@@ -64,7 +65,7 @@ class RngProbe:
     def record_states(self) -> None:
         """Record the digest of every generator's state."""
         names, digests = self.states()
-        self._recorder.event("rng", "state", None, self._layout(names), digests, ())
+        self._recorder.event(EventKind.RNG, "state", None, self._layout(names), digests, ())
 
     def note_earlier_seeds(self) -> None:
         """Note that generators may have been seeded already; only torch's seed is known."""
@@ -72,7 +73,7 @@ class RngProbe:
         for source in RECORDED:
             state = source.earlier_seed()
             if state:
-                self._recorder.remark("rng", "seed", site, f"{state}{EARLIER}")
+                self._recorder.remark(EventKind.RNG, "seed", site, f"{state}{EARLIER}")
 
     def states(self) -> tuple[tuple[str, ...], bytes]:
         """Return the names of the global generators, and a digest of the state of each."""
@@ -86,7 +87,7 @@ class RngProbe:
     def _layout(self, names: tuple[str, ...]) -> int:
         layout = self._layouts.get(names)
         if layout is None:
-            infos = tuple(TensorInfo("rng", name, "state", ()) for name in names)
+            infos = tuple(TensorInfo(Role.RNG, name, "state", ()) for name in names)
             layout = self._layouts[names] = self._recorder.writer.layout(infos)
         return layout
 
@@ -100,7 +101,7 @@ class RngProbe:
         substituter = self._recorder.substituter
         if substituter is None or source.library is not TORCH:
             return []
-        turns = substituter.turns("rng", "seed", site)
+        turns = substituter.turns(EventKind.RNG, "seed", site)
         substituter.seeded |= bool(turns)
         for turn in turns:
             states = dict(enumerate(self._torch_states()))
@@ -131,11 +132,13 @@ class RngProbe:
                         chosen = f" -> {result}" if type(result) is int else ""
                         site = recorder.sites.find(frame)
                         turns = self._seeded(source, site)
-                        seq = recorder.remark("rng", "seed", site, f"{function.text}({given}){chosen}")
+                        seq = recorder.remark(
+                            EventKind.RNG, "seed", site, f"{function.text}({given}){chosen}"
+                        )
                         if turns:
                             turns[0].owner.recorded(seq, turns)
                         for listener in recorder.on_tensors if source.library is TORCH else ():
-                            listener(seq, "rng", "seed", site, list(enumerate(self._torch_states())))
+                            listener(seq, EventKind.RNG, "seed", site, list(enumerate(self._torch_states())))
             return result
 
         self._patches.set(owner, function.name, seed)

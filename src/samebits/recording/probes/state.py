@@ -12,6 +12,7 @@ from samebits.digest import DigestPlan, digest_bytes
 from samebits.recording._recorder import describe, is_tensor
 from samebits.recording.probes.modules import instances
 from samebits.records.events import Ownership, TensorInfo
+from samebits.records.kinds import Role
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -90,7 +91,7 @@ class Part:
     def __init__(
         self,
         recorder: Recorder,
-        entries: list[tuple[str, str, Any]],
+        entries: list[tuple[Role, str, Any]],
         extra: list[tuple[TensorInfo, bytes]],
         before: Part | None = None,
     ) -> None:
@@ -101,7 +102,7 @@ class Part:
         self.infos: tuple[TensorInfo, ...] = (() if before is None else before.infos) + tuple(infos)
         self.extra = b"".join(digest for _, digest in extra)
         self.layout = recorder.writer.layout(self.infos)
-        self.parameters = [(name, tensor) for role, name, tensor in entries if role == "param"]
+        self.parameters = [(name, tensor) for role, name, tensor in entries if role == Role.PARAM]
         self._before = before
         self._plan = DigestPlan(own)
 
@@ -124,7 +125,7 @@ class StateTracker:
         self.registry = registry
         self.leaves: dict[int, tuple[str, weakref.ref[Any]]] = {}
         self._names: dict[int, str] = {}
-        self._dicts: list[tuple[str, str, dict[str, Any]]] = []
+        self._dicts: list[tuple[Role, str, dict[str, Any]]] = []
         self._seen_version = -1
         self._optimizers: dict[int, weakref.ref[Any]] = {}
         self._older_optimizers: list[weakref.ref[Any]] = []
@@ -202,7 +203,7 @@ class StateTracker:
         with self._turn:
             part = self._checked_main()
         # Not kept: an input that requires grad (an attack, a saliency map) lives as long as the script wants.
-        entries = [("param", name, leaf) for name, leaf in self._living()]
+        entries = [(Role.PARAM, name, leaf) for name, leaf in self._living()]
         return Part(self._recorder, _uniquely(entries, self._names.values()), [], part) if entries else part
 
     def _main(self) -> Part:
@@ -268,7 +269,7 @@ class StateTracker:
             for parameter, state in optimizer.state.items()
             for leaf in _flatten(self._name_of(parameter), state)
         ]
-        entries = [("optimizer", n, t) for n, t in leaves if is_tensor(t) and not is_virtual(t)]
+        entries = [(Role.OPTIMIZER, n, t) for n, t in leaves if is_tensor(t) and not is_virtual(t)]
         extra = [_scalar_entry(name, value) for name, value in leaves if not is_tensor(value)]
         part = Part(self._recorder, entries, extra)
         if all(value is None or is_tensor(value) for value in values):
@@ -294,19 +295,19 @@ class StateTracker:
         leaf = self.leaves.get(id(parameter))
         return self._names.get(id(parameter), "?" if leaf is None else leaf[0])
 
-    def _learn_modules(self) -> list[tuple[str, str, dict[str, Any]]]:
+    def _learn_modules(self) -> list[tuple[Role, str, dict[str, Any]]]:
         version, dicts = self.registry.version, []
         for path, module in self.registry.named():
             own = vars(module)
-            dicts.append(("param", path, own["_parameters"]))
-            dicts.append(("buffer", path, own["_buffers"]))
+            dicts.append((Role.PARAM, path, own["_parameters"]))
+            dicts.append((Role.BUFFER, path, own["_buffers"]))
         self._seen_version, self._dicts = version, dicts
         return dicts
 
     def _build_main(
-        self, key: Any, dicts: list[tuple[str, str, dict[str, Any]]], optimizers: list[Any]
+        self, key: Any, dicts: list[tuple[Role, str, dict[str, Any]]], optimizers: list[Any]
     ) -> Part:
-        by_id: dict[int, tuple[str, str, Any]] = {}
+        by_id: dict[int, tuple[Role, str, Any]] = {}
         for entry in chain(_module_entries(dicts), _held_entries(optimizers)):
             by_id.setdefault(id(entry[2]), entry)
         entries = _uniquely([entry for entry in by_id.values() if not is_virtual(entry[2])], ())
@@ -319,7 +320,7 @@ class StateTracker:
         return part
 
 
-def _uniquely(entries: list[tuple[str, str, Any]], taken: Iterable[str]) -> list[tuple[str, str, Any]]:
+def _uniquely(entries: list[tuple[Role, str, Any]], taken: Iterable[str]) -> list[tuple[Role, str, Any]]:
     """Give every entry a name of its own; the second `weight` is `weight#2`."""
     counts = dict.fromkeys(taken, 1)
     result = []
@@ -329,18 +330,18 @@ def _uniquely(entries: list[tuple[str, str, Any]], taken: Iterable[str]) -> list
     return result
 
 
-def _module_entries(dicts: list[tuple[str, str, dict[str, Any]]]) -> Iterator[tuple[str, str, Any]]:
+def _module_entries(dicts: list[tuple[Role, str, dict[str, Any]]]) -> Iterator[tuple[Role, str, Any]]:
     for role, path, tensors in dicts:
         for name, tensor in tensors.items():
             if tensor is not None:
                 yield role, f"{path}.{name}" if path else name, tensor
 
 
-def _held_entries(optimizers: list[Any]) -> Iterator[tuple[str, str, Any]]:
+def _held_entries(optimizers: list[Any]) -> Iterator[tuple[Role, str, Any]]:
     for optimizer in optimizers:
         for g, group in enumerate(optimizer.param_groups):
             for i, tensor in enumerate(group["params"]):
-                yield "param", f"{type(optimizer).__name__}.{g}.{i}", tensor
+                yield Role.PARAM, f"{type(optimizer).__name__}.{g}.{i}", tensor
 
 
 def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
@@ -355,4 +356,4 @@ def _flatten(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _scalar_entry(name: str, value: Any) -> tuple[TensorInfo, bytes]:
-    return TensorInfo("optimizer", name, type(value).__name__, ()), digest_bytes(repr(value).encode())
+    return TensorInfo(Role.OPTIMIZER, name, type(value).__name__, ()), digest_bytes(repr(value).encode())

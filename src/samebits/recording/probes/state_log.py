@@ -33,6 +33,7 @@ from samebits.recording.probes.batches import BatchLog
 from samebits.recording.probes.modules import instances
 from samebits.recording.probes.variables import Variables
 from samebits.records.appending import AppendedFile, emptied
+from samebits.records.kinds import Role
 from samebits.records.notes import RecordedPart
 
 if TYPE_CHECKING:
@@ -153,7 +154,7 @@ def _text(value: Any) -> str | None:
 
 
 _SHORT = 8  # bytes of a digest in the log
-_ROLES = {"param": "params", "buffer": "buffers", "optimizer": "optimizer"}
+_ROLES = {Role.PARAM: "params", Role.BUFFER: "buffers", Role.OPTIMIZER: "optimizer"}
 
 
 class StateLogProbe:
@@ -272,7 +273,7 @@ class StateLogProbe:
 
 def _by_role(infos: Sequence[TensorInfo], digests: bytes) -> dict[str, str]:
     """Return one digest for each role, over the digests of its tensors whatever their order and names."""
-    lists: dict[str, list[bytes]] = {role: [] for role in _ROLES}
+    lists: dict[Role, list[bytes]] = {role: [] for role in _ROLES}
     for position, info in enumerate(infos):
         lists[info.role].append(digests[16 * position : 16 * position + 16])
     return {

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from samebits._torch.core import is_virtual
 from samebits.recording.probes.captures import fits, from_safetensors, to_safetensors, write_into
 from samebits.recording.substitution import CapturedEvents, Matcher, line_of
+from samebits.records.kinds import EventKind
 from samebits.records.notes import Note, NoteCode, RecordedPart
 from samebits.records.reader import RecordReader
 
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
     from samebits.recording.substitution import CapturedEvent, Rule, Substitution
     from samebits.records.events import Event
 
-_OWN_PROBES = ("op", "batch", "rng")  # their probes ask before they record; the other kinds are only compared
+_OWN_PROBES = (
+    EventKind.OP,
+    EventKind.BATCH,
+    EventKind.RNG,
+)  # their probes ask before they record; the other kinds are only compared
 
 
 class Substituter:
@@ -51,7 +56,7 @@ class Substituter:
         self.shown: set[int] = set()
         self.seeded_from: Any = None
         self.seeded = False
-        self.ops = frozenset(rule.op for rule in self.rules if rule.kind == "op")
+        self.ops = frozenset(rule.op for rule in self.rules if rule.kind == EventKind.OP)
         self._kinds = frozenset(rule.kind for rule in self.rules if rule.kind not in _OWN_PROBES)
 
     @property
@@ -73,7 +78,9 @@ class Substituter:
         if self._reader is not None:
             self._reader.close()
 
-    def turns(self, kind: str, op: str, site: int | None, forward_site: int | None = None) -> list[Turn]:
+    def turns(
+        self, kind: EventKind, op: str, site: int | None, forward_site: int | None = None
+    ) -> list[Turn]:
         """Return the turns of an event that is about to be recorded, one for each rule."""
         sites = self._recorder.sites
         key = (kind, op, line_of(sites.known(site)), line_of(sites.known(forward_site)))
@@ -138,7 +145,7 @@ class Substituter:
             self._reader.let_go()
 
     def _see(
-        self, seq: int, kind: str, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
+        self, seq: int, kind: EventKind, op: str, site: int | None, tensors: Sequence[tuple[int, Any]]
     ) -> None:
         if kind in self._kinds:
             with self._recorder.recording(RecordedPart.KEPT_VALUE):
@@ -236,7 +243,7 @@ class Turn:
 
     def _is_equal_state(self, tensor: Any, contents: Any) -> bool:
         """Compare the states themselves where a seeding has no digests on record."""
-        return self.rule.kind == "rng" and bool((tensor == contents).all())
+        return self.rule.kind == EventKind.RNG and bool((tensor == contents).all())
 
 
 def _digest(event: Event, position: int) -> bytes:
