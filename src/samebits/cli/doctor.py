@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
     from samebits.recording.runner import Target
 
 
@@ -82,7 +82,7 @@ class DoctorCommand:
         return EXIT_DIFFERENT if any(threat.level == BREAKS for threat in threats) else EXIT_IDENTICAL
 
 
-def _look(target: Target | None) -> Surroundings:
+def _look(target: Target | None) -> EnvironmentSnapshot:
     if target is None:
         return collect(Path.cwd())
     check_target(target)

@@ -17,8 +17,8 @@ from samebits._runtime.package import LOCATION
 from samebits._runtime.processes import ended_with_parent
 from samebits.commands.doctor.environment import (
     DigestCheck,
-    Place,
-    Surroundings,
+    EnvironmentSnapshot,
+    RecordFolder,
     cpus_from,
     interpreter_from,
     switch_from,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def look_at_place(directory: Path, source: Path) -> Place:
+def look_at_record_folder(directory: Path, source: Path) -> RecordFolder:
     """Try to write where records go, and ask git.
 
     Args:
@@ -41,7 +41,7 @@ def look_at_place(directory: Path, source: Path) -> Place:
         source: folder of the script.
     """
     folder = directory / DEFAULT_FOLDER
-    return Place(str(folder), _why_unwritable(folder), _free_bytes(directory), _ask_git(source))
+    return RecordFolder(str(folder), _why_unwritable(folder), _free_bytes(directory), _ask_git(source))
 
 
 def _why_unwritable(folder: Path) -> str:
@@ -78,7 +78,7 @@ _SECONDS = 180.0
 _LONGEST_REASON = 200
 
 
-def collect(folder: Path, imports: frozenset[str] | None = None) -> Surroundings:
+def collect(folder: Path, imports: frozenset[str] | None = None) -> EnvironmentSnapshot:
     """Look around in a fresh process, with the variables and the interpreter options of this one.
 
     Args:
@@ -98,12 +98,12 @@ def collect(folder: Path, imports: frozenset[str] | None = None) -> Surroundings
             )
             raise SamebitsError(message, slug="doctor-child")
         facts["torch"]["error"] = failure
-    return Surroundings(
+    return EnvironmentSnapshot(
         interpreter=interpreter_from(facts["interpreter"]),
         cpus=cpus_from(facts["cpus"]),
         torch=torch_from(facts["torch"]),
         digest=None if facts["digest"] is None else DigestCheck(**facts["digest"]),
-        place=look_at_place(Path.cwd(), folder),
+        record_folder=look_at_record_folder(Path.cwd(), folder),
         variables=facts["variables"],
         packages=facts["packages"],
         imports=imports,

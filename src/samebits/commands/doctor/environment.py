@@ -108,7 +108,7 @@ class DigestCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RecordFolder:
     """Where records would go, and the repository there.
 
     Args:
@@ -156,7 +156,7 @@ class SwitchView:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnvironmentSnapshot:
     """Everything that the checks look at.
 
     Args:
@@ -164,7 +164,7 @@ class Surroundings:
         cpus: the processors.
         torch: torch.
         digest: the digest, tried out; None where torch cannot be imported.
-        place: where records would go.
+        record_folder: where records would go.
         variables: environment variables that numeric libraries read.
         packages: version of each installed distribution, by its normalised name.
         imports: top-level names that the script imports; None when no script was given.
@@ -176,7 +176,7 @@ class Surroundings:
     cpus: Cpus
     torch: Torch
     digest: DigestCheck | None
-    place: Place
+    record_folder: RecordFolder
     variables: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     imports: frozenset[str] | None = None

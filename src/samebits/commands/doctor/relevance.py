@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
 
 # Variables that only these packages read; what begins a name, and the distributions.
 _READERS = {
@@ -26,7 +26,7 @@ def readers_of(switch: str) -> tuple[str, ...]:
     return next((packages for start, packages in _READERS.items() if switch.startswith(start)), ())
 
 
-def is_relevant(view: SwitchView, here: Surroundings) -> bool:
+def is_relevant(view: SwitchView, here: EnvironmentSnapshot) -> bool:
     """Whether that switch can change bits with this torch, these packages and these devices."""
     if view.missing:
         return False
@@ -39,5 +39,5 @@ def is_relevant(view: SwitchView, here: Surroundings) -> bool:
     return bool(here.torch.cuda) or not about_gpus
 
 
-def _is_distributed(here: Surroundings) -> bool:
+def _is_distributed(here: EnvironmentSnapshot) -> bool:
     return here.variables.get("WORLD_SIZE", "1") not in {"", "0", "1"}

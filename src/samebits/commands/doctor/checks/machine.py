@@ -9,12 +9,12 @@ from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 _MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
 
 
-def torch_release(here: Surroundings) -> Iterable[Threat]:
+def torch_release(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits belong to a release of torch."""
     version = here.torch.version
     if version:
@@ -30,7 +30,7 @@ def torch_release(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def instruction_set(here: Surroundings) -> Iterable[Threat]:
+def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The kernels are pinned to instructions that other machines have too."""
     capability = here.torch.capability
     pinned = here.variables.get("ATEN_CPU_CAPABILITY")
@@ -58,7 +58,7 @@ def instruction_set(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
+def ineffective_instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The pinned instruction set is in effect."""
     pinned = here.variables.get("ATEN_CPU_CAPABILITY", "")
     capability = here.torch.capability
@@ -75,7 +75,7 @@ def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def blas_library(here: Surroundings) -> Iterable[Threat]:
+def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Matrix products do not depend on the maker of the processor."""
     if not here.torch.mkl:
         return
@@ -104,7 +104,7 @@ def blas_library(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def onednn_library(here: Surroundings) -> Iterable[Threat]:
+def onednn_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Convolutions do not depend on the processor."""
     if here.torch.onednn and not _onednn_pin(here) and here.cpus.architecture in {"x86_64", "AMD64"}:
         yield Threat(
@@ -118,7 +118,7 @@ def onednn_library(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def cpu_count(here: Surroundings) -> Iterable[Threat]:
+def cpu_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is one that other machines can have."""
     if here.torch.threads > 1:
         yield Threat(
@@ -132,7 +132,7 @@ def cpu_count(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def tf32_override(here: Surroundings) -> Iterable[Threat]:
+def tf32_override(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """TF32 is not switched on from outside."""
     for name in ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"):
         if here.torch.cuda and here.variables.get(name) == "1":
@@ -147,7 +147,7 @@ def tf32_override(here: Surroundings) -> Iterable[Threat]:
             )
 
 
-def _onednn_pin(here: Surroundings) -> str:
+def _onednn_pin(here: EnvironmentSnapshot) -> str:
     return here.variables.get("ONEDNN_MAX_CPU_ISA") or here.variables.get("DNNL_MAX_CPU_ISA") or ""
 
 
@@ -162,7 +162,7 @@ _GENERATOR = (
 _SOURCE = "pytorch#196613, pytorch#194676"
 
 
-def unusable_cuda(here: Surroundings) -> Iterable[Threat]:
+def unusable_cuda(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """A torch that was built for CUDA can use it."""
     if here.torch.cuda_error:
         yield Threat(
@@ -176,7 +176,7 @@ def unusable_cuda(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def mixed_gpus(here: Surroundings) -> Iterable[Threat]:
+def mixed_gpus(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """All visible GPUs are of one model."""
     names = sorted({gpu.name for gpu in here.torch.gpus})
     counts = {gpu.multiprocessors for gpu in here.torch.gpus}
@@ -192,7 +192,7 @@ def mixed_gpus(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def gpu_slices(here: Surroundings) -> Iterable[Threat]:
+def gpu_slices(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No GPU is a slice of one."""
     slices = [gpu for gpu in here.torch.gpus if "MIG" in gpu.name]
     if slices or "MIG" in here.variables.get("CUDA_VISIBLE_DEVICES", ""):
@@ -208,7 +208,7 @@ def gpu_slices(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def gpu_model(here: Surroundings) -> Iterable[Threat]:
+def gpu_model(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits on a GPU belong to its model."""
     if here.torch.gpus:
         gpu = here.torch.gpus[0]

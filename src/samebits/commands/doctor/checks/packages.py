@@ -10,7 +10,7 @@ from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,7 +335,7 @@ KERNELS = (
 PACKAGES = FRAMEWORKS + DATA + KERNELS
 
 
-def known_packages(here: Surroundings) -> Iterable[Threat]:
+def known_packages(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No installed package, or none that the script imports, is known to threaten a promise."""
     for fact in PACKAGES:
         name = _installed_name(fact, here)
@@ -348,7 +348,7 @@ def known_packages(here: Surroundings) -> Iterable[Threat]:
         yield Threat(fact.promise, name, found, why, fact.remedy, fact.source, fact.level)
 
 
-def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
+def packages_not_imported(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """With a script: packages that it does not import itself are named, not judged."""
     if here.imports is None:
         return
@@ -367,12 +367,12 @@ def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def _matters(fact: PackageFact, here: Surroundings) -> bool:
+def _matters(fact: PackageFact, here: EnvironmentSnapshot) -> bool:
     variable, value = fact.cured_by
     if variable and here.variables.get(variable) == value:
         return False
     return not fact.cuda or bool(here.torch.cuda)
 
 
-def _installed_name(fact: PackageFact, here: Surroundings) -> str:
+def _installed_name(fact: PackageFact, here: EnvironmentSnapshot) -> str:
     return next((name for name in fact.names if name in here.packages), "")

@@ -11,12 +11,12 @@ from samebits.commands.doctor.threat import BREAKS, EVERY, MAY_BREAK, NOTE, Thre
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 OLDEST_TORCH = (2, 6)
 
 
-def torch_import(here: Surroundings) -> Iterable[Threat]:
+def torch_import(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Torch can be imported, is PyTorch, and is not too old."""
     torch = here.torch
     if not torch.error:
@@ -51,7 +51,7 @@ def _age(version: str) -> Iterable[Threat]:
         )
 
 
-def hash_seed(here: Surroundings) -> Iterable[Threat]:
+def hash_seed(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Text hashes alike in each process."""
     if here.interpreter.hash_seed == "random":
         yield Threat(
@@ -66,7 +66,7 @@ def hash_seed(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def startup_code(here: Surroundings) -> Iterable[Threat]:
+def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Nothing runs before the script."""
     modules = here.interpreter.startup_modules
     if modules:
@@ -95,7 +95,7 @@ def startup_code(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def device_backends(here: Surroundings) -> Iterable[Threat]:
+def device_backends(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No installed package runs code inside `import torch`."""
     if here.torch.backends and here.variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
         yield Threat(
@@ -110,7 +110,7 @@ def device_backends(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def preloaded_libraries(here: Surroundings) -> Iterable[Threat]:
+def preloaded_libraries(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No library is put in front of others."""
     if here.variables.get("LD_PRELOAD"):
         yield Threat(
@@ -128,7 +128,7 @@ def preloaded_libraries(here: Surroundings) -> Iterable[Threat]:
 _THREADS_SOURCE = "measured, torch 2.13.0 CPU: 39 of 173 results change from 2 threads to 1"
 
 
-def thread_count(here: Surroundings) -> Iterable[Threat]:
+def thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is fixed, not taken from the machine."""
     threads = here.torch.threads
     if threads and not here.variables.get("OMP_NUM_THREADS"):
@@ -144,7 +144,7 @@ def thread_count(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
+def torchrun_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """`torchrun` gives the number of threads that `python` gives."""
     if here.torch.threads > 1 and not here.variables.get("OMP_NUM_THREADS"):
         yield Threat(
@@ -159,7 +159,7 @@ def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def ineffective_thread_count(here: Surroundings) -> Iterable[Threat]:
+def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number that was asked for is the one in effect."""
     asked = here.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     threads = here.torch.threads
@@ -176,7 +176,7 @@ def ineffective_thread_count(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def cpu_quota(here: Surroundings) -> Iterable[Threat]:
+def cpu_quota(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The container allows as many CPUs as torch has threads."""
     quota, threads = here.cpus.quota, here.torch.threads
     if quota is not None and threads > quota:
@@ -192,7 +192,7 @@ def cpu_quota(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def core_kinds(here: Surroundings) -> Iterable[Threat]:
+def core_kinds(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """All cores are alike."""
     if here.cpus.kinds:
         yield Threat(
@@ -214,7 +214,7 @@ def _counted(number: int, noun: str) -> str:
 _LOADING_SOURCE = "measured, torch 2.15.0; torch/utils/data/_utils/worker.py"
 
 
-def loader_position(here: Surroundings) -> Iterable[Threat]:
+def loader_position(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """A DataLoader can be continued where it stood."""
     if here.torch.version:
         yield Threat(
@@ -229,7 +229,7 @@ def loader_position(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def worker_draws(here: Surroundings) -> Iterable[Threat]:
+def worker_draws(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Random numbers in DataLoader workers do not depend on how many there are."""
     if here.torch.version:
         yield Threat(
@@ -244,7 +244,7 @@ def worker_draws(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def worker_threads(here: Surroundings) -> Iterable[Threat]:
+def worker_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Computing in a worker gives what computing in the main process gives."""
     if here.torch.threads > 1:
         yield Threat(

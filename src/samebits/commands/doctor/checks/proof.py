@@ -9,19 +9,19 @@ from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 _TIGHT_BYTES = 1 << 30
 _NO_BYTES = 8 << 20
 
 
-def writable_place(here: Surroundings) -> Iterable[Threat]:
+def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Records can be written."""
-    if here.place.unwritable:
+    if here.record_folder.unwritable:
         yield Threat(
             "proven",
             "records",
-            f"cannot write {here.place.folder}: {here.place.unwritable}",
+            f"cannot write {here.record_folder.folder}: {here.record_folder.unwritable}",
             "`run` and `verify` keep their records there, and refuse to begin without a place for them.",
             "change to another folder, or give --record PATH, --keep DIR",
             "tried here",
@@ -29,9 +29,9 @@ def writable_place(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def free_space(here: Surroundings) -> Iterable[Threat]:
+def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """There is room for records."""
-    free = here.place.free_bytes
+    free = here.record_folder.free_bytes
     if free >= _TIGHT_BYTES:
         return
     yield Threat(
@@ -46,7 +46,7 @@ def free_space(here: Surroundings) -> Iterable[Threat]:
     )
 
 
-def digest(here: Surroundings) -> Iterable[Threat]:
+def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The digest gives the values that it must give."""
     tried = here.digest
     if tried is not None and tried.error:
@@ -73,7 +73,7 @@ def digest(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def address_layout(here: Surroundings) -> Iterable[Threat]:
+def address_layout(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """`--stress` can switch address space randomisation off."""
     if not here.fixable_layout:
         yield Threat(
@@ -88,15 +88,15 @@ def address_layout(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def repository(here: Surroundings) -> Iterable[Threat]:
+def repository(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The record can name the code that ran."""
     texts = {
         "absent": ("git is not installed: records cannot name the commit", "install git"),
         "none": ("no git commit here: records cannot name the code that ran", "git init, and commit"),
         "changed": ("uncommitted changes: the commit alone does not name the code", "commit them first"),
     }
-    if here.place.git in texts:
-        found, remedy = texts[here.place.git]
+    if here.record_folder.git in texts:
+        found, remedy = texts[here.record_folder.git]
         yield Threat(
             "proven",
             "git",

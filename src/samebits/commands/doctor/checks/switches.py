@@ -10,17 +10,17 @@ from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
 
 HASH_SEED = "PYTHONHASHSEED"  # has a check of its own
 
 
-def differing(here: Surroundings) -> tuple[SwitchView, ...]:
+def differing(here: EnvironmentSnapshot) -> tuple[SwitchView, ...]:
     """The switches that can matter here and that control would change, or that cannot be right."""
     return tuple(view for view in _relevant(here) if not view.fits or view.problem)
 
 
-def unfit_variables(here: Surroundings) -> Iterable[Threat]:
+def unfit_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No environment variable is set to a value that breaks a promise, or that cannot be right."""
     for view in differing(here):
         if not view.is_variable or not view.now or view.name == HASH_SEED:
@@ -38,7 +38,7 @@ def unfit_variables(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def unset_switches(here: Surroundings) -> Iterable[Threat]:
+def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The switches of a fresh process are those of a repeatable run."""
     views = [view for view in differing(here) if not (view.is_variable and view.now)]
     if views:
@@ -55,7 +55,7 @@ def unset_switches(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def set_variables(here: Surroundings) -> Iterable[Threat]:
+def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No variable that changes bits is set in this shell only."""
     views = [view for view in _relevant(here) if view.is_variable and view.now and view.wanted is None]
     views = [view for view in views if not view.problem]
@@ -72,5 +72,5 @@ def set_variables(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def _relevant(here: Surroundings) -> Iterator[SwitchView]:
+def _relevant(here: EnvironmentSnapshot) -> Iterator[SwitchView]:
     return (view for view in here.switches if is_relevant(view, here))
