@@ -10,7 +10,7 @@ from samebits.cli.command import description
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor import collect, examine
-from samebits.commands.doctor.imports import entry, imported_packages
+from samebits.commands.doctor.imports import imported_packages, started_file
 from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
 from samebits.report import doctor as report
@@ -86,5 +86,5 @@ def _look(target: Target | None) -> EnvironmentSnapshot:
     if target is None:
         return collect(Path.cwd())
     check_target(target)
-    start, root = entry(target.script, target.module, Path.cwd())
+    start, root = started_file(target.script, target.module, Path.cwd())
     return collect(root, imported_packages(start, root) if start else None)

@@ -52,9 +52,9 @@ CHECKS: tuple[Check, ...] = (
 
 
 def examine(here: EnvironmentSnapshot, promises: Iterable[str] = PROMISES) -> tuple[Threat, ...]:
-    """What threatens these promises, by promise, the worst first.
+    """Return the threats to these promises, by promise, the worst first.
 
-    A threat to every promise is among them whichever are asked for.
+    A threat to every promise is always among them.
     """
     wanted = (EVERY, *promises)
     threats = [threat for check in CHECKS for threat in check(here) if threat.promise in wanted]

@@ -172,7 +172,7 @@ CASES = [
     (
         machine.ineffective_instruction_set,
         healthy(variables=variables(ATEN_CPU_CAPABILITY="AVX2")),
-        "small letters",
+        "lower case",
         "may break",
         SILENT,
     ),
@@ -281,7 +281,7 @@ CASES = [
     (
         switches.unset_switches,
         healthy(switches=(switch(name="inductor-deterministic", fits=False, wanted="on"),)),
-        "1 switch is not as",
+        "1 switch is not set as",
         "may break",
         healthy(switches=(switch(), variable("PYTHONHASHSEED", "random", wanted="0", fits=False))),
     ),

@@ -1,4 +1,4 @@
-"""What ties the bits to this machine and installation: processor, libraries, GPUs."""
+"""Ties of the bits to this machine and installation: processor, libraries, GPUs."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "instruction set",
-            f"torch uses {capability} here: machines without it give other bits",
-            "Wider vectors add in another order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
+            f"torch uses {capability} here: machines without it give different bits",
+            "Wider vectors add in a different order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
             "`default` 66, even torch.randn; oneDNN and MKL choose by themselves. No setting removes all "
             "differences.",
             "export ATEN_CPU_CAPABILITY=avx2 on all machines",
@@ -50,8 +50,8 @@ def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "instruction set",
-            f"torch uses {capability} ({here.cpus.architecture}): others give other bits",
-            "Kernels for other instruction sets add in another order.",
+            f"torch uses {capability} ({here.cpus.architecture}): other machines give different bits",
+            "Kernels for other instruction sets add in a different order.",
             "compare on machines of this kind only",
             _MEASURED,
             NOTE,
@@ -68,7 +68,7 @@ def ineffective_instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "portable",
             "ATEN_CPU_CAPABILITY",
             f"ATEN_CPU_CAPABILITY={pinned}, but torch uses {capability}",
-            "torch ignores a value that it does not know; it knows small letters only.",
+            "torch ignores values that it does not know, and it knows them in lower case only.",
             "set it to default, avx2 or avx512, as all machines can",
             "aten/src/ATen/native/DispatchStub.cpp",
             MAY_BREAK,
@@ -84,9 +84,9 @@ def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "MKL",
-            f"MKL {here.torch.mkl} on an AMD processor takes other kernels than on Intel",
-            "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and "
-            "changes 30 of 173 results; it does not cover oneDNN (convolutions) nor torch's own kernels.",
+            f"MKL {here.torch.mkl} on an AMD processor uses different kernels than on Intel",
+            "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and it "
+            "changes 30 of 173 results; it covers neither oneDNN (convolutions) nor torch's own kernels.",
             "export MKL_CBWR=COMPATIBLE on all machines (slower)",
             f"Intel oneMKL docs, conditional numerical reproducibility; {_MEASURED}",
             NOTE if pinned else MAY_BREAK,
@@ -96,8 +96,8 @@ def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "portable",
             "MKL",
             f"MKL {here.torch.mkl} chooses its kernels by processor",
-            "Another Intel processor gets other kernels unless the branch is fixed; another number of "
-            "threads changes results also then, outside AVX2 and AVX-512 STRICT.",
+            "A different Intel processor gets different kernels unless the branch is fixed. Even then the "
+            "number of threads changes results, except in the modes AVX2 and AVX512 with STRICT.",
             "export MKL_CBWR=AVX2,STRICT on all machines",
             "Intel oneMKL docs, conditional numerical reproducibility",
             MAY_BREAK,
@@ -110,7 +110,7 @@ def onednn_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "oneDNN",
-            "oneDNN chooses kernels of convolution, LSTM and bf16 by processor",
+            "oneDNN chooses kernels for convolution, LSTM and bf16 by processor",
             "ONEDNN_MAX_CPU_ISA=AVX2 changes 17 of 173 results; ATEN_CPU_CAPABILITY does not reach oneDNN.",
             "export ONEDNN_MAX_CPU_ISA=AVX2 on all machines",
             f"{_MEASURED}; pytorch#155423",
@@ -156,8 +156,8 @@ def _is_amd(processor: str) -> bool:
 
 
 _GENERATOR = (
-    "Above one wave of blocks, random numbers depend on how many multiprocessors the GPU has; kernels are "
-    "chosen by model. No deterministic flag says anything about it."
+    "Beyond one wave of blocks, random numbers depend on how many multiprocessors the GPU has. Kernels are "
+    "chosen by model. No deterministic flag changes that."
 )
 _SOURCE = "pytorch#196613, pytorch#194676"
 
@@ -168,8 +168,8 @@ def unusable_cuda(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "CUDA",
-            f"torch is built for CUDA {here.torch.cuda}, and finds no usable GPU",
-            f"A script that falls back to the CPU gives other bits than on a GPU: {here.torch.cuda_error}",
+            f"torch is built for CUDA {here.torch.cuda} but finds no usable GPU",
+            f"A script that falls back to the CPU gives different bits: {here.torch.cuda_error}",
             "check nvidia-smi and CUDA_VISIBLE_DEVICES, or name the device",
             "PyTorch notes on reproducibility: not reproducible between CPU and GPU",
             NOTE,

@@ -1,4 +1,4 @@
-"""How Python starts, whether torch can be imported, threads, and what torch cannot resume."""
+"""Threats from the start of Python, the import of torch, threads, and data loading."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def torch_import(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield from _age(torch.version)
         return
     where = f" (from {torch.file})" if torch.file else ""
-    remedy = 'run `python -c "import torch"`, and install it anew'
+    remedy = 'run `python -c "import torch"`, and reinstall it'
     if os.path.basename(torch.file) == "torch.py":  # PyTorch is a folder
         remedy = f"rename {torch.file}, which hides the installed package"
     yield Threat(
@@ -52,13 +52,13 @@ def _age(version: str) -> Iterable[Threat]:
 
 
 def hash_seed(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """Text hashes alike in each process."""
+    """Text has the same hash in each process."""
     if here.interpreter.hash_seed == "random":
         yield Threat(
             "repeatable",
             "PYTHONHASHSEED",
             "PYTHONHASHSEED is not set: sets of strings change their order",
-            "Python hashes text differently in each process, and with it the order of sets changes. Setting "
+            "Python hashes text differently in each process, so the order of sets changes. Setting "
             "the variable inside the script has no effect on that process.",
             "samebits run --seed N SCRIPT, or export PYTHONHASHSEED=0",
             "Python docs, PYTHONHASHSEED; measured; lightning#2156",
@@ -73,10 +73,10 @@ def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "repeatable",
             "startup",
-            f"{', '.join(modules)} imported before the script: settings may be fixed",
-            "Something that Python runs at its start (sitecustomize, a .pth file) "
-            "imports a numeric library. Variables that it reads then can no longer be set, and its "
-            "generators may be used.",
+            f"{', '.join(modules)} imported before the script: settings may be fixed by then",
+            "Something that Python runs when it starts (sitecustomize, a .pth file) "
+            "imports a numeric library. The variables that it reads can no longer be set, and its "
+            "generators may already be in use.",
             "python -S -c 'import sys; print(sys.modules)', and remove the hook",
             "Python docs, module site",
             MAY_BREAK,
@@ -87,7 +87,7 @@ def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "repeatable",
             name.partition(".")[0],
             f"{name} runs before every script",
-            f"{file} is imported by Python at its start and can change any setting; another machine may not "
+            f"Python imports {file} when it starts, and it can change any setting. Another machine may not "
             "have it.",
             f"read {file}",
             "Python docs, module site",
@@ -111,14 +111,14 @@ def device_backends(here: EnvironmentSnapshot) -> Iterable[Threat]:
 
 
 def preloaded_libraries(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """No library is put in front of others."""
+    """No library is preloaded."""
     if here.variables.get("LD_PRELOAD"):
         yield Threat(
             "repeatable",
             "LD_PRELOAD",
             "LD_PRELOAD is set: it can replace maths, memory and thread functions",
             "A preloaded library takes the place of functions that torch calls; a shell without it may give "
-            "other bits.",
+            "different bits.",
             "unset LD_PRELOAD, or set the same for each run",
             "ld.so(8)",
             NOTE,
@@ -135,9 +135,9 @@ def thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "repeatable",
             "threads",
-            f"OMP_NUM_THREADS is not set: {_counted(threads, 'thread')}, after the CPUs usable now",
-            "torch takes as many threads as there are CPUs that it may use. With another affinity, container "
-            "or machine the number changes, and with it large sums, norms and weight gradients.",
+            f"OMP_NUM_THREADS is not set: {_counted(threads, 'thread')}, as many as CPUs are usable now",
+            "torch takes as many threads as there are CPUs that it may use. With a different affinity, "
+            "container or machine the number changes, and so do large sums, norms and weight gradients.",
             f"export OMP_NUM_THREADS={threads}",
             _THREADS_SOURCE,
             MAY_BREAK,
@@ -160,7 +160,7 @@ def torchrun_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
 
 
 def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """The number that was asked for is the one in effect."""
+    """The number of threads that was asked for is in effect."""
     asked = here.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     threads = here.torch.threads
     if asked and threads and asked != str(threads):
@@ -168,8 +168,8 @@ def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "repeatable",
             "OMP_NUM_THREADS",
             f"OMP_NUM_THREADS={asked}, but torch runs {_counted(threads, 'thread')}",
-            "torch takes no more threads than there are CPUs, without a warning, so a machine with more CPUs "
-            "takes another number.",
+            "torch takes at most as many threads as there are CPUs, and does not warn. A machine with more "
+            "CPUs takes more threads.",
             f"export OMP_NUM_THREADS={min(threads, here.cpus.usable) or 1}",
             "measured, torch 2.13.0 CPU: OMP_NUM_THREADS=4 on 2 CPUs gives 2 threads",
             MAY_BREAK,
@@ -185,7 +185,7 @@ def cpu_quota(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "cgroup",
             f"the control group allows {quota:g} CPUs, torch runs {_counted(threads, 'thread')}",
             "torch does not see the limit of the container. The threads are stopped in turn, which brings "
-            "out races; and a tool that does see the limit chooses another number of threads.",
+            "out races. A tool that does see the limit chooses a different number of threads.",
             f"export OMP_NUM_THREADS={max(1, int(quota))}",
             "Linux, control group v2, cpu.max; os.sched_getaffinity does not include it",
             NOTE,
@@ -199,7 +199,7 @@ def core_kinds(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "repeatable",
             "hybrid CPU",
             f"cores of {len(here.cpus.kinds)} kinds: {', '.join(here.cpus.kinds)}",
-            "Threads on slower cores end later, so an order of completion changes more often; and which "
+            "Threads on slower cores end later, so their order of completion changes more often. And which "
             "cores are usable decides the number of threads.",
             "taskset -c CPUS, with cores of one kind",
             "Linux, /sys/devices; a race needs more than this to change bits",
@@ -215,14 +215,14 @@ _LOADING_SOURCE = "measured, torch 2.15.0; torch/utils/data/_utils/worker.py"
 
 
 def loader_position(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """A DataLoader can be continued where it stood."""
+    """A DataLoader can continue from its position."""
     if here.torch.version:
         yield Threat(
             "resumable",
             "DataLoader",
             "torch's DataLoader has no position that a checkpoint could hold",
-            "It has no `state_dict`, and prefetching runs ahead of the optimizer; pytorch#36650 asks for it "
-            "since 2020.",
+            "It has no `state_dict`, and prefetching runs ahead of the optimizer. pytorch#36650 has asked "
+            "for one since 2020.",
             "resume at epoch ends, with generator= given and its state saved",
             "torch 2.15.0, measured; pytorch#36650",
             NOTE,
@@ -236,22 +236,22 @@ def worker_draws(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "resumable",
             "workers",
             "random draws in DataLoader workers change with num_workers",
-            "A worker is seeded with a number drawn from the main generator plus its own: from 2 workers "
-            "to 4, 16 of 64 draws stay; and two ranks with one seed draw the same.",
-            "keep num_workers, or seed by the index of the sample",
+            "A worker's seed is a number drawn from the main generator plus the worker's own: from 2 workers "
+            "to 4, 16 of 64 draws stayed the same. Two ranks with one seed draw the same.",
+            "keep num_workers as it is, or seed by the index of the sample",
             _LOADING_SOURCE,
             NOTE,
         )
 
 
 def worker_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """Computing in a worker gives what computing in the main process gives."""
+    """Computing in a worker gives the same bits as computing in the main process."""
     if here.torch.threads > 1:
         yield Threat(
             "resumable",
             "worker threads",
             f"workers compute with 1 thread, the main process with {here.torch.threads}",
-            "So num_workers=0 and num_workers=1 give other bits, without anything random: 1 of 4 sums "
+            "So num_workers=0 and num_workers=1 give different bits even without randomness: 1 of 4 sums "
             "differed.",
             "export OMP_NUM_THREADS=1, or keep num_workers above 0",
             _LOADING_SOURCE,

@@ -1,4 +1,4 @@
-"""What samebits itself needs in order to prove anything."""
+"""Conditions under which samebits itself can prove anything."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "proven",
             "records",
             f"cannot write {here.record_folder.folder}: {here.record_folder.unwritable}",
-            "`run` and `verify` keep their records there, and refuse to begin without a place for them.",
-            "change to another folder, or give --record PATH, --keep DIR",
+            "`run` and `verify` keep their records there, and refuse to start if they cannot.",
+            "change to another folder, or give --record PATH or --keep DIR",
             "tried here",
             BREAKS,
         )
 
 
 def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """There is room for records."""
+    """There is space for records."""
     free = here.record_folder.free_bytes
     if free >= _TIGHT_BYTES:
         return
     yield Threat(
         "proven",
         "disk",
-        f"{free / 1e6:.0f} MB left where records go",
-        "A record of steps takes kilobytes per step, one of every operation far more. A record that cannot "
-        "be written to its end proves nothing about what follows.",
-        "free some space, or give --record PATH, --keep DIR",
+        f"{free / 1e6:.0f} MB left on the disk of the records",
+        "A record of steps takes kilobytes per step, a record of every operation far more. A record that "
+        "cannot be written to its end proves nothing about the steps after it.",
+        "free some space, or give --record PATH or --keep DIR",
         "docs/record-format.md",
         BREAKS if free < _NO_BYTES else MAY_BREAK,
     )
 
 
 def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """The digest gives the values that it must give."""
+    """The digest gives the right values."""
     tried = here.digest
     if tried is not None and tried.error:
         yield Threat(
@@ -66,8 +66,8 @@ def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "proven",
             "digest",
             f"{reason}: digests are right, but slow",
-            "The back end in plain torch gives the same values and takes many times as long.",
-            "reinstall samebits where a C compiler is; unset SAMEBITS_DIGEST_BACKEND",
+            "The back end in plain torch gives the same values but takes many times as long.",
+            "reinstall samebits with a C compiler at hand; unset SAMEBITS_DIGEST_BACKEND",
             "docs/digest.md",
             NOTE,
         )
@@ -81,7 +81,7 @@ def address_layout(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "addresses",
             "address randomisation cannot be switched off here",
             "`verify --stress` then leaves addresses random in all runs instead of fixing them in every "
-            "other one. Containers forbid the call `personality` by default.",
+            "second run. Containers forbid the call `personality` by default.",
             "docker run --security-opt seccomp=unconfined, if you use --stress",
             "personality(2); Docker docs, seccomp",
             NOTE,
@@ -101,7 +101,7 @@ def repository(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "proven",
             "git",
             found,
-            "A record holds the commit and whether tracked files differ from it; with that, a later run "
+            "A record holds the commit and whether tracked files differ from it, so that a later run "
             "can be made from the same code.",
             remedy,
             "docs/record-format.md",

@@ -16,12 +16,12 @@ HASH_SEED = "PYTHONHASHSEED"  # has a check of its own
 
 
 def differing(here: EnvironmentSnapshot) -> tuple[SwitchView, ...]:
-    """The switches that can matter here and that control would change, or that cannot be right."""
+    """Return the switches that matter here and that control would change, or whose value is not possible."""
     return tuple(view for view in _relevant(here) if not view.fits or view.problem)
 
 
 def unfit_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """No environment variable is set to a value that breaks a promise, or that cannot be right."""
+    """No environment variable has a value that breaks a promise or is not possible."""
     for view in differing(here):
         if not view.is_variable or not view.now or view.name == HASH_SEED:
             continue
@@ -47,7 +47,7 @@ def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
         yield Threat(
             "repeatable",
             "switches",
-            f"{len(views)} {verb} not as a repeatable run needs, listed below",
+            f"{len(views)} {verb} not set as a repeatable run needs, listed below",
             f"A script starts with torch's own defaults: {names}.",
             "samebits run --seed N SCRIPT, or samebits.deterministic(seed=N)",
             "samebits doctor --switches; PyTorch notes on reproducibility",
@@ -56,7 +56,7 @@ def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
 
 
 def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
-    """No variable that changes bits is set in this shell only."""
+    """No variable is set that changes bits but breaks no promise here."""
     views = [view for view in _relevant(here) if view.is_variable and view.now and view.wanted is None]
     views = [view for view in views if not view.problem]
     if views:
@@ -65,7 +65,7 @@ def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
             "portable",
             "variables",
             f"set here: {texts}",
-            "Each of them changes bits: a shell, a job or a machine without them gives others.",
+            "Each of them changes bits: a shell, a job or a machine without them gives different bits.",
             "set the same wherever runs are compared",
             "; ".join(dict.fromkeys(view.source for view in views)),
             NOTE,
