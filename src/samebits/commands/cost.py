@@ -314,8 +314,8 @@ def _check(first: Timing, request: CostRequest) -> None:
     if not first.too_few:  # it failed, so the number of steps that it would take is not known
         raise SamebitsError(message, slug="cost-script-failed")
     message += (
-        f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} optimizer steps (or "
-        "backward passes, if it has no optimizer)"
+        f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} steps (of an "
+        "optimizer, or backward passes if it has none)"
     )
     raise SamebitsError(message, slug="cost-no-steps")
 
