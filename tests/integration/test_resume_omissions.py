@@ -86,7 +86,7 @@ PLANTED = [
     ("numpy", 8, {"augmentation", "generator"}, "NumPy's global generator: not restored"),
     ("python", 8, {"augmentation", "generator"}, "Python's `random`: not restored"),
     ("noise", 8, {"augmentation", "variables"}, "generator `noise` has other contents"),
-    ("order", 8, {"data", "variables"}, "generator `order` has other contents, it is as before step 0"),
+    ("order", 8, {"data", "variables"}, "generator `order` has other contents: it is as before step 0"),
     (
         "position",
         8,
@@ -95,14 +95,14 @@ PLANTED = [
     ),
     ("optimizer", 8, {"optimizer", "hyperparameters"}, "the optimizer's state is not restored: it has none"),
     ("scheduler", 9, {"schedule"}, "StepLR last_epoch is 0, not 8"),
-    ("buffers", 8, {"buffers"}, "2 of 3 buffers are not those before step 8: 1.running_mean"),
+    ("buffers", 8, {"buffers"}, "2 of 3 buffers differ from those before step 8: 1.running_mean"),
     (
         "head",
         8,
         {"parameters"},
-        "2 of 6 parameters are not those before step 8: 3.weight, 3.bias (as at the start)",
+        "2 of 6 parameters differ from those before step 8: 3.weight, 3.bias (as at the start)",
     ),
-    ("weights", 8, {"parameters", "buffers"}, "6 of 6 parameters are not those before step 8"),
+    ("weights", 8, {"parameters", "buffers"}, "6 of 6 parameters differ from those before step 8"),
     ("ema", 12, {"variables"}, "tensor `ema['0.weight']` has other contents"),
     ("counter", 8, {"variables"}, "`step` is 0 as at the start, not 8"),
 ]
@@ -160,7 +160,9 @@ def test_seeds_of_workers(tmp_path):
 
     assert (kill.verdict, kill.resumed_at) == ("different", 2)
     assert set(named(kill)) == {"augmentation"}
-    assert "drawn in 1 worker process, which began anew from the same seeds" in kill.omissions[0].evidence[0]
+    assert (
+        "drawn in 1 worker process, which started again from the same seeds" in kill.omissions[0].evidence[0]
+    )
 
 
 def test_accumulated_gradients(tmp_path):
@@ -192,7 +194,7 @@ def test_two_optimizers(tmp_path, monkeypatch):
     assert "6 of 12 values of the optimizer's state are not restored" in named(without)["optimizer"]
     for kill in models.values():  # all of a model that is as at the start agree with the first steps
         assert (kill.verdict, kill.resumed_at, set(named(kill))) == ("different", 4, {"parameters"})
-        assert "of 4 parameters are not those before step 4" in named(kill)["parameters"]
+        assert "of 4 parameters differ from those before step 4" in named(kill)["parameters"]
         assert "(as at the start)" in named(kill)["parameters"]
 
 

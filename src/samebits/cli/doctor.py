@@ -10,7 +10,7 @@ from samebits.cli.command import description
 from samebits.cli.script_parser import ScriptParser
 from samebits.cli.terminal import style_of, write
 from samebits.commands.doctor import collect, examine
-from samebits.commands.doctor.imports import entry, imported_packages
+from samebits.commands.doctor.imports import imported_packages, started_file
 from samebits.commands.doctor.threat import BREAKS, PROMISES
 from samebits.errors import EXIT_DIFFERENT, EXIT_IDENTICAL, SamebitsError
 from samebits.report import doctor as report
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
     from samebits.recording.runner import Target
 
 
@@ -82,9 +82,9 @@ class DoctorCommand:
         return EXIT_DIFFERENT if any(threat.level == BREAKS for threat in threats) else EXIT_IDENTICAL
 
 
-def _look(target: Target | None) -> Surroundings:
+def _look(target: Target | None) -> EnvironmentSnapshot:
     if target is None:
         return collect(Path.cwd())
     check_target(target)
-    start, root = entry(target.script, target.module, Path.cwd())
+    start, root = started_file(target.script, target.module, Path.cwd())
     return collect(root, imported_packages(start, root) if start else None)

@@ -30,16 +30,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CostRequest:
-    """What is to be measured.
+    """The measurement that is asked for.
 
     Args:
         target: the script or module and its arguments.
-        folder: where the files of times go.
-        control: the switches as they would be set.
+        folder: of the files with times.
+        control: the switches as a controlled run would set them.
         rounds: how often each variant is run.
         steps: how many steps of the script are timed.
         warmup: how many steps before them are not.
-        output: where the script's standard output goes: `inherit` or `stderr`.
+        output: destination of the script's standard output: `inherit` or `stderr`.
     """
 
     target: Target
@@ -59,7 +59,7 @@ class Variant:
         name: shown to the user.
         control: None for a run without control.
         over: name of the variant that it is compared with.
-        why: what the user should know of it.
+        why: a remark for the user.
     """
 
     name: str
@@ -70,10 +70,10 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What one variant costs.
+    """The cost of one variant.
 
     Args:
-        variant: what was measured.
+        variant: the measured one.
         seconds: median time of a step, one for each round.
         ratios: of that time to the time of the variant it is compared with, in the same round.
         failure: why it could not be measured; empty if it could.
@@ -97,14 +97,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """All that was measured.
+    """All results of a measurement.
 
     Args:
-        request: what was asked.
+        request: the measurement that was asked for.
         costs: `off`, `off again` (how much two equal variants differ: the noise), `on`, then each switch.
         left_out: switches that were not measured: name, reason.
         steps: how many steps the medians are over.
-        interrupted: whether the user ended it; `request` has the rounds that were made.
+        interrupted: whether the user ended it; `request` has the number of complete rounds.
     """
 
     request: CostRequest
@@ -115,7 +115,7 @@ class CostReport:
 
     @property
     def noise(self) -> float:
-        """By how much the ratio of two equal variants strays from 1, at most."""
+        """The largest deviation from 1 of the ratio of two equal variants."""
         again = next((cost for cost in self.costs if cost.variant.name == AGAIN), None)
         return max((abs(ratio - 1) for ratio in again.ratios), default=0.0) if again else 0.0
 
@@ -128,10 +128,10 @@ WATCHED = "watched, not set"
 
 
 def base_variants(control: Control) -> tuple[Variant, ...]:
-    """No control twice, which shows the noise, and everything on."""
+    """Return the variants without control, twice to show the noise, and with everything on."""
     return (
         Variant(OFF, None),
-        Variant(AGAIN, None, why="the same as off: what differs is noise"),
+        Variant(AGAIN, None, why="the same as off: the difference is noise"),
         Variant(ON, control._replace(seed=None, on_drift="ignore"), why="all switches"),
     )
 
@@ -139,12 +139,12 @@ def base_variants(control: Control) -> tuple[Variant, ...]:
 def switch_variants(
     control: Control, rows: dict[str, dict[str, Any]], variables: Mapping[str, str], *, has_cuda: bool
 ) -> tuple[tuple[Variant, ...], tuple[tuple[str, str], ...]]:
-    """One variant for each switch that changes something on this machine, and why the others have none.
+    """Return a variant for each switch that changes something here, and why the others have none.
 
     Args:
-        control: as it is asked for.
-        rows: what came of each switch in a run with everything on.
-        variables: those that control set for that run.
+        control: the one that was asked for.
+        rows: the result for each switch in a run with everything on.
+        variables: the variables that control set for that run.
         has_cuda: whether the script can use CUDA.
     """
     compiled = rows.get(COMPILER_FLAG, {}).get("state") != "waiting"
@@ -166,18 +166,18 @@ def _why_not(name: str, row: dict[str, Any], *, changed: bool) -> str:
         return "the script compiles nothing"
     if row["state"] not in ("set", "kept"):
         return str(row.get("why") or row["state"])
-    return "" if changed else "has the wanted value without control too"
+    return "" if changed else "it has the wanted value without control too"
 
 
 def _why_no_effect(name: str, has_cuda: bool, compiled: bool) -> str:  # noqa: FBT001 - facts
-    """Why a switch that was set changes nothing in this script."""
+    """Return why a switch that was set changes nothing in this script; empty if it may."""
     readers = readers_of(name)
     if readers and not any(_is_installed(package) for package in readers):
-        return f"is read by {readers[0]} only, which is not installed"
+        return f"only {readers[0]} reads it, which is not installed"
     if name.startswith("TORCHINDUCTOR") and not compiled:
         return "the script compiles nothing"
     on_cuda = switch_named(name).when in (When.CUDA, When.GROUP) or name.startswith("cudnn")
-    return "acts on CUDA only, and there is no CUDA device" if on_cuda and not has_cuda else ""
+    return "it acts on CUDA only, and there is no CUDA device" if on_cuda and not has_cuda else ""
 
 
 def _is_installed(package: str) -> bool:
@@ -189,7 +189,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _alone(control: Control, name: str, value: str) -> Variant:
-    """A switch alone; one that acts only under the deterministic flag is measured on top of it."""
+    """Return a variant with one switch; one that needs the deterministic flag is measured on top of it."""
     chosen: tuple[tuple[str, str], ...] = ((name, value),)
     over, why = OFF, ""
     if name == FLAG:
@@ -209,9 +209,9 @@ class Timing:
 
     Args:
         durations: of its timed steps, in seconds.
-        control: what its control says of itself.
-        failure: why it has no durations; empty if it has.
-        too_few: whether that is because the script ran and took too few steps.
+        control: the report of its control.
+        failure: why it has no durations; empty if it has some.
+        too_few: whether the reason is that the script took too few steps.
     """
 
     durations: tuple[float, ...]
@@ -224,11 +224,11 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
     """Run a script again and again, with all switches off, on, and each one alone, and time its steps.
 
     The variants take turns, in another order in each round, so that a machine that gets slower slows all of
-    them. Each is compared with the variant that it is measured against within the same round.
+    them. Each is compared with its base variant in the same round.
 
     Args:
-        request: what is measured.
-        announce: told what is about to run.
+        request: the measurement.
+        announce: called with the name of the next run.
 
     Raises:
         SamebitsError: the script fails (`cost-script-failed`) or takes too few steps (`cost-no-steps`).
@@ -236,7 +236,7 @@ def measure_cost(request: CostRequest, announce: Callable[[str], None] | None = 
     """
     tell = announce or (lambda _: None)
     runner = _Runner(request)
-    tell("finding out which switches change something")
+    tell("looking for switches that change something")
     on = runner.run(base_variants(request.control)[2])
     _check(on, request)
     variables = environment_for(request.control, os.environ).variables
@@ -312,17 +312,17 @@ def _check(first: Timing, request: CostRequest) -> None:
     if not first.failure:
         return
     message = f"the cost cannot be measured: {first.failure}"
-    if not first.too_few:  # it failed: how many steps it would have taken is not known
+    if not first.too_few:  # it failed, so the number of steps that it would take is not known
         raise SamebitsError(message, slug="cost-script-failed")
     message += (
         f"; expected a script that takes at least {request.warmup + _FEWEST_STEPS + 1} steps (of an "
-        "optimizer, or backward passes without one)"
+        "optimizer, or backward passes if it has none)"
     )
     raise SamebitsError(message, slug="cost-no-steps")
 
 
 def _cost(variant: Variant, timings: dict[str, list[Timing]]) -> Cost:
-    """What a variant costs beside the one that it is compared with."""
+    """Return the cost of a variant relative to the one that it is compared with."""
     own, other = timings[variant.name], timings[variant.over]
     failure = next((timing.failure for timing in (*own, *other) if timing.failure), "")
     if failure:

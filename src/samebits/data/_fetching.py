@@ -10,7 +10,7 @@ import torch
 from torch.utils import data as torch_data
 from torch.utils.data import default_collate, default_convert, get_worker_info
 
-from samebits.data._shards import LaneReader, Sharded, ShardOrder, Whole
+from samebits.data._shards import Sharded, ShardOrder, StreamReader, Whole
 from samebits.rng.samples import EpochKeys, SampleRng, surroundings
 from samebits.rng.seeds import derive
 
@@ -26,14 +26,14 @@ _DRAW_NOTHING = (default_collate, default_convert)
 
 @dataclass(frozen=True, slots=True)
 class BatchTask:
-    """What is sent to a worker for one batch.
+    """The message that asks a worker for one batch.
 
     Args:
         epoch: from 0; it travels with the indices, so persistent workers cannot have another one.
         start: the position of the first sample in the global order.
         stop: the position after the last.
         indices: of the samples of a map-style dataset.
-        passing: the number of the pass over the loader; a process forgets what it knew of an earlier one.
+        passing: the number of the pass over the loader; a process forgets all of an earlier one.
     """
 
     epoch: int
@@ -45,7 +45,7 @@ class BatchTask:
 
 @dataclass(frozen=True, slots=True)
 class FetchPlan:
-    """How batches are made of samples.
+    """The settings by which batches are made of samples.
 
     Args:
         seed: of the loader.
@@ -93,7 +93,7 @@ class Fetcher(ABC):
         with surroundings(rng, self.plan.threads):
             try:
                 return Handed(self.load(task, rng, self._keys, first=first), task.start)
-            except StopIteration as error:  # torch would take it for the end of the epoch, and drop the rest
+            except StopIteration as error:  # torch would end the epoch here and drop the rest
                 raise RuntimeError("the dataset or collate_fn raised StopIteration") from error
 
     @abstractmethod
@@ -121,7 +121,7 @@ class KeyedDataset(Fetcher):
         """Load the samples by their indices."""
         batch = self._load(task, rng, keys)
         if rng.held.look(again=first):
-            # The dataset made a generator and keeps it. What it drew before it had a key is drawn anew.
+            # The dataset made a generator and keeps it. Draws made before it had a key are made anew.
             batch = self._load(task, rng, keys)
         return batch
 
@@ -138,10 +138,10 @@ class KeyedDataset(Fetcher):
 
 
 class Handed(NamedTuple):
-    """What a worker hands over; a tuple, so that torch pins the memory of its parts.
+    """A batch as a worker hands it over; a tuple, so that torch pins the memory of its parts.
 
     Args:
-        batch: what was loaded.
+        batch: the loaded samples.
         start: the position of its first sample: after one that failed, the next is not one batch further on.
     """
 
@@ -150,12 +150,12 @@ class Handed(NamedTuple):
 
 
 class ShardBatch(NamedTuple):
-    """What a worker hands over of an iterable dataset; a tuple, so that torch pins the memory of its parts.
+    """A batch of an iterable dataset; a tuple, so that torch pins the memory of its parts.
 
     Args:
-        batch: what the user gets.
+        batch: the user's.
         elements: how many are in it; a batch without any is not handed over.
-        ended: the lanes that it would have read from and that have ended.
+        ended: the streams that it would have read from and that have ended.
     """
 
     batch: Any
@@ -169,41 +169,41 @@ class KeyedShards(Fetcher):
     Args:
         dataset: the user's.
         plan: how batches are made.
-        order: in which order elements come.
+        order: the order of the elements.
         global_batch: samples of all ranks together.
     """
 
     def __init__(self, dataset: Any, plan: FetchPlan, order: ShardOrder, global_batch: int) -> None:
         super().__init__(dataset, plan)
         self._order, self._global_batch = order, global_batch
-        self._lanes: dict[int, LaneReader] = {}
+        self._streams: dict[int, StreamReader] = {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**super().__getstate__(), "_lanes": {}}
+        return {**super().__getstate__(), "_streams": {}}
 
     def load(self, task: BatchTask, rng: SampleRng, keys: EpochKeys, *, first: bool) -> Any:
         """Read the pieces of a batch."""
         if first:
-            self._lanes.clear()
+            self._streams.clear()
         batch = self._load(task, rng, keys)
         if rng.held.look(again=first):
-            # As for map-style datasets; what this process has read so far is read anew.
-            self._lanes.clear()
+            # As for map-style datasets: everything that this process has read so far is read anew.
+            self._streams.clear()
             batch = self._load(task, rng, keys)
         return batch
 
     def _load(self, task: BatchTask, rng: SampleRng, keys: EpochKeys) -> Any:
         elements, ended = [], []
-        for lane, low, high in self._order.lanes.pieces(task.start, task.stop, self._global_batch):
-            if lane not in self._lanes:
-                self._lanes[lane] = self._reader(lane, rng, keys)
-            elements += self._lanes[lane].take(low, high)
-            if self._lanes[lane].ended:
-                ended.append(lane)
+        for stream, low, high in self._order.streams.pieces(task.start, task.stop, self._global_batch):
+            if stream not in self._streams:
+                self._streams[stream] = self._reader(stream, rng, keys)
+            elements += self._streams[stream].take(low, high)
+            if self._streams[stream].ended:
+                ended.append(stream)
         batch = self.collate(elements, task, rng, keys) if elements else None
         return ShardBatch(batch, len(elements), tuple(ended))
 
-    def _reader(self, lane: int, rng: SampleRng, keys: EpochKeys) -> LaneReader:
+    def _reader(self, stream: int, rng: SampleRng, keys: EpochKeys) -> StreamReader:
         shards = self.dataset if isinstance(self.dataset, Sharded) else Whole(self.dataset)
 
         def produce(iterator: Any, shard: int, number: int) -> Any:
@@ -214,12 +214,12 @@ class KeyedShards(Fetcher):
             rng.key(keys.element(shard), keys.epoch, "shard", shard)
             return iter(shards.iter_shard(shard))
 
-        return LaneReader(self._order, lane, (self.plan.seed, keys.epoch), produce, begin)
+        return StreamReader(self._order, stream, (self.plan.seed, keys.epoch), produce, begin)
 
 
 @dataclass(frozen=True)
 class WorkerStart:
-    """Prepares a worker: the user's dataset where it is looked for, threads, the user's own function.
+    """Prepares a worker: puts the user's dataset in its place, sets threads, calls the user's function.
 
     Args:
         threads: of torch in the worker; torch itself sets 1.
@@ -230,11 +230,11 @@ class WorkerStart:
     user: Callable[[int], Any] | None
 
     def __call__(self, worker: int) -> None:
-        """Called by torch in the worker."""
+        """Prepare the worker; torch calls this there."""
         torch.set_num_threads(self.threads)
         info: Any = get_worker_info()
         if isinstance(info.dataset, Fetcher):
-            # Read-only by torch's own choice; `worker_init_fn` expects the user's dataset there.
+            # torch made it read-only, but `worker_init_fn` expects the user's dataset there.
             object.__setattr__(info, "dataset", info.dataset.dataset)
         if self.user is not None:
             self.user(worker)
@@ -258,7 +258,7 @@ class Tasks:
         return len(self._cut.batches_from(0))
 
     def __iter__(self) -> Iterator[BatchTask]:
-        # Not a generator: one would read where to begin at its first `next`, when that may have moved on.
+        # Not a generator: that would read `begin` at its first `next`, and it may have moved on by then.
         assert self.begin is not None  # noqa: S101 - the loader sets it before each pass
         self._passing += 1
         return self._from(self.begin.epoch, self.begin.position, self._passing)
@@ -272,12 +272,12 @@ class Tasks:
         sampler = self._sampler
         if isinstance(sampler, ShardOrder):
             return ()
-        size, found = len(sampler), list[int]()
-        while len(found) < stop - start:  # tail="pad" goes on from the beginning of the order
-            first = (start + len(found)) % size
-            last = min(size, first + stop - start - len(found))
-            found += sampler.indices(epoch, first, last, seed=self._seed).tolist()
-        return tuple(found)
+        size, indices = len(sampler), list[int]()
+        while len(indices) < stop - start:  # tail="pad" goes on from the beginning of the order
+            first = (start + len(indices)) % size
+            last = min(size, first + stop - start - len(indices))
+            indices += sampler.indices(epoch, first, last, seed=self._seed).tolist()
+        return tuple(indices)
 
 
 class Inner:
@@ -285,8 +285,8 @@ class Inner:
 
     Args:
         loader: the user's, for its options.
-        tasks: what torch's loader asks for the next batch.
-        plan: how batches are made.
+        tasks: torch's loader takes the next batch from these.
+        fetcher: loads the batches.
     """
 
     def __init__(self, loader: torch_data.DataLoader[Any], tasks: Tasks, fetcher: Fetcher) -> None:
@@ -294,7 +294,7 @@ class Inner:
         plan: FetchPlan = fetcher.plan
         more: dict[str, Any] = {} if loader.num_workers == 0 else {"prefetch_factor": loader.prefetch_factor}
         self._loader: torch_data.DataLoader[Any] = torch_data.DataLoader(
-            fetcher,  # type: ignore[arg-type] # torch asks for no more than its method
+            fetcher,  # type: ignore[arg-type] # torch only calls its `__getitem__`
             batch_size=None,
             sampler=tasks,
             num_workers=loader.num_workers,
@@ -309,13 +309,13 @@ class Inner:
         )
 
     def iterate(self, position: Position) -> Iterator[Any]:
-        """Torch's iterator from that position to the end of the epoch."""
+        """Return torch's iterator from that position to the end of the epoch."""
         self._tasks.begin = position
         return iter(self._loader)
 
 
 def fetcher_for(dataset: Any, plan: FetchPlan, order: Sampler | ShardOrder, global_batch: int) -> Fetcher:
-    """What loads batches of that dataset."""
+    """Return the fetcher for that dataset."""
     if isinstance(order, ShardOrder):
         return KeyedShards(dataset, plan, order, global_batch)
     return KeyedDataset(dataset, plan)

@@ -1,4 +1,4 @@
-"""What a loader was asked for, checked."""
+"""The options of a loader, checked."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 from torch.utils.data import BatchSampler
 
 from samebits._text.wording import with_article
-from samebits.data._shards import Endless, Lanes, Sharded, ShardOrder, as_shards
+from samebits.data._shards import Endless, Sharded, ShardOrder, ShardStreams, as_shards
 from samebits.data.permutation import Partition
 from samebits.data.samplers import Listed, Sampler, Sequential, Shuffled, Weighted, shared_seed
 from samebits.errors import SamebitsError
@@ -27,13 +27,13 @@ class LoaderOptions:
 
     Args:
         seed: of this loader: the run seed, or what follows from it and the loader's name.
-        world_size: over how many ranks batches are spread.
-        rank: which one this is.
-        tail: what becomes of a last batch that is not full.
+        world_size: number of ranks that batches are spread over.
+        rank: the number of this one.
+        tail: how a last batch that is not full is treated.
         worker_threads: threads of torch while samples are loaded.
-        implied: whether `world_size` and `rank` were found, not given.
+        implied: whether `world_size` and `rank` come from the process group or the environment.
         lanes: (parts, turns) of an iterable dataset; None for the default.
-        window: how many elements of a lane are shuffled together.
+        window: how many elements of a shard stream are shuffled together.
     """
 
     seed: int
@@ -47,7 +47,7 @@ class LoaderOptions:
 
     @classmethod
     def of(cls, given: dict[str, Any], *, drop_last: bool) -> LoaderOptions:
-        """Check what was given, and find what was not.
+        """Check the options that were given, and fill in the others.
 
         Raises:
             SamebitsError: `loader-option`, `no-seed`, `seed`, `rank`.
@@ -76,7 +76,7 @@ def _world(world_size: Any, rank: Any) -> tuple[int, int]:
 
 
 def current_world_size() -> int:
-    """How many processes the run has: of torch's process group, else of the variable WORLD_SIZE, else 1.
+    """Return the number of processes of the run: from torch's process group, else WORLD_SIZE, else 1.
 
     Raises:
         SamebitsError: WORLD_SIZE is not a whole number from 1; `rank`.
@@ -92,10 +92,10 @@ def current_world_size() -> int:
 
 
 def whole(name: str, value: Any) -> int:
-    """The value.
+    """Return the value if it is a whole number from 1.
 
     Raises:
-        SamebitsError: it is no whole number from 1; `loader-option`.
+        SamebitsError: it is not; `loader-option`.
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise _wrong(f"{name} is {value!r}; expected a whole number from 1")
@@ -115,14 +115,16 @@ def refuse_unsupported(options: dict[str, Any]) -> None:
     if not options.get("in_order", True):
         raise _wrong("in_order=False hands over batches as workers finish; leave it out")
     if options.get("generator") is not None:
-        raise _wrong("generator has no effect: order and draws follow from the seed; give `seed` instead")
+        raise _wrong(
+            "generator would have no effect: order and draws follow from the seed; give `seed` instead"
+        )
 
 
 def unpack_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
-    """The sampler, batch size and `drop_last` of torch's own `BatchSampler`.
+    """Return the sampler, batch size and `drop_last` of torch's own `BatchSampler`.
 
     Raises:
-        SamebitsError: it is another one; `sampler`.
+        SamebitsError: it is of another class; `sampler`.
     """
     if type(batch_sampler) is not BatchSampler:
         raise _no_order("batch_sampler", batch_sampler)
@@ -130,7 +132,7 @@ def unpack_batch_sampler(batch_sampler: Any) -> tuple[Any, int, bool]:
 
 
 def sampler_for(dataset: Any, sampler: Any, *, shuffle: bool) -> Sampler:
-    """The order that a loader was asked for.
+    """Return the order that a loader was asked for.
 
     Args:
         dataset: its length counts.
@@ -146,7 +148,7 @@ def sampler_for(dataset: Any, sampler: Any, *, shuffle: bool) -> Sampler:
         except TypeError as error:
             kind = f"{type(dataset).__module__}.{type(dataset).__qualname__}".removeprefix("builtins.")
             which = f"the dataset is {with_article(kind)}, which has no length ({error})"
-            raise _wrong(f"{which}; expected one, or a sampler") from error
+            raise _wrong(f"{which}; expected a dataset with a length, or a sampler") from error
         return Shuffled(size) if shuffle else Sequential(size)
     if shuffle:
         raise _wrong("sampler and shuffle=True contradict each other; give one of them")
@@ -170,13 +172,15 @@ def _of_torch(sampler: Any) -> Sampler:
     if kind is data.WeightedRandomSampler and sampler.replacement:
         return Weighted(sampler.weights.numpy(), sampler.num_samples)
     if isinstance(sampler, data.distributed.DistributedSampler):
-        reason = "this loader spreads batches over the ranks itself; leave the sampler out, give shuffle=True"
+        reason = (
+            "this loader spreads batches over the ranks itself; leave the sampler out and give shuffle=True"
+        )
         raise _no_order("sampler", sampler, reason)
     raise _no_order("sampler", sampler)
 
 
 def refuse_order(sampler: Any, workers: int, dataset: Any, options: LoaderOptions) -> None:
-    """Refuse what an iterable dataset cannot have.
+    """Refuse options that an iterable dataset cannot have.
 
     Raises:
         SamebitsError: a sampler, several readers without shards, padding; `loader-option`.
@@ -187,8 +191,8 @@ def refuse_order(sampler: Any, workers: int, dataset: Any, options: LoaderOption
         raise _wrong("tail='pad' needs a dataset with a length, and this one is iterable; take short or drop")
     if options.tail == "drop" and options.world_size > 1:
         raise _wrong(
-            "tail='drop' of an iterable dataset over several ranks: no rank knows whether the others' parts "
-            "of a batch are full; take tail='short'"
+            "tail='drop' does not work for an iterable dataset over several ranks: no rank knows whether the "
+            "others' parts of a batch are full; take tail='short'"
         )
     as_shards(dataset, workers, options.world_size)
 
@@ -196,17 +200,17 @@ def refuse_order(sampler: Any, workers: int, dataset: Any, options: LoaderOption
 def shards_of(
     dataset: Any, batch_size: int, options: LoaderOptions, *, shuffle: bool
 ) -> tuple[ShardOrder, Endless]:
-    """The order of an iterable dataset, and how it is cut.
+    """Return the order of an iterable dataset, and its partition.
 
     Raises:
-        SamebitsError: `lanes` are none, or it is to be shuffled and cannot; `loader-option`.
+        SamebitsError: it has no shard, or `lanes` does not fit; `loader-option`.
     """
     shards = int(dataset.num_shards) if isinstance(dataset, Sharded) else 1
     if shards < 1:
         raise _wrong(f"the dataset has {shards} shards; expected one or more")
     cut = Endless(shards, batch_size, options.world_size, options.rank, options.tail)
-    lanes = Lanes.of(options.lanes, shards, cut.global_batch)
-    return ShardOrder(shards, lanes, shuffle, options.window if shuffle else 1), cut
+    streams = ShardStreams.of(options.lanes, shards, cut.global_batch)
+    return ShardOrder(shards, streams, shuffle, options.window if shuffle else 1), cut
 
 
 def _no_order(name: str, value: Any, reason: str = "its order may depend on earlier draws") -> SamebitsError:
@@ -219,17 +223,17 @@ def _no_order(name: str, value: Any, reason: str = "its order may depend on earl
 
 
 def partition_of(sampler: Sampler, batch_size: int, options: LoaderOptions) -> Partition:
-    """How the order is cut.
+    """Return the partition of the order into batches.
 
     Raises:
         SamebitsError: the sampler was made for another global batch; `sampler`.
     """
-    found = Partition(len(sampler), batch_size, options.world_size, options.rank, options.tail)
-    made_for = getattr(sampler, "batch_size", found.global_batch)
-    if made_for != found.global_batch:
+    partition = Partition(len(sampler), batch_size, options.world_size, options.rank, options.tail)
+    made_for = getattr(sampler, "batch_size", partition.global_batch)
+    if made_for != partition.global_batch:
         message = (
-            f"the sampler makes batches of {made_for}, and the loader takes {found.global_batch} "
+            f"the sampler makes batches of {made_for}, and the loader takes {partition.global_batch} "
             f"({batch_size} for each of {options.world_size} ranks); expected the same number"
         )
         raise SamebitsError(message, slug="sampler")
-    return found
+    return partition

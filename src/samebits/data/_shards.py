@@ -1,4 +1,4 @@
-"""Iterable datasets in shards: which lane a position reads from, and the elements of a lane in order."""
+"""Iterable datasets in shards, which are dealt to streams and read in order."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MOST_TURNS, _MOST_PARTS = 4, 64
 
 @runtime_checkable
 class Sharded(Protocol):
-    """**Protocol:** an iterable dataset that can be read from several places.
+    """**Protocol:** an iterable dataset that several readers can share.
 
     Attributes:
         num_shards: how many parts it has.
@@ -37,26 +37,29 @@ class Sharded(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Lanes:
-    """How a global batch is put together: `parts` pieces, each from another lane, in `turns` sets of lanes.
+class ShardStreams:
+    """The streams of shards that a global batch is put together from (option `lanes` of the loader).
 
-    Batch `b` takes its piece `p` from lane `(b % turns) * parts + p`. So up to `parts` ranks and up to
+    A stream is a list of shards that are read one after another. A batch has `parts` pieces, each from
+    another stream, and `turns` sets of streams take turns.
+
+    Batch `b` takes its piece `p` from stream `(b % turns) * parts + p`. So up to `parts` ranks and up to
     `turns` workers read no shard twice, and what a batch holds does not depend on how many there are.
 
     Args:
         parts: pieces of a global batch; divides it.
-        turns: sets of lanes that take turns.
+        turns: sets of streams that take turns.
     """
 
     parts: int
     turns: int
 
     @classmethod
-    def of(cls, given: Any, shards: int, global_batch: int) -> Lanes:
-        """Check what was given; by default as many as there are shards for, up to 64 parts in 4 turns.
+    def of(cls, given: Any, shards: int, global_batch: int) -> ShardStreams:
+        """Check the option; by default there are as many as the shards allow, up to 64 parts in 4 turns.
 
         Raises:
-            SamebitsError: these are no lanes; `loader-option`.
+            SamebitsError: it is not (parts, turns), or does not fit the batch; `loader-option`.
         """
         if given is None:
             turns = min(shards, _MOST_TURNS)
@@ -73,14 +76,14 @@ class Lanes:
 
     @property
     def count(self) -> int:
-        """How many lanes there are."""
+        """The number of streams."""
         return self.parts * self.turns
 
     def pieces(self, start: int, stop: int, global_batch: int) -> Iterator[tuple[int, int, int]]:
-        """The lanes that positions of one global batch read from.
+        """Yield the streams that positions of one global batch read from.
 
         Returns:
-            The lane, and the first place in it and the one after the last.
+            The stream, the first index in it and the one after the last.
         """
         batch, size = start // global_batch, global_batch // self.parts
         first, last = start % global_batch, (stop - 1) % global_batch + 1
@@ -92,7 +95,7 @@ class Lanes:
 
 @dataclass(frozen=True, slots=True)
 class Endless(Partition):
-    """The cut of an order whose length nobody knows; `size` counts shards."""
+    """The partition of an order whose length is not known; `size` counts shards."""
 
     @property
     def positions(self) -> int:
@@ -104,26 +107,26 @@ class Endless(Partition):
         """Not known."""
         return 0
 
-    def lanes_of_rank(self, lanes: Lanes) -> frozenset[int]:
-        """The lanes that this rank reads from."""
-        starts = [self.part(batch) for batch in range(lanes.turns)]
-        pieces = [lanes.pieces(start, stop, self.global_batch) for start, stop in starts if start < stop]
-        return frozenset(lane for found in pieces for lane, _, _ in found)
+    def streams_of_rank(self, streams: ShardStreams) -> frozenset[int]:
+        """Return the streams that this rank reads from."""
+        parts = [self.part(batch) for batch in range(streams.turns)]
+        pieces = [streams.pieces(start, stop, self.global_batch) for start, stop in parts if start < stop]
+        return frozenset(stream for of_batch in pieces for stream, _, _ in of_batch)
 
 
 @dataclass(frozen=True, slots=True)
 class ShardOrder:
-    """In which order the elements of shards come.
+    """The order of the elements of shards.
 
     Args:
         shards: how many there are.
-        lanes: which of them a batch reads.
-        shuffle: shards are dealt to lanes in another order in every epoch.
-        window: that many elements of a lane are shuffled together, from 1.
+        streams: the streams that a batch reads.
+        shuffle: shards are dealt to streams in another order in every epoch.
+        window: how many elements of a stream are shuffled together, from 1.
     """
 
     shards: int
-    lanes: Lanes
+    streams: ShardStreams
     shuffle: bool
     window: int
     repeats = False
@@ -131,35 +134,34 @@ class ShardOrder:
     def __len__(self) -> int:
         return self.shards
 
-    def of_lane(self, lane: int, seed: int, epoch: int) -> list[int]:
-        """The shards of a lane, in the order in which they are read."""
-        places = range(lane, self.shards, self.lanes.count)
+    def shards_of_stream(self, stream: int, seed: int, epoch: int) -> list[int]:
+        """Return the shards of a stream, in the order in which they are read."""
+        positions = range(stream, self.shards, self.streams.count)
         if not self.shuffle:
-            return list(places)
+            return list(positions)
         order = permutation(self.shards, order_key(seed, epoch))
-        return [order.at(place) for place in places]
+        return [order.at(position) for position in positions]
 
-    def in_window(self, lane: int, number: int, size: int, key: int) -> Any:
-        """The order of the elements of a window."""
-        return permutation(size, derive(key, "window", lane, number)).block(0, size)
+    def in_window(self, stream: int, number: int, size: int, key: int) -> Any:
+        """Return the order of the elements of a window."""
+        return permutation(size, derive(key, "window", stream, number)).block(0, size)
 
     def identity(self) -> int:
-        """Of everything in it."""
-        numbers = (self.lanes.parts, self.lanes.turns, int(self.shuffle), self.window)
+        """Return 63 bits that follow from all fields."""
+        numbers = (self.streams.parts, self.streams.turns, int(self.shuffle), self.window)
         return identity_of("shards", self.shards, *numbers)
 
 
-class LaneReader:
-    """Reads one lane of one epoch, forwards.
+class StreamReader:
+    """Reads one stream of one epoch, forwards.
 
-    Windows of elements are read whole and shuffled by a permutation of their own. So the order is a function
-    of (seed, epoch, lane, window): a reader that begins later gives what one that began earlier would.
+    Each window of elements is read whole and shuffled by a permutation of its own. So the order is a function
+    of (seed, epoch, stream, window): a reader that begins later gives what one that began earlier would.
 
     Args:
         order: of the elements.
-        lane: which one.
-        seed: of the loader.
-        epoch: from 0.
+        stream: its number.
+        when: seed of the loader, and epoch from 0.
         produce: gives the next element of an iterator, under the key of (shard, number).
         open_shard: begins a shard.
     """
@@ -167,36 +169,36 @@ class LaneReader:
     def __init__(
         self,
         order: ShardOrder,
-        lane: int,
+        stream: int,
         when: tuple[int, int],
         produce: Callable[[Any, int, int], Any],
         open_shard: Callable[[int], Any],
     ) -> None:
         seed, epoch = when
-        self._order, self._lane = order, lane
+        self._order, self._stream = order, stream
         self._key = order_key(seed, epoch)
-        self._elements = self._read(order.of_lane(lane, seed, epoch), produce, open_shard)
+        self._elements = self._read(order.shards_of_stream(stream, seed, epoch), produce, open_shard)
         self._window: list[Any] = []
         self._number = -1
         self._failed = False  # whether reading ended with an exception: the generator gives nothing more then
         self.ended = False
 
     def take(self, first: int, last: int) -> list[Any]:
-        """The elements at those places of the lane; fewer where it ends.
+        """Return the elements of the stream from `first` to `last - 1`; fewer where it ends.
 
         Args:
-            first: not before the window of what was taken before.
-            last: the place after the last.
+            first: an index not before the window of the elements that were taken last.
+            last: the index after the last.
         """
-        found = []
-        for place in range(first, last):
-            self._go_to(place // self._order.window)
-            inside = place % self._order.window
+        elements = []
+        for index in range(first, last):
+            self._go_to(index // self._order.window)
+            inside = index % self._order.window
             if inside >= len(self._window):
                 self.ended = True
                 break
-            found.append(self._window[inside])
-        return found
+            elements.append(self._window[inside])
+        return elements
 
     def _go_to(self, number: int) -> None:
         size = self._order.window
@@ -206,16 +208,16 @@ class LaneReader:
             if size == 1:
                 self._window = read
             else:
-                order = self._order.in_window(self._lane, self._number, len(read), self._key)
-                self._window = [read[place] for place in order]
+                order = self._order.in_window(self._stream, self._number, len(read), self._key)
+                self._window = [read[index] for index in order]
             if not read:
                 break
 
     def _next_window(self, size: int) -> list[Any]:
         if self._failed:
             message = (
-                "a shard could not be read before, and what follows in its lane is not known; begin a new "
-                "iteration, and let `iter_shard` pass over what it cannot read"
+                "reading a shard failed before, so what follows in its stream is not known; begin a new "
+                "iteration, and let `iter_shard` skip what it cannot read"
             )
             raise SamebitsError(message, slug="loader-iteration")
         self._failed = True
@@ -238,7 +240,7 @@ class LaneReader:
 
 
 class Whole:
-    """An iterable dataset without shards, as one with a single shard.
+    """An iterable dataset without shards, presented as one with a single shard.
 
     Args:
         dataset: the user's.
@@ -250,24 +252,24 @@ class Whole:
         self.dataset = dataset
 
     def iter_shard(self, number: int) -> Any:
-        """All elements."""
+        """Return all elements."""
         del number
         return iter(self.dataset)
 
 
 def as_shards(dataset: Any, workers: int, world_size: int) -> Any:
-    """The dataset as one with shards.
+    """Return the dataset as one with shards.
 
     Raises:
-        SamebitsError: it has none, and would be read by several workers or ranks; `loader-option`.
+        SamebitsError: it has none, and several workers or ranks would read it; `loader-option`.
     """
     if isinstance(dataset, Sharded):
         return dataset
     if workers > 1 or world_size > 1:
         message = (
-            f"the dataset is iterable and has no shards, and is to be read by {max(workers, 1)} workers in "
-            f"each of {world_size} ranks; what each of them gets would depend on their number: give it "
-            "`num_shards` and `iter_shard(number)`, or read it with at most one worker in one process"
+            f"the dataset is iterable and has no shards, but {max(workers, 1)} workers in each of "
+            f"{world_size} ranks are to read it; what each of them gets would depend on their number: give "
+            "it `num_shards` and `iter_shard(number)`, or read it with at most one worker in one process"
         )
         raise SamebitsError(message, slug="loader-option")
     return Whole(dataset)

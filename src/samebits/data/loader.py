@@ -1,4 +1,4 @@
-"""Where a loader is in its data: whole numbers, and what may follow them."""
+"""The loader, and its position in the data: a few whole numbers that can be saved and restored."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _FIELDS = ("version", "seed", "order", "epoch", "position", "size", "global_batc
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """A place between two batches.
+    """A position between two batches.
 
     Args:
         seed: of the loader.
         order: the identity of its sampler.
-        partition: how the order is cut.
+        partition: of the order into batches.
         epoch: from 0.
         position: samples of the global order of this epoch that were handed over.
     """
@@ -57,19 +57,19 @@ class Position:
     position: int = 0
 
     def after_batch_of(self, position: int) -> Position:
-        """After the global batch that holds that position of this epoch."""
+        """Return the position after the global batch that holds that position of this epoch."""
         end = (position // self.partition.global_batch + 1) * self.partition.global_batch
         return dataclasses.replace(self, position=min(end, self.partition.positions))
 
     def after(self) -> Position:
-        """The beginning of the next epoch."""
+        """Return the beginning of the next epoch."""
         return dataclasses.replace(self, epoch=self.epoch + 1, position=0)
 
     def at_epoch(self, epoch: int) -> Position:
-        """The beginning of that epoch.
+        """Return the beginning of that epoch.
 
         Raises:
-            SamebitsError: that is no epoch; `loader-option`.
+            SamebitsError: it is not a whole number from 0; `loader-option`.
         """
         number = _whole(epoch)
         if number < 0:
@@ -78,45 +78,45 @@ class Position:
         return dataclasses.replace(self, epoch=number, position=0)
 
     def state(self) -> dict[str, int]:
-        """What is saved."""
+        """Return the position as it is saved."""
         cut = self.partition
         values = (VERSION, self.seed, self.order, self.epoch, self.position, cut.size, cut.global_batch)
         return dict(zip(_FIELDS, values, strict=True))
 
 
 def check_state(state: Any, now: Position) -> Position:
-    """The place that a state tells of.
+    """Return the position that a saved state describes.
 
     Args:
-        state: what `Position.state` gave.
-        now: of the loader that is to go on there.
+        state: a value of `Position.state`.
+        now: the position of the loader that is to go on from there.
 
     Raises:
-        SamebitsError: it is no such state, or of other data; `loader-state`.
+        SamebitsError: it is not such a state, or belongs to other data; `loader-state`.
     """
     if not isinstance(state, dict) or not set(_FIELDS) <= state.keys():
         raise _refused(f"it has the entries {sorted(state) if isinstance(state, dict) else state!r}", _FIELDS)
-    found = {name: _whole(state[name]) for name in _FIELDS}
+    saved = {name: _whole(state[name]) for name in _FIELDS}
     here = now.state()
     reasons = {
-        "version": "the format is another one",
+        "version": "the format is different",
         "seed": "give the loader the seed of the run that is resumed",
-        "size": "the number of samples changed",
-        "order": "the sampler is another one",
+        "size": "the number of samples has changed",
+        "order": "the sampler is different",
         "global_batch": "choose batch_size so that batch_size times the number of ranks stays the same",
     }
     for name, reason in reasons.items():
-        if found[name] != here[name]:
-            raise _refused(f"{name} is {found[name]}", here[name], reason)
-    position, cut = found["position"], now.partition
+        if saved[name] != here[name]:
+            raise _refused(f"{name} is {saved[name]}", here[name], reason)
+    position, cut = saved["position"], now.partition
     whole = position % cut.global_batch == 0 or position == cut.positions
-    if found["epoch"] < 0 or not 0 <= position <= cut.positions or not whole:
-        raise _refused(f"epoch is {found['epoch']} and position {position}", "the end of a global batch")
-    return dataclasses.replace(now, epoch=found["epoch"], position=position)
+    if saved["epoch"] < 0 or not 0 <= position <= cut.positions or not whole:
+        raise _refused(f"epoch is {saved['epoch']} and position {position}", "the end of a global batch")
+    return dataclasses.replace(now, epoch=saved["epoch"], position=position)
 
 
-def _refused(found: str, expected: Any, reason: str = "it is no state of this loader") -> SamebitsError:
-    message = f"the loader cannot go on from this state: {found}; expected {expected}; {reason}"
+def _refused(state: str, expected: Any, reason: str = "it is not a state of this loader") -> SamebitsError:
+    message = f"the loader cannot go on from this state: {state}; expected {expected}; {reason}"
     return SamebitsError(message, slug="loader-state")
 
 
@@ -130,15 +130,15 @@ def _whole(value: Any) -> int:
 class DataLoader(torch_data.DataLoader[Any]):
     """A `torch.utils.data.DataLoader` whose batches follow from the seed, the epoch and the position alone.
 
-    The number of workers, prefetching, persistent workers, the start method, the number of ranks and where a
-    run was resumed change neither the order of samples nor what their loading draws from Python's `random`,
-    NumPy, torch and generators that the dataset holds. Making an iterator draws nothing. docs/data.md.
+    Workers, prefetching, persistent workers, the start method, the number of ranks and resuming change
+    neither the order of samples nor the values that loading them draws from Python's `random`, NumPy, torch
+    and generators that the dataset holds. Making an iterator draws nothing. See docs/data.md.
 
     Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
 
     Args:
-        dataset: map-style; or an `IterableDataset`; or one with shards (`data.shards.Sharded`), which several
-            workers and ranks may read.
+        dataset: map-style; or an `IterableDataset`; or one with shards (`num_shards` and
+            `iter_shard(number)`), which several workers and ranks may read.
         batch_size: samples of a batch of one rank; None hands over single samples.
         shuffle: in another order in every epoch.
         sampler: one of `samebits.data`; or indices; or one of torch's without a generator of its own.
@@ -147,12 +147,12 @@ class DataLoader(torch_data.DataLoader[Any]):
         options: `seed` (default: the run seed), `name` (loaders with other names have other orders and
             draws), `world_size` and `rank` (default: torch.distributed's, else of WORLD_SIZE and RANK, else 1
             and 0), `tail` of an epoch (`short`, `drop`, `pad`; see `Partition`), `worker_threads` (threads of
-            torch while samples are loaded, default 1); for iterable datasets `lanes` (see `Lanes`) and
-            `shuffle_window` (elements of a lane that are shuffled together, default 1024); and everything
-            that torch's loader takes; `generator` and `in_order=False` are refused.
+            torch while samples are loaded, default 1); for iterable datasets `lanes` (streams of shards, as
+            (parts, turns)) and `shuffle_window` (elements of a stream that are shuffled together, default
+            1024); and everything that torch's loader takes; `generator` and `in_order=False` are refused.
 
     Raises:
-        SamebitsError: an option cannot be met, `loader-option` or `sampler`; `no-seed`, `seed`, `rank`.
+        SamebitsError: an option cannot be honoured, `loader-option` or `sampler`; `no-seed`, `seed`, `rank`.
     """
 
     def __init__(
@@ -183,7 +183,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         stand_in: Any = _Refusing(len(self._sampler))
         stand_in.of(self)
         super().__init__(stand_in, batch_size, sampler=stand_in, num_workers=num_workers, **options)
-        # Past torch's rules for iterable datasets, which has no samplers there.
+        # Set past torch's check, which allows no sampler for an iterable dataset.
         object.__setattr__(self, "dataset", dataset)
         self._stand_in = stand_in
         self._position = Position(self._options.seed, self._sampler.identity(), self._partition)
@@ -200,12 +200,12 @@ class DataLoader(torch_data.DataLoader[Any]):
 
     @property
     def seed(self) -> int:
-        """What order and samples follow from."""
+        """The seed that order and samples follow from."""
         return self._options.seed
 
     @property
     def partition(self) -> Partition:
-        """How the order of an epoch is cut into batches, and these into the parts of the ranks."""
+        """The partition of an epoch into batches, and of these into the parts of the ranks."""
         return self._partition
 
     @property
@@ -214,7 +214,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         return self._sampler
 
     def __len__(self) -> int:
-        """Batches of a whole epoch on this rank.
+        """Return the number of batches of a whole epoch on this rank.
 
         Raises:
             TypeError: the dataset is iterable: its length is not known.
@@ -225,9 +225,9 @@ class DataLoader(torch_data.DataLoader[Any]):
 
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override] # torch's names its own class
         self._check_world()
-        # The same call whether or not samples are loaded here: it also settles how MKL chooses threads.
+        # Called whether or not samples are loaded here: it also settles how MKL chooses threads.
         torch.set_num_threads(torch.get_num_threads())
-        # Whatever became of the last pass: it may have been read to its last batch, and not to its end.
+        # However the last pass went: it may have been read to its last batch, but not to its end.
         position = self._position if self._iteration is None else self._position.after()
         self._position = position
         if self._inner is None or not self.persistent_workers:
@@ -244,7 +244,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         return Inner(self, Tasks(order, options.seed, self._partition), fetcher)
 
     def set_epoch(self, epoch: int) -> None:
-        """The next `iter()` is that epoch; not needed. An epoch that is resumed goes on where it was.
+        """Make the next `iter()` that epoch; not needed. A resumed epoch goes on from its position.
 
         Args:
             epoch: from 0.
@@ -256,34 +256,33 @@ class DataLoader(torch_data.DataLoader[Any]):
             return
         self._position = there
         if unread and iteration is not None and self._inner is not None:
-            iteration.restart(
-                self._inner.iterate(there)
-            )  # Lightning makes the iterator before it tells the epoch
+            # Lightning makes the iterator before it tells the epoch.
+            iteration.restart(self._inner.iterate(there))
         else:
             self._iteration = None
 
     def state_dict(self) -> dict[str, int]:
-        """Where the loader is: samples that were handed over, not those that workers have loaded ahead.
+        """Return the position: samples that were handed over, not those that workers have loaded ahead.
 
         All numbers are whole. `position` counts samples of the global order, of all ranks together.
         """
         return self._settled().state()
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """The next `iter()` goes on where `state_dict` was called.
+        """Make the next `iter()` go on where `state_dict` was called.
 
-        The number of workers may be another one, and so may the number of ranks when `batch_size` times that
-        number stays the same.
+        The number of workers may change. The number of ranks may change if `batch_size` times that number
+        stays the same.
 
         Raises:
-            SamebitsError: the state is of another seed, order, number of samples or global batch;
+            SamebitsError: the state belongs to another seed, order, number of samples or global batch;
                 `loader-state`.
         """
         self._position = check_state(state, self._position)
         self._iteration = None
 
     def _settled(self) -> Position:
-        """The position; an epoch whose loop was left, or ran to its end, is over."""
+        """Return the position; an epoch whose loop was left, or ran to its end, is over."""
         iteration = None if self._iteration is None else self._iteration()
         if self._iteration is not None and (iteration is None or iteration.ended):
             return self._position.after()
@@ -293,14 +292,14 @@ class DataLoader(torch_data.DataLoader[Any]):
         if self._iteration is not None and self._iteration() is iteration:
             self._position = self._position.after_batch_of(start)
 
-    def _lanes(self) -> frozenset[int]:
+    def _streams(self) -> frozenset[int]:
         cut, order = self._partition, self._sampler
         if not isinstance(cut, Endless) or not isinstance(order, ShardOrder):
             return frozenset()
-        return cut.lanes_of_rank(order.lanes)
+        return cut.streams_of_rank(order.streams)
 
     def _is_whole(self, count: int) -> bool:
-        """Whether a batch of so many elements is handed over."""
+        """Tell whether a batch of that many elements is handed over."""
         return count == self._partition.batch_size or (count > 0 and self._options.tail == "short")
 
     def _is_current(self, iteration: LoaderIterator) -> bool:
@@ -322,7 +321,7 @@ class DataLoader(torch_data.DataLoader[Any]):
         text = ""
         if cut.ranks_without_last:
             text = (
-                f"the last batch of an epoch has {cut.rest} samples for {cut.world_size} ranks, and "
+                f"the last batch of an epoch has {cut.rest} samples for {cut.world_size} ranks, so "
                 f"{cut.ranks_without_last} get none; ranks that wait for each other need "
                 "torch.distributed.algorithms.Join, or tail='drop' or 'pad'"
             )
@@ -341,14 +340,14 @@ class LoaderIterator:
     """One pass over a loader.
 
     Args:
-        loader: whose position moves on with each batch that is handed over.
+        loader: its position moves on with each batch that is handed over.
         begun_at: the position of its first sample.
         inner: torch's own iterator.
     """
 
     def __init__(self, loader: DataLoader, begun_at: int, inner: Iterator[Any]) -> None:
         self._loader, self.begun_at, self._inner = loader, begun_at, inner
-        self._open = set(loader._lanes())
+        self._open = set(loader._streams())
         self.ended = False
 
     def __iter__(self) -> LoaderIterator:
@@ -358,7 +357,7 @@ class LoaderIterator:
         return len(self._loader)
 
     def restart(self, inner: Iterator[Any]) -> None:
-        """Begin at the beginning of another epoch instead; nothing was read yet."""
+        """Begin at the start of another epoch instead; nothing was read yet."""
         self.begun_at, self._inner = 0, inner
 
     def __next__(self) -> Any:
@@ -367,7 +366,7 @@ class LoaderIterator:
         if self._loader.persistent_workers and not self._loader._is_current(self):
             message = (
                 "another iteration of this loader has begun, and its persistent workers load for that one; "
-                "finish one before the next, or leave persistent_workers out"
+                "finish one iteration before the next, or leave persistent_workers out"
             )
             raise SamebitsError(message, slug="loader-iteration")
         while not self.ended:
@@ -387,7 +386,7 @@ class LoaderIterator:
 
 
 class _Refusing:
-    """Stands where torch's loader has its sampler: whoever takes it to build a loader is told why not."""
+    """Stands where torch's loader has its sampler, and refuses to be used for another loader."""
 
     def __init__(self, size: int) -> None:
         self._size = size
@@ -397,11 +396,11 @@ class _Refusing:
         return _Refusing, (self._size,)
 
     def of(self, loader: DataLoader) -> None:
-        """It is that loader's."""
+        """Remember the loader that it stands in."""
         self._loader = weakref.ref(loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """As Lightning tells the samplers of loaders."""
+        """Pass the epoch on to the loader; Lightning calls this on samplers."""
         loader = None if self._loader is None else self._loader()
         if loader is not None:
             loader.set_epoch(epoch)
@@ -411,8 +410,8 @@ class _Refusing:
 
     def __iter__(self) -> Iterator[int]:
         message = (
-            "another loader was built from the parts of a samebits.DataLoader, and would lose its order and "
-            "keys; it spreads batches over ranks itself: leave it out of accelerate's prepare(), and give "
-            "Lightning Trainer(use_distributed_sampler=False)"
+            "another loader was built from the parts of a samebits.DataLoader and would lose its order and "
+            "keys; samebits spreads batches over ranks itself: leave the loader out of accelerate's "
+            "prepare(), and give Lightning Trainer(use_distributed_sampler=False)"
         )
         raise SamebitsError(message, slug="loader-rebuilt")

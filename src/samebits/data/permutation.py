@@ -1,4 +1,4 @@
-"""Keyed permutations of whole numbers that are never stored, and the part of an order that each rank gets."""
+"""Keyed permutations of whole numbers, and the part of an order that each rank gets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 
 def mix(words: Any) -> Any:
-    """A bijection of 64 bits in which every bit of the input changes every bit of the output by half.
+    """Apply a bijection of 64 bits in which a change of any input bit changes about half of the output bits.
 
     Args:
         words: an array of `uint64`; it is not changed.
@@ -32,7 +32,7 @@ def mix(words: Any) -> Any:
 
 
 def keyed(words: Any, key: int) -> Any:
-    """64 bits that depend on a word and a key: `mix(mix(word + golden) + key)`.
+    """Return 64 bits that depend on a word and a key: `mix(mix(word + golden) + key)`.
 
     Args:
         words: an array of `uint64`.
@@ -45,9 +45,9 @@ def keyed(words: Any, key: int) -> Any:
 
 
 def scaled(words: Any, bound: int) -> Any:
-    """Whole numbers below a bound: the high 64 bits of `word * bound`.
+    """Return whole numbers below a bound: the high 64 bits of `word * bound`.
 
-    No value is more likely than another one by more than `bound / 2**64` of itself.
+    No value is more likely than another by more than `bound / 2**64` of itself.
 
     Args:
         words: an array of `uint64`.
@@ -71,16 +71,17 @@ MAX_SIZE = 2**62
 class Permutation:
     """An order of `range(size)` that follows from a key; docs/data.md defines it exactly.
 
-    Up to 16384 elements are sorted by a keyed hash of 64 bits, which is kept. More are moved by a Feistel
-    network over the smallest power of two that holds them, applied again to what lands outside (Black and
-    Rogaway 2002, "Ciphers with arbitrary finite domains"): any position is found at once, nothing is kept.
+    Up to 16384 elements are sorted by a keyed hash of 64 bits, and the table is stored. More are moved by a
+    Feistel network over the smallest power of two that holds them, applied again to values that land outside
+    (Black and Rogaway 2002, "Ciphers with arbitrary finite domains"): any position is computed at once, and
+    nothing is stored.
 
     Args:
         size: how many elements, from 0 to 2**62.
         key: from 0 to 2**64 - 1.
 
     Raises:
-        SamebitsError: that is no size; `sampler`.
+        SamebitsError: the size is not such a number; `sampler`.
     """
 
     def __init__(self, size: int, key: int) -> None:
@@ -100,11 +101,11 @@ class Permutation:
         return self.size
 
     def at(self, position: int) -> int:
-        """The element at a position, from 0 to `size - 1`."""
+        """Return the element at a position, from 0 to `size - 1`."""
         return int(self.block(position, position + 1)[0])
 
     def block(self, start: int, stop: int) -> Any:
-        """The elements at the positions from `start` to `stop - 1`.
+        """Return the elements at the positions from `start` to `stop - 1`.
 
         Returns:
             An array of `int64`.
@@ -118,19 +119,19 @@ class Permutation:
         return self._at_all(np.arange(start, stop, dtype=np.uint64)).astype(np.int64)
 
     def of(self, positions: Any) -> Any:
-        """The elements at those positions, an array of `int64` with the shape of `positions`."""
+        """Return the elements at those positions, an array of `int64` with the shape of `positions`."""
         if self._table is not None:
             return self._table[positions]
         return self._at_all(np.asarray(positions, dtype=np.uint64)).astype(np.int64)
 
     def _at_all(self, positions: Any) -> Any:
-        found = self._encrypted(positions)
+        elements = self._encrypted(positions)
         size = np.uint64(self.size)
-        outside = np.flatnonzero(found >= size)
+        outside = np.flatnonzero(elements >= size)
         while outside.size:
-            found[outside] = self._encrypted(found[outside])
-            outside = outside[found[outside] >= size]
-        return found
+            elements[outside] = self._encrypted(elements[outside])
+            outside = outside[elements[outside] >= size]
+        return elements
 
     def _encrypted(self, words: Any) -> Any:
         high, low = words >> self._low_bits, words & self._low
@@ -149,13 +150,13 @@ def check_range(start: int, stop: int, size: int) -> None:
         SamebitsError: `0 <= start <= stop <= size` does not hold; `sampler`.
     """
     if not 0 <= start <= stop <= size:
-        message = f"the positions {start} to {stop} were asked for; expected some within 0 to {size}"
+        message = f"positions {start} to {stop} were asked for; expected positions within 0 to {size}"
         raise SamebitsError(message, slug="sampler")
 
 
 @functools.lru_cache(maxsize=16)
 def permutation(size: int, key: int) -> Permutation:
-    """The permutation, made once for several calls: a small one sorts, a large one derives keys."""
+    """Return the permutation, cached between calls: a small one sorts, a large one derives keys."""
     return Permutation(size, key)
 
 
@@ -180,9 +181,9 @@ class Partition:
         size: samples in the global order.
         batch_size: samples of a full batch of one rank.
         world_size: how many ranks there are.
-        rank: which one this is, from 0.
-        tail: what becomes of the last batch when it is not full. `short`: it is spread over the ranks, whose
-            numbers differ by one at most. `drop`: it is left out. `pad`: it is filled from the beginning of
+        rank: the number of this one, from 0.
+        tail: how the last batch is treated when it is not full. `short`: it is spread over the ranks, whose
+            shares differ by one at most. `drop`: it is left out. `pad`: it is filled from the beginning of
             the order.
     """
 
@@ -210,7 +211,7 @@ class Partition:
 
     @property
     def positions(self) -> int:
-        """Positions of one epoch: `size`, less what is dropped, or more by what is repeated."""
+        """Positions of one epoch: `size`, less the dropped samples, or plus the repeated ones."""
         if self.tail == "drop":
             return self.size // self.global_batch * self.global_batch
         if self.tail == "pad":
@@ -223,24 +224,23 @@ class Partition:
         return self.size % self.global_batch
 
     def __len__(self) -> int:
-        """Global batches of one epoch."""
+        """Return the number of global batches of one epoch."""
         return (self.positions + self.global_batch - 1) // self.global_batch
 
     def part(self, batch: int) -> tuple[int, int]:
-        """The positions of this rank in a global batch: the first, and the one after the last."""
+        """Return the positions of this rank in a global batch: the first, and the one after the last."""
         begin = batch * self.global_batch
         count = min(self.global_batch, self.positions - begin)
-        return begin + -(-count * self.rank // self.world_size), begin + -(
-            -count * (self.rank + 1) // self.world_size
-        )
+        first, end = (-(-count * rank // self.world_size) for rank in (self.rank, self.rank + 1))
+        return begin + first, begin + end
 
     def batches_from(self, position: int) -> range:
-        """The global batches of which this rank gets something, from the end of another one on."""
+        """Return the global batches that this rank has a part of, from the end of another batch on."""
         left = range(-(-position // self.global_batch), len(self))
         first, end = self.part(left[-1]) if left else (0, 1)
         return left if first < end else left[:-1]
 
     @property
     def ranks_without_last(self) -> int:
-        """How many ranks get nothing of the last batch."""
+        """The number of ranks that get nothing of the last batch."""
         return max(0, self.world_size - self.rest) if self.rest and self.tail == "short" else 0

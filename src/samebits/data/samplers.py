@@ -26,10 +26,10 @@ class Sampler(Protocol):
     repeats: bool
 
     def __len__(self) -> int:
-        """Samples of an epoch."""
+        """Return the number of samples of an epoch."""
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """The indices at the positions from `start` to `stop - 1` of an epoch.
+        """Return the indices at the positions from `start` to `stop - 1` of an epoch.
 
         Args:
             epoch: from 0.
@@ -42,7 +42,7 @@ class Sampler(Protocol):
         """
 
     def identity(self) -> int:
-        """63 bits that are another number for another order: a resumed loader compares them."""
+        """Return 63 bits that differ between orders: a resumed loader compares them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,13 +60,13 @@ class Sequential:
         return self.size
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """The positions themselves, in every epoch."""
+        """Return the positions themselves, in every epoch."""
         del epoch, seed
         check_range(start, stop, self.size)
         return np.arange(start, stop, dtype=np.int64)
 
     def identity(self) -> int:
-        """Of the size."""
+        """Return 63 bits that follow from the size."""
         return identity_of("sequential", self.size)
 
 
@@ -85,16 +85,16 @@ class Shuffled:
         return self.size
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """Of the permutation whose key follows from the seed and the epoch."""
+        """Return elements of the permutation whose key follows from the seed and the epoch."""
         return permutation(self.size, order_key(seed, epoch)).block(start, stop)
 
     def identity(self) -> int:
-        """Of the size."""
+        """Return 63 bits that follow from the size."""
         return identity_of("shuffled", self.size)
 
 
 class Listed:
-    """Indices that are given, in their order or shuffled.
+    """A list of indices, in its order or shuffled.
 
     Args:
         indices: whole numbers from 0; one may come several times.
@@ -113,28 +113,28 @@ class Listed:
         return int(self._indices.size)
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """Those at the positions, or at what a permutation makes of the positions."""
+        """Return the indices at the positions, or at the shuffled positions."""
         if self._shuffle:
             return self._indices[permutation(len(self), order_key(seed, epoch)).block(start, stop)]
         check_range(start, stop, len(self))
         return self._indices[start:stop].copy()
 
     def identity(self) -> int:
-        """Of the indices."""
+        """Return 63 bits that follow from the indices."""
         return identity_of("listed", int(self._shuffle), self._indices.tobytes().hex())
 
 
 def order_key(seed: int | None, epoch: int) -> int:
-    """The key of an epoch's order: `derive(seed, "order", epoch)`.
+    """Return the key of an epoch's order: `derive(seed, "order", epoch)`.
 
     Raises:
-        SamebitsError: no seed is given or in force, `no-seed`; it is no seed, `seed`.
+        SamebitsError: no seed is given or in force, `no-seed`; it is not a seed, `seed`.
     """
     return derive(shared_seed() if seed is None else check_seed(seed), "order", int(epoch))
 
 
 def shared_seed() -> int:
-    """The run seed that all ranks of a distributed run share.
+    """Return the run seed that all ranks of a distributed run share.
 
     Raises:
         SamebitsError: there is no run seed; `no-seed`.
@@ -143,7 +143,7 @@ def shared_seed() -> int:
 
 
 def identity_of(*parts: int | str) -> int:
-    """63 bits that follow from those parts."""
+    """Return 63 bits that follow from those parts."""
     return derive(0, "identity", *parts) >> 1
 
 
@@ -165,8 +165,8 @@ def _shown(array: Any) -> str:
 class BatchByLength:
     """Shuffles all samples, sorts each window of them by length, and shuffles the batches of a window.
 
-    So a batch has samples of similar length, and what is random is the window that a sample is in. The
-    samples of one window are looked at at a time; a last batch that is not full stays last.
+    So a batch has samples of similar length, and the window that a sample is in is random. Only the samples
+    of one window are handled at a time. A last batch that is not full stays last.
 
     Args:
         lengths: a number for each sample of the dataset.
@@ -174,7 +174,7 @@ class BatchByLength:
         window: batches that are sorted together, from 1.
 
     Raises:
-        SamebitsError: these are no such numbers; `sampler`.
+        SamebitsError: the arguments are not such numbers; `sampler`.
     """
 
     repeats = False
@@ -193,14 +193,14 @@ class BatchByLength:
         return int(self._lengths.size)
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """Those of the windows that the positions are in."""
+        """Return the indices at the positions, taken from the windows that hold them."""
         check_range(start, stop, len(self))
         if start == stop:
             return np.empty(0, np.int64)
         key, span = order_key(seed, epoch), self.batch_size * self._window
         first, last = start // span, (stop - 1) // span
-        found = np.concatenate([self._of_window(key, number) for number in range(first, last + 1)])
-        return found[start - first * span : stop - first * span]
+        windows = np.concatenate([self._of_window(key, number) for number in range(first, last + 1)])
+        return windows[start - first * span : stop - first * span]
 
     def _of_window(self, key: int, number: int) -> Any:
         span = self.batch_size * self._window
@@ -211,12 +211,12 @@ class BatchByLength:
         order = np.argsort(
             keyed(np.arange(full, dtype=np.uint64), derive(key, "window", number)), kind="stable"
         )
-        # The batch that is not full holds the longest; it ends the last window, and so the epoch.
+        # The batch that is not full holds the longest samples; it ends the last window, and so the epoch.
         batches = drawn[: full * self.batch_size].reshape(full, self.batch_size)[order]
         return np.concatenate([batches.ravel(), drawn[full * self.batch_size :]])
 
     def identity(self) -> int:
-        """Of the lengths, the batch size and the window."""
+        """Return 63 bits that follow from the lengths, the batch size and the window."""
         digest = hashlib.sha256(self._lengths.astype("<f8").tobytes()).hexdigest()
         return identity_of("by length", self.batch_size, self._window, digest)
 
@@ -236,7 +236,7 @@ class Weighted:
         num_samples: positions of an epoch; by default as many as there are weights.
 
     Raises:
-        SamebitsError: the weights are no such numbers; `sampler`.
+        SamebitsError: the weights are not such numbers; `sampler`.
     """
 
     repeats = True
@@ -254,13 +254,13 @@ class Weighted:
         return self._size
 
     def indices(self, epoch: int, start: int, stop: int, *, seed: int | None = None) -> Any:
-        """What those positions draw."""
+        """Return the indices that the positions draw."""
         check_range(start, stop, self._size)
         words = keyed(np.arange(start, stop, dtype=np.uint64), order_key(seed, epoch))
         return np.searchsorted(self._sums, scaled(words, self._total), side="right").astype(np.int64)
 
     def identity(self) -> int:
-        """Of the weights and the number of samples."""
+        """Return 63 bits that follow from the weights and the number of samples."""
         digest = hashlib.sha256(self._sums.astype("<u8").tobytes()).hexdigest()
         return identity_of("weighted", self._size, digest)
 

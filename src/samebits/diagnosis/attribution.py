@@ -38,7 +38,7 @@ class Confirmation:
 
     @property
     def certain(self) -> bool:
-        """Whether no pair differed."""
+        """Tell whether no pair differed."""
         return self.identical == self.pairs > 0
 
     def line(self) -> str:
@@ -231,7 +231,7 @@ def _at_source(finding: Finding) -> Finding:
 
 
 def _stands_at_another(finding: Finding) -> bool:
-    """Whether it was put at the line of a source that is of another cause."""
+    """Tell whether it was put at the line of a source that is of another cause."""
     there = {source.cause for source in finding.origin.sources if source.site == finding.origin.site}
     return finding.origin.entered_site is not None and bool(there) and finding.cause not in there
 

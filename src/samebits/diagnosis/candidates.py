@@ -119,7 +119,7 @@ def cause_of_intervention(finding: Finding, intervention: str) -> Cause:
 
 
 def fixed_by(source: Source, interventions: InterventionSet) -> bool:
-    """Whether one of some interventions fixes what a source gives, as far as is known."""
+    """Tell whether one of some interventions fixes what a source gives, as far as is known."""
     known = _of_row(source.cause, source.op)
     return not known or not set(known).isdisjoint(interventions)
 
@@ -281,7 +281,7 @@ def _is_view(node: ast.AST) -> bool:
 
 
 def _is_text(syntax: Syntax, node: ast.AST) -> bool:
-    """Whether an expression may be the text of an object, with its address."""
+    """Tell whether an expression may be the text of an object, with its address."""
     if isinstance(node, ast.Call):
         return syntax.name(node.func) in ("builtins.repr", "builtins.str", "builtins.format")
     return isinstance(node, ast.JoinedStr)

@@ -15,7 +15,7 @@ from samebits.commands.doctor.threat import BREAKS, EVERY, LEVELS, MAY_BREAK, NO
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
     from samebits.commands.doctor.threat import Threat
     from samebits.report.style import Style
 
@@ -47,7 +47,7 @@ class Request:
     all_switches: bool = False
 
 
-def render_text(here: Surroundings, threats: Sequence[Threat], request: Request, style: Style) -> str:
+def render_text(here: EnvironmentSnapshot, threats: Sequence[Threat], request: Request, style: Style) -> str:
     """The threats, grouped by promise; then the switches; then a summary."""
     lines = _header(here, style)
     for promise in (EVERY, *request.promises):
@@ -58,7 +58,7 @@ def render_text(here: Surroundings, threats: Sequence[Threat], request: Request,
     return "\n".join([*lines, "", *_summary(threats, request, style)])
 
 
-def render_json(here: Surroundings, threats: Sequence[Threat]) -> str:
+def render_json(here: EnvironmentSnapshot, threats: Sequence[Threat]) -> str:
     """The same as one JSON object: the schema of docs/doctor.md."""
     differ = {view.name for view in differing(here)}
     switches = [
@@ -88,7 +88,7 @@ def _text(fields: dict[str, object]) -> str:
     return json.dumps(fields, indent=2, allow_nan=False)
 
 
-def _header(here: Surroundings, style: Style) -> list[str]:
+def _header(here: EnvironmentSnapshot, style: Style) -> list[str]:
     cpus = f"{here.cpus.usable} CPU{'' if here.cpus.usable == 1 else 's'}"
     words = [
         f"torch {here.torch.version}" if here.torch.version else "no torch",
@@ -118,7 +118,7 @@ def _threat(threat: Threat, request: Request, style: Style) -> list[str]:
     return lines
 
 
-def _switches(here: Surroundings, request: Request, style: Style) -> list[str]:
+def _switches(here: EnvironmentSnapshot, request: Request, style: Style) -> list[str]:
     differ = differing(here)
     views = here.switches if request.all_switches else differ
     if not views:
@@ -141,7 +141,7 @@ def _switches(here: Surroundings, request: Request, style: Style) -> list[str]:
     return lines
 
 
-def _value(view: SwitchView, here: Surroundings) -> str:
+def _value(view: SwitchView, here: EnvironmentSnapshot) -> str:
     """The value now, and what becomes of it under control."""
     if view.missing:
         return f"missing: {view.missing}"

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import samebits
-from samebits.data._shards import Lanes, ShardOrder
+from samebits.data._shards import ShardOrder, ShardStreams
 from samebits.errors import SamebitsError, SamebitsWarning
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -180,21 +180,21 @@ def test_ranks_may_get_different_numbers_of_batches():
 @pytest.mark.parametrize(
     ("shards", "batch", "expected"), [(1, 32, (1, 1)), (16, 32, (4, 4)), (7, 7, (1, 4)), (64, 8, (8, 4))]
 )
-def test_lanes_follow_from_shards_and_batch(shards, batch, expected):
-    assert Lanes.of(None, shards, batch) == Lanes(*expected)
+def test_streams_follow_from_shards_and_batch(shards, batch, expected):
+    assert ShardStreams.of(None, shards, batch) == ShardStreams(*expected)
 
 
 def test_the_pieces_of_a_batch():
-    lanes = Lanes(2, 3)
+    streams = ShardStreams(2, 3)
 
-    assert list(lanes.pieces(0, 8, 8)) == [(0, 0, 4), (1, 0, 4)]
-    assert list(lanes.pieces(32, 40, 8)) == [(2, 4, 8), (3, 4, 8)]
-    assert list(lanes.pieces(34, 38, 8)) == [(2, 6, 8), (3, 4, 6)]
+    assert list(streams.pieces(0, 8, 8)) == [(0, 0, 4), (1, 0, 4)]
+    assert list(streams.pieces(32, 40, 8)) == [(2, 4, 8), (3, 4, 8)]
+    assert list(streams.pieces(34, 38, 8)) == [(2, 6, 8), (3, 4, 6)]
 
 
-def test_every_shard_is_in_one_lane():
-    order = ShardOrder(11, Lanes(2, 2), shuffle=True, window=1)
-    dealt = [order.of_lane(lane, 3, 0) for lane in range(4)]
+def test_every_shard_is_in_one_stream():
+    order = ShardOrder(11, ShardStreams(2, 2), shuffle=True, window=1)
+    dealt = [order.shards_of_stream(stream, 3, 0) for stream in range(4)]
 
     assert sorted(shard for shards in dealt for shard in shards) == list(range(11))
 
@@ -218,5 +218,5 @@ def test_what_follows_an_element_that_could_not_be_read_is_not_left_out_unsaid()
     with pytest.raises(ValueError, match="cannot be read"):
         next(iterator)
 
-    with pytest.raises(SamebitsError, match="a shard could not be read before"):
+    with pytest.raises(SamebitsError, match="reading a shard failed before"):
         next(iterator)

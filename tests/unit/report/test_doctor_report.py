@@ -7,9 +7,9 @@ import re
 from samebits.commands.doctor.environment import (
     Cpus,
     DigestCheck,
+    EnvironmentSnapshot,
     Interpreter,
-    Place,
-    Surroundings,
+    RecordFolder,
     SwitchView,
     Torch,
 )
@@ -38,12 +38,12 @@ ALL = (
     dataclasses.replace(OFF, name="cudnn", missing="not in this build", fits=True),
     dataclasses.replace(OFF, name="MKL_CBWR", now="x", wanted=None, fits=True, problem="a branch"),
 )
-HERE = Surroundings(
+HERE = EnvironmentSnapshot(
     interpreter=Interpreter("3.11.7", "random"),
     cpus=Cpus("A Processor", "x86_64", (), usable=1),
     torch=Torch(version="2.13.0", threads=1),
     digest=DigestCheck(library=True, backend="avx2"),
-    place=Place("/code/.samebits", "", 10**9, "clean"),
+    record_folder=RecordFolder("/code/.samebits", "", 10**9, "clean"),
     switches=(OFF, HELD),
 )
 THREATS = (

@@ -1,4 +1,4 @@
-"""What on this machine and in this environment threatens each promise, and what to do about it."""
+"""Threats to each promise on this machine and in this environment, with remedies."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import torch
 
 from samebits.digest import backend_name, digest
 
-# Of tests/unit/digest/test_golden.py: the same on every machine and with every back end.
+# From tests/unit/digest/test_golden.py: the same on every machine and with every back end.
 _KNOWN = {
     "ones(3)": "60920883552aaa224ce28278b7fcc50a",
     "1025 bytes": "a019e9ca7cafb856176db35b26906318",
@@ -16,12 +16,12 @@ _KNOWN = {
 
 
 def backend() -> str:
-    """The back end in use, such as `avx2`, or `torch`."""
+    """Return the back end in use, such as `avx2`, or `torch`."""
     return backend_name()
 
 
 def failure() -> str:
-    """Which value got a wrong digest; empty when all are right."""
+    """Name the values with a wrong digest; empty when all are right."""
     values = {
         "ones(3)": torch.ones(3),
         "1025 bytes": torch.arange(1025).to(torch.uint8),

@@ -17,8 +17,8 @@ from samebits._runtime.package import LOCATION
 from samebits._runtime.processes import ended_with_parent
 from samebits.commands.doctor.environment import (
     DigestCheck,
-    Place,
-    Surroundings,
+    EnvironmentSnapshot,
+    RecordFolder,
     cpus_from,
     interpreter_from,
     switch_from,
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def look_at_place(directory: Path, source: Path) -> Place:
-    """Try to write where records go, and ask git.
+def look_at_record_folder(directory: Path, source: Path) -> RecordFolder:
+    """Try to write in the folder of records, and ask git.
 
     Args:
         directory: the working directory.
         source: folder of the script.
     """
     folder = directory / DEFAULT_FOLDER
-    return Place(str(folder), _why_unwritable(folder), _free_bytes(directory), _ask_git(source))
+    return RecordFolder(str(folder), _why_unwritable(folder), _free_bytes(directory), _ask_git(source))
 
 
 def _why_unwritable(folder: Path) -> str:
-    """Records go there; the folder itself is made by the first of them."""
+    """Return why records cannot be written; the folder itself is made by the first of them."""
     try:
         with tempfile.TemporaryFile(dir=folder if os.path.lexists(folder) else folder.parent):
             return ""
@@ -78,32 +78,30 @@ _SECONDS = 180.0
 _LONGEST_REASON = 200
 
 
-def collect(folder: Path, imports: frozenset[str] | None = None) -> Surroundings:
-    """Look around in a fresh process, with the variables and the interpreter options of this one.
+def collect(folder: Path, imports: frozenset[str] | None = None) -> EnvironmentSnapshot:
+    """Collect the snapshot in a fresh process, with the variables and interpreter options of this one.
 
     Args:
-        folder: of the script; its modules are found first there.
+        folder: of the script; its modules are looked up there first.
         imports: top-level names that the script imports; None when no script is given.
 
     Raises:
-        SamebitsError: no interpreter is known (`no-interpreter`), or not even Python itself can be looked at
+        SamebitsError: no interpreter is known (`no-interpreter`), or not even plain Python can be examined
             in a fresh process (`doctor-child`).
     """
     facts, failure = _ask(folder, with_torch=True)
     if facts is None:
         facts, second = _ask(folder, with_torch=False)
         if facts is None:
-            message = (
-                f"a fresh Python could not tell about itself: {second}; expected `python -c pass` to work"
-            )
+            message = f"a fresh Python process gave no answer: {second}; expected `python -c pass` to work"
             raise SamebitsError(message, slug="doctor-child")
         facts["torch"]["error"] = failure
-    return Surroundings(
+    return EnvironmentSnapshot(
         interpreter=interpreter_from(facts["interpreter"]),
         cpus=cpus_from(facts["cpus"]),
         torch=torch_from(facts["torch"]),
         digest=None if facts["digest"] is None else DigestCheck(**facts["digest"]),
-        place=look_at_place(Path.cwd(), folder),
+        record_folder=look_at_record_folder(Path.cwd(), folder),
         variables=facts["variables"],
         packages=facts["packages"],
         imports=imports,
@@ -113,8 +111,8 @@ def collect(folder: Path, imports: frozenset[str] | None = None) -> Surroundings
 
 
 def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]:
-    """What a child answers; without an answer, why there is none."""
-    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as said:
+    """Return the answer of a child process, or None and the reason."""
+    with tempfile.TemporaryFile() as answer, tempfile.TemporaryFile() as printed:
         number = answer.fileno()
         command = [*_interpreter(), "-c", python_code(AS_A_SCRIPT, _LOOK), LOCATION, str(number), str(folder)]
         command.append("1" if with_torch else "0")
@@ -126,8 +124,8 @@ def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]
                 timeout=_SECONDS,
                 pass_fds=(number,),
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=printed,
+                stderr=printed,
                 preexec_fn=ended_with_parent(),
             ).returncode
         except subprocess.TimeoutExpired:
@@ -136,7 +134,7 @@ def _ask(folder: Path, *, with_torch: bool) -> tuple[dict[str, Any] | None, str]
         if text:
             facts: dict[str, Any] = json.loads(text)
             return facts, ""
-        return None, _describe_end(status, _all_of(said))
+        return None, _describe_end(status, _all_of(printed))
 
 
 def _all_of(file: IO[bytes]) -> bytes:
@@ -144,8 +142,8 @@ def _all_of(file: IO[bytes]) -> bytes:
     return file.read()
 
 
-def _describe_end(status: int, said: bytes) -> str:
-    lines = said.decode(errors="replace").strip().splitlines() or [""]
+def _describe_end(status: int, printed: bytes) -> str:
+    lines = printed.decode(errors="replace").strip().splitlines() or [""]
     if status < 0:
         return f"Python was ended by {_signal_name(-status)}"
     return f"Python ended with status {status} {lines[-1]}".strip()[:_LONGEST_REASON]

@@ -1,4 +1,4 @@
-"""What a script would meet here: collected once, then only read."""
+"""The environment that a script would run in: collected once, then only read."""
 
 from __future__ import annotations
 
@@ -67,16 +67,16 @@ class Torch:
 
     Args:
         error: why it cannot be imported; the rest is empty then.
-        file: that it was, or would have been, imported from.
+        file: the file that it was, or would have been, imported from.
         version: such as `2.13.0+cpu`.
         cuda: version of CUDA or ROCm that it was built for, empty if none.
-        cuda_error: why no GPU can be used although it was built for them.
-        mkl: and the next: as torch was built with, empty if without.
-        onednn: see `mkl`.
+        cuda_error: why no GPU can be used although torch was built for them.
+        mkl: version that torch was built with; empty if without.
+        onednn: as `mkl`.
         capability: instruction set that torch's own CPU kernels use.
         threads: of the intra-op pool.
-        gpus: that are visible.
-        backends: packages that torch runs code of when it is imported.
+        gpus: those that are visible.
+        backends: packages whose code torch runs when it is imported.
     """
 
     error: str = ""
@@ -98,7 +98,7 @@ class DigestCheck:
 
     Args:
         library: whether the C library is installed.
-        backend: that is in use, such as `avx2`, or `torch`.
+        backend: the one in use, such as `avx2`, or `torch`.
         error: what went wrong; empty when the digests were right.
     """
 
@@ -108,13 +108,13 @@ class DigestCheck:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where records would go, and the repository there.
+class RecordFolder:
+    """The folder where records would go, and the repository there.
 
     Args:
-        folder: that would hold them.
+        folder: its path.
         unwritable: why nothing can be written there; empty if it can.
-        free_bytes: room left.
+        free_bytes: free space.
         git: `absent` (no git), `none` (git knows no commit there), `clean` or `changed`.
     """
 
@@ -126,20 +126,20 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class SwitchView:
-    """A switch as it stands in a fresh process.
+    """A switch as a fresh process has it.
 
     Args:
         name: such as `cudnn-benchmark`.
         now: its value; empty when it is not set.
-        wanted: what control would make it; None when it would only hold what it finds.
+        wanted: the value that control would give it; None when control would only hold the present one.
         fits: whether control would leave it as it is.
-        problem: what is expected instead of its value; empty when it can have that.
-        missing: why this build does not have it; empty when it has.
-        is_variable: it is an environment variable.
+        problem: the values that are expected instead of its own; empty when its own is possible.
+        missing: why this build does not have the switch; empty when it has.
+        is_variable: whether it is an environment variable.
         when: until when it can be set.
-        promises: that need it.
-        why: what goes wrong without it.
-        source: where that is said.
+        promises: those that need it.
+        why: the harm without it.
+        source: of that statement.
     """
 
     name: str
@@ -156,7 +156,7 @@ class SwitchView:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EnvironmentSnapshot:
     """Everything that the checks look at.
 
     Args:
@@ -164,7 +164,7 @@ class Surroundings:
         cpus: the processors.
         torch: torch.
         digest: the digest, tried out; None where torch cannot be imported.
-        place: where records would go.
+        record_folder: where records would go.
         variables: environment variables that numeric libraries read.
         packages: version of each installed distribution, by its normalised name.
         imports: top-level names that the script imports; None when no script was given.
@@ -176,7 +176,7 @@ class Surroundings:
     cpus: Cpus
     torch: Torch
     digest: DigestCheck | None
-    place: Place
+    record_folder: RecordFolder
     variables: Mapping[str, str] = field(default_factory=dict)
     packages: Mapping[str, str] = field(default_factory=dict)
     imports: frozenset[str] | None = None
@@ -185,7 +185,7 @@ class Surroundings:
 
 
 def to_facts(value: Any) -> dict[str, Any]:
-    """A dataclass of this module as JSON can hold it."""
+    """Return a dataclass of this module as JSON can hold it."""
     return dataclasses.asdict(value)
 
 
@@ -196,17 +196,17 @@ def torch_from(facts: dict[str, Any]) -> Torch:
 
 
 def interpreter_from(facts: dict[str, Any]) -> Interpreter:
-    """As `torch_from`."""
+    """Read what `to_facts` wrote, as `torch_from` does."""
     return Interpreter(**{key: _frozen(value) for key, value in facts.items()})
 
 
 def cpus_from(facts: dict[str, Any]) -> Cpus:
-    """As `torch_from`."""
+    """Read what `to_facts` wrote, as `torch_from` does."""
     return Cpus(**{key: _frozen(value) for key, value in facts.items()})
 
 
 def switch_from(facts: dict[str, Any]) -> SwitchView:
-    """As `torch_from`."""
+    """Read what `to_facts` wrote, as `torch_from` does."""
     return SwitchView(**{key: _frozen(value) for key, value in facts.items()})
 
 

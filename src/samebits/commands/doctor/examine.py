@@ -9,9 +9,9 @@ from samebits.commands.doctor.checks import machine, packages, process, proof, s
 from samebits.commands.doctor.threat import EVERY, LEVELS, PROMISES, Threat
 
 if TYPE_CHECKING:
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
-Check = Callable[["Surroundings"], Iterable[Threat]]
+Check = Callable[["EnvironmentSnapshot"], Iterable[Threat]]
 
 CHECKS: tuple[Check, ...] = (
     process.torch_import,
@@ -43,7 +43,7 @@ CHECKS: tuple[Check, ...] = (
     machine.onednn_library,
     machine.cpu_count,
     machine.tf32_override,
-    proof.writable_place,
+    proof.writable_folder,
     proof.free_space,
     proof.digest,
     proof.address_layout,
@@ -51,10 +51,10 @@ CHECKS: tuple[Check, ...] = (
 )
 
 
-def examine(here: Surroundings, promises: Iterable[str] = PROMISES) -> tuple[Threat, ...]:
-    """What threatens these promises, by promise, the worst first.
+def examine(here: EnvironmentSnapshot, promises: Iterable[str] = PROMISES) -> tuple[Threat, ...]:
+    """Return the threats to these promises, by promise, the worst first.
 
-    A threat to every promise is among them whichever are asked for.
+    A threat to every promise is always among them.
     """
     wanted = (EVERY, *promises)
     threats = [threat for check in CHECKS for threat in check(here) if threat.promise in wanted]

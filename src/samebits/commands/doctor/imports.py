@@ -1,4 +1,4 @@
-"""Which packages a script imports, found by reading it and the modules beside it. Nothing is run."""
+"""The packages that a script imports, read from its source and the modules beside it. Nothing is run."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _MOST_FILES = 2000
 
 
 def imported_packages(start: Path, root: Path) -> frozenset[str]:
-    """Top-level names that a file imports, those of its own modules followed.
+    """Return the top-level names that a file and its own modules import.
 
-    Imports by name at run time (`importlib.import_module(name)`) are not seen, and a package's own imports
-    are not followed.
+    Imports by name at run time (`importlib.import_module(name)`) are not seen. Imports made inside installed
+    packages are not followed.
 
     Args:
         start: the script.
-        root: where its own modules are found, the folder of the script.
+        root: folder of the script, where its own modules are looked up.
     """
-    found: set[str] = set()
+    packages: set[str] = set()
     seen: set[Path] = set()
     waiting = [start]
     while waiting and len(seen) < _MOST_FILES:
@@ -34,28 +34,28 @@ def imported_packages(start: Path, root: Path) -> frozenset[str]:
             own = _own_files(name, root)
             waiting += own
             if not own:
-                found.add(name.partition(".")[0])
-    return frozenset(found)
+                packages.add(name.partition(".")[0])
+    return frozenset(packages)
 
 
-def entry(script: str | None, module: str | None, directory: Path) -> tuple[Path | None, Path]:
-    """The file that a command line runs, None if it is not beside us; and where its modules are found.
+def started_file(script: str | None, module: str | None, directory: Path) -> tuple[Path | None, Path]:
+    """Return the file that a command line runs, None if it is not here, and the folder of its modules.
 
     Args:
         script: a file, or a folder that has `__main__.py`.
-        module: the argument of `-m`, where there is no script.
+        module: the argument of `-m` when there is no script.
         directory: the working directory.
     """
     if script is not None:
         path = (directory / script).resolve()  # as Python does for the first entry of its path
         return (path / "__main__.py", path) if path.is_dir() else (path, path.parent)
-    place = directory.joinpath(*str(module).split("."))
-    files = (place.with_name(f"{place.name}.py"), place / "__main__.py")
+    base = directory.joinpath(*str(module).split("."))
+    files = (base.with_name(f"{base.name}.py"), base / "__main__.py")
     return next((file for file in files if file.is_file()), None), directory
 
 
 def _names(file: Path, root: Path) -> Iterator[str]:
-    """Absolute names of what a file imports; nothing for a file that cannot be read or parsed."""
+    """Yield the absolute names that a file imports; none if it cannot be read or parsed."""
     try:
         tree = ast.parse(file.read_bytes())
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
@@ -69,7 +69,7 @@ def _names(file: Path, root: Path) -> Iterator[str]:
 
 
 def _base(node: ast.ImportFrom, file: Path, root: Path) -> str:
-    """What `from … import` starts from; relative imports are counted from the file's own package."""
+    """Return the module named by `from … import`; a relative one is resolved in the file's own package."""
     if not node.level:
         return node.module or ""
     folder = file.parents[node.level - 1] if node.level <= len(file.parents) else root
@@ -78,7 +78,7 @@ def _base(node: ast.ImportFrom, file: Path, root: Path) -> str:
 
 
 def _own_files(name: str, root: Path) -> list[Path]:
-    """The files beside the script that make up a module: itself and the packages it is in."""
+    """Return the files beside the script that make up a module: itself and its packages."""
     files = []
     folder = root
     for part in name.split("."):

@@ -1,4 +1,4 @@
-"""What is collected in a fresh process, where torch is imported as a script would import it."""
+"""Collects facts in a fresh process, where torch is imported as a script would import it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 STARTUP_PACKAGES = ("torch", "numpy", "tensorflow", "jax", "cupy")
 _STARTUP_HOOKS = ("sitecustomize", "usercustomize")
-# Beside those of `Environment.variables`: read by libraries whose names do not begin like those.
+# Read by libraries too, but not among `Environment.variables`, which go by the beginning of a name.
 _MORE_VARIABLES = (
     *("FLASH_ATTENTION_DETERMINISTIC", "MAMBA_DETERMINISTIC", "CAUSAL_CONV1D_DETERMINISTIC"),
     *("HOROVOD_FUSION_THRESHOLD", "DISABLE_ADDMM_CUDA_LT", "LOCAL_WORLD_SIZE", "WORLD_SIZE"),
@@ -39,7 +39,7 @@ def main(arguments: list[str], startup_modules: Collection[str]) -> None:
     Args:
         arguments: number of an open file for the answer, folder of the script, and whether torch is to be
             imported (`1` or `0`).
-        startup_modules: modules that were there before samebits.
+        startup_modules: modules that were imported before samebits.
     """
     answer, folder, with_torch = int(arguments[0]), arguments[1], arguments[2] == "1"
     facts = look(folder, startup_modules, with_torch=with_torch)
@@ -47,7 +47,7 @@ def main(arguments: list[str], startup_modules: Collection[str]) -> None:
 
 
 def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> dict[str, Any]:
-    """The facts, as JSON can hold them."""
+    """Return the facts as JSON can hold them."""
     if not getattr(sys.flags, "safe_path", sys.flags.isolated):
         sys.path.insert(0, folder)  # as for a script that lies there
     error = _import_torch() if with_torch else ""
@@ -62,16 +62,16 @@ def look(folder: str, startup_modules: Collection[str], *, with_torch: bool) -> 
         "digest": _try_digest() if usable else None,
         "switches": [to_facts(view) for view in view_switches()] if usable else [],
         "variables": {**environment.variables, **_more_variables()},
-        "packages": _installed(),
+        "packages": installed_packages(),
         "fixable_layout": can_fix_layout(),
     }
 
 
 def _import_torch() -> str:
-    """Import torch; why that did not work, empty if it did."""
+    """Import torch, and return why that failed; empty if it did not."""
     try:
         import torch
-    except BaseException as error:  # noqa: BLE001  # even `sys.exit()` in it is a finding
+    except BaseException as error:  # noqa: BLE001  # even a `sys.exit()` in it is worth reporting
         said = " ".join(str(error).split())
         return f"{type(error).__name__}: {said}" if said else type(error).__name__
     return "" if hasattr(torch, "Tensor") and hasattr(torch, "__version__") else "it is not PyTorch"
@@ -88,7 +88,7 @@ def _torch_file() -> str:
 
 
 def _look_at_gpus() -> tuple[tuple[Gpu, ...], str]:
-    """The GPUs, by starting CUDA; and why that failed where torch was built for it."""
+    """Start CUDA and return the GPUs, and why that failed if torch was built for it."""
     import torch
 
     cuda: Any = torch.cuda
@@ -98,7 +98,7 @@ def _look_at_gpus() -> tuple[tuple[Gpu, ...], str]:
         cuda.init()
         gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
         return tuple(Gpu(gpu.name, gpu.multi_processor_count) for gpu in gpus), ""
-    except Exception as error:  # noqa: BLE001  # drivers fail in many ways; each is a finding
+    except Exception as error:  # noqa: BLE001  # drivers fail in many ways, and each is worth reporting
         return (), str(error).split("\n", maxsplit=1)[0]
 
 
@@ -145,30 +145,31 @@ def _more_variables() -> dict[str, str]:
     return {name: os.environ[name] for name in _MORE_VARIABLES if name in os.environ}
 
 
-def _installed() -> dict[str, str]:
-    """Version of each installed distribution by its normalised name; the first on the path is used."""
+def installed_packages() -> dict[str, str]:
+    """Return the versions of installed distributions by normalised name; the first on the path counts."""
     from importlib import metadata
 
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for distribution in metadata.distributions():
         try:
-            name, version = distribution.metadata["Name"], distribution.version
-        except Exception:  # noqa: BLE001, S112  # a damaged installation must not hide the others
+            fields = distribution.metadata
+        except (OSError, UnicodeDecodeError):  # a damaged installation must not hide the others
             continue
-        if name:
-            found.setdefault(re.sub(r"[-_.]+", "-", name).lower(), str(version))
-    return found
+        if "Name" in fields:
+            name = re.sub(r"[-_.]+", "-", fields["Name"]).lower()
+            versions.setdefault(name, str(distribution.version))
+    return versions
 
 
 def _backends() -> tuple[str, ...]:
-    """Packages that torch runs code of when it is imported (`torch/__init__.py`, since 2.5)."""
+    """Return the packages whose code torch runs when it is imported (`torch/__init__.py`, since 2.5)."""
     from importlib import metadata
 
     return tuple(sorted({entry.name for entry in metadata.entry_points(group="torch.backends")}))
 
 
 def _try_digest() -> dict[str, Any]:
-    """Digest known values: their digests are the same on every machine, or something is broken."""
+    """Digest known values; their digests must be the same on every machine."""
     from samebits.digest.native import find_library
 
     library = find_library() is not None
@@ -181,13 +182,13 @@ def _try_digest() -> dict[str, Any]:
 
 
 def view_switches() -> tuple[SwitchView, ...]:
-    """Every switch of the table, read now; modules that hold one are imported."""
+    """Read every switch of the table now; modules that hold one are imported."""
     return tuple(map(_view, TABLE))
 
 
 def _view(switch: Switch) -> SwitchView:
     handle = switch.handle
-    with contextlib.suppress(Exception):  # what this build lacks is told by `missing`
+    with contextlib.suppress(Exception):  # `missing` tells what this build lacks
         if handle.module:
             importlib.import_module(handle.module)
     missing, now = _read(switch)
@@ -207,9 +208,9 @@ def _view(switch: Switch) -> SwitchView:
 
 
 def _read(switch: Switch) -> tuple[str, str]:
-    """Why it is missing, and its value."""
+    """Return why the switch is missing, and its value."""
     try:
         missing = switch.handle.missing()
         return missing, "" if missing else switch.handle.read()
-    except Exception as error:  # noqa: BLE001  # a setting that torch refuses to tell is not there for us
+    except Exception as error:  # noqa: BLE001  # a setting that torch refuses to tell counts as missing
         return str(error) or type(error).__name__, ""

@@ -1,13 +1,13 @@
-"""Which switches can matter here: one for CUDA does not on a machine without."""
+"""Tells which switches can matter here: one for CUDA does not on a machine without it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
 
-# Variables that only these packages read; what begins a name, and the distributions.
+# Variables that only some packages read: the beginning of the name, and the distributions.
 _READERS = {
     "FLASH_ATTENTION_DETERMINISTIC": ("flash-attn", "flash-attn-3"),
     "NVTE_": ("transformer-engine",),
@@ -22,12 +22,12 @@ _GROUP = "process group"
 
 
 def readers_of(switch: str) -> tuple[str, ...]:
-    """The only packages that read that variable; empty when torch or a library below it does."""
+    """Return the only packages that read that variable; empty when torch or a library below it does."""
     return next((packages for start, packages in _READERS.items() if switch.startswith(start)), ())
 
 
-def is_relevant(view: SwitchView, here: Surroundings) -> bool:
-    """Whether that switch can change bits with this torch, these packages and these devices."""
+def is_relevant(view: SwitchView, here: EnvironmentSnapshot) -> bool:
+    """Tell whether that switch can change bits with this torch, these packages and these devices."""
     if view.missing:
         return False
     readers = readers_of(view.name)
@@ -39,5 +39,5 @@ def is_relevant(view: SwitchView, here: Surroundings) -> bool:
     return bool(here.torch.cuda) or not about_gpus
 
 
-def _is_distributed(here: Surroundings) -> bool:
+def _is_distributed(here: EnvironmentSnapshot) -> bool:
     return here.variables.get("WORLD_SIZE", "1") not in {"", "0", "1"}

@@ -1,4 +1,4 @@
-"""What a threat is."""
+"""The threats that the checks report."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ LEVELS = (BREAKS, MAY_BREAK, NOTE)
 
 @dataclass(frozen=True, slots=True)
 class Threat:
-    """Something found here that threatens a promise.
+    """A fact about this machine or environment that threatens a promise.
 
     Args:
         promise: one of `PROMISES`, or `every`.
-        subject: what it is about, short and stable, such as `PYTHONHASHSEED` or `lightning`.
-        found: what was found, and what follows from it, one line.
-        why: how it does harm, one or two sentences.
+        subject: its subject, short and stable, such as `PYTHONHASHSEED` or `lightning`.
+        found: the fact and its consequence, one line.
+        why: the harm that it does, one or two sentences.
         remedy: the change proposed to the user, one line.
-        source: where that is said or was measured.
+        source: the document or measurement that shows it.
         level: `breaks` (the promise is not kept here), `may break` (it depends on the script), `note`
             (nothing is wrong; worth knowing when bits differ).
     """

@@ -34,11 +34,11 @@ _SHORT = 8  # bytes of a digest in the state log
 
 @dataclass(frozen=True)
 class Start:
-    """Where the resumed run begins.
+    """The step at which the resumed run begins.
 
     Args:
         step: number of the step of the whole run; None if its parameters are like those of none.
-        missing: names of the parameters that are not as before that step.
+        missing: names of the parameters that differ from those before that step.
         total: how many parameters the whole run has.
     """
 
@@ -49,7 +49,7 @@ class Start:
 
 @dataclass(frozen=True)
 class WholeRun:
-    """What is known of the run that was not killed.
+    """The run that was not killed.
 
     Args:
         record: path of its record.
@@ -63,10 +63,10 @@ class WholeRun:
 
 
 def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int) -> Start:
-    """The step of the whole run before which its parameters were those of the resumed run.
+    """Find the step of the whole run before which its parameters were those of the resumed run.
 
-    Several steps may have the same parameters (a learning rate of 0 while warming up): then what else
-    agrees decides, and last how near it is to the kill.
+    Several steps may have the same parameters (a learning rate of 0 while warming up): then the rest of the
+    state decides, and last the distance to the kill.
 
     Args:
         whole: the whole run.
@@ -98,25 +98,26 @@ def find_start(whole: WholeRun, record: Record, first: Before, killed_after: int
 
 
 def _by_optimizer(whole: WholeRun, first: Before) -> int | None:
-    """The one step before which the optimizers' state was that; None if there is none."""
-    found = [step for step, key in enumerate(whole.lines.keys) if key[2] and key[2] == first.optimizer]
-    return found[0] if len(found) == 1 else None
+    """Return the one step before which the optimizers had that state; None if there is none."""
+    matches = [step for step, key in enumerate(whole.lines.keys) if key[2] and key[2] == first.optimizer]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _by_the_rest(whole: WholeRun, first: Before) -> int | None:
-    """The one step whose optimizer state, or else torch's generator, is that; None if there is none."""
+    """Return the one step with that optimizer state, or else that state of torch's generator, if any."""
     if first.optimizer:
         return _by_optimizer(whole, first)
     state = first.generators.get("torch")
-    found = [before.step for before in steps_before(whole.log) if before.generators.get("torch") == state]
-    return found[0] if len(found) == 1 else None
+    matches = [b.step for b in steps_before(whole.log) if b.generators.get("torch") == state]
+    return matches[0] if len(matches) == 1 else None
 
 
 def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int, likely: int | None) -> Start:
-    """The step with which the most parameters agree; none where only those agree that always do.
+    """Return the step with which the most parameters agree; none if only constant ones agree.
 
-    Those that agree and are not as at the start come first: of a model beside another, such as the generator
-    of a GAN, that was not restored, all are as at the start. At the likely step one that agrees is enough.
+    Parameters that agree and have moved since the start count most: if one of two models, such as the
+    generator of a GAN, was not restored, all of its parameters are as at the start. At the likely step, one
+    that agrees is enough.
     """
     own = {(role, name): digest for role, name, digest in first.tensors if role == Role.PARAM}
     held = Counter(own.values())
@@ -131,33 +132,33 @@ def _nearest(whole: WholeRun, record: Record, first: Before, killed_after: int, 
         if missing and not Counter(theirs.values()) - held:
             missing = []  # all are there, under other names
         moved = sum(theirs[name] != initial.get(name) for name in theirs.keys() - missing)
-        found = (moved, len(theirs) - len(missing))
+        agreeing = (moved, len(theirs) - len(missing))
         if step == likely and moved:
             return Start(step, tuple(missing), len(theirs))
-        least = found[1] if least < 0 else min(least, found[1])
-        if found > most or (found == most and step <= killed_after):
-            best, most = Start(step, tuple(missing), len(theirs)), found
+        least = agreeing[1] if least < 0 else min(least, agreeing[1])
+        if agreeing > most or (agreeing == most and step <= killed_after):
+            best, most = Start(step, tuple(missing), len(theirs)), agreeing
     if not best.missing and best.total:
         return best
     return best if most[0] > 0 or most[1] > max(least, 0) else Start(None, (), best.total)
 
 
 def _states(whole: WholeRun, record: Record) -> list[Digests]:
-    """The model's state before each step: as it was found before the first one, then as each step left it."""
+    """Return the model's state before each step: the initial one, then the one that each step left."""
     initial = before_step(whole.log, 0)
     digests: Digests = {}
     if initial is not None:
         digests = {(role, name): bytes.fromhex(digest) for role, name, digest in initial.tensors}
-    found = [dict(digests)]
+    states = [dict(digests)]
     for step in optimizer_steps(record):
         if is_optimizer_step(step):
             update(digests, step)
-            found.append({key: value for key, value in digests.items() if key[0] == Role.PARAM})
-    return found[:-1] or found
+            states.append({key: value for key, value in digests.items() if key[0] == Role.PARAM})
+    return states[:-1] or states
 
 
 def state_before(whole: WholeRun, record: Record, number: int) -> dict[tuple[Role, str], str]:
-    """Each tensor of the whole run's state before a step: short digests by role and name."""
+    """Return the whole run's state before a step: short digests by role and name."""
     initial = before_step(whole.log, 0)
     if number == 0:
         return {} if initial is None else {(role, name): digest for role, name, digest in initial.tensors}
@@ -186,13 +187,13 @@ _STATE_BYTES = 16  # the smallest state of a generator, as a tensor
 
 @dataclass(frozen=True)
 class Course:
-    """How far two runs went together.
+    """The part of two runs that is identical, and the first difference.
 
     Args:
         compared: how many optimizer steps are identical, from the first on.
         difference: the first difference.
         steps: how many optimizer steps the second run made.
-        drawn: generators that the whole run drew from in the steps that were looked at, or after.
+        drawn: generators that the whole run drew from in the compared steps or later.
     """
 
     compared: int
@@ -208,7 +209,7 @@ def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = Tru
         whole: record of the whole run.
         other: record of the run that begins there.
         start: number of the step of the whole run.
-        to_end: whether what comes after the last step is compared too.
+        to_end: whether events after the last step are compared too.
     """
     ours = _from(optimizer_steps(whole), start)
     compared = made = 0
@@ -227,60 +228,58 @@ def compare_from(whole: Record, other: Record, start: int, *, to_end: bool = Tru
     return Course(compared, difference, made, frozenset(drawn))
 
 
-def _from(found: Iterator[Step], start: int) -> Iterator[Step]:
-    """The steps from an optimizer step on."""
-    return islice(found, start, None)
+def _from(steps: Iterator[Step], start: int) -> Iterator[Step]:
+    """Return the steps from an optimizer step on."""
+    return islice(steps, start, None)
 
 
 def _difference(
     records: tuple[Record, Record], both: tuple[Step, Step], number: int, *, is_first: bool
 ) -> FirstDifference | None:
-    """The first thing that differs in a step; None if nothing that counts does."""
+    """Return the first difference in a step; None if there is none that counts."""
     (whole, other), (a, b) = records, both
     pairs = compare_states(a, b, ()).pairs
     if is_first:  # gradients that wait to be zeroed; where they count, the state differs after the step
-        pairs = [found for found in pairs if found.role != Role.GRAD or found.b is not None]
+        pairs = [pair for pair in pairs if pair.role != Role.GRAD or pair.b is not None]
     pairs = _without_renamed(pairs)
     outputs = [pair for pair in compare_tables(a.outputs, b.outputs).differing if _counts(whole, other, pair)]
     if not pairs and not outputs:
         return None
     evidence = compare_tables(a.evidence, b.evidence).differing if pairs else []
     events = [(whole.event(i), other.event(j)) for i, j in [*evidence, *outputs]]
-    found = [(second, _value_text(first, second)) for first, second in events]
+    differing = [(second, _value_text(first, second)) for first, second in events]
     for pair in pairs:
-        place = pair.b or pair.a
-        if place is not None:
-            found.append(
-                (place.event, _pairs_text([p for p in pairs if _event(p) is place.event], len(pairs)))
-            )
-    event, text = min(found, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
+        own = _event(pair)
+        if own is not None:
+            differing.append((own, _pairs_text([p for p in pairs if _event(p) is own], len(pairs))))
+    event, text = min(differing, key=lambda item: (_KIND_ORDER.index(item[0].kind), item[0].seq))
     return FirstDifference(number, event.kind, text, event.site)
 
 
 def _event(pair: TensorPair) -> Event | None:
-    place = pair.b or pair.a
-    return None if place is None else place.event
+    tensor = pair.b or pair.a
+    return None if tensor is None else tensor.event
 
 
 def _without_renamed(pairs: list[TensorPair]) -> list[TensorPair]:
-    """What differs in content; what the whole run has must be there under any name, more does no harm.
+    """Leave out pairs that differ by name only: the whole run's tensors must exist under any name.
 
-    A model that a checkpoint was unpickled to, or that exists twice for a while, moves names.
+    Names move when a checkpoint is unpickled to a model, or when a model exists twice for a while.
     """
     if all(pair.a is not None and pair.b is not None for pair in pairs):
         return pairs
-    kept: list[TensorPair] = []
+    differing: list[TensorPair] = []
     for role in dict.fromkeys(pair.role for pair in pairs):
         of_role = [pair for pair in pairs if pair.role == role]
         ours = Counter(pair.a.digest for pair in of_role if pair.a)
         theirs = Counter(pair.b.digest for pair in of_role if pair.b)
         if ours - theirs:
-            kept += [pair for pair in of_role if pair.a is not None]
-    return kept
+            differing += [pair for pair in of_role if pair.a is not None]
+    return differing
 
 
 def _counts(whole: Record, other: Record, pair: tuple[int, int]) -> bool:
-    """Whether a value that differs counts: generator states in a checkpoint do not."""
+    """Tell whether a differing value counts: generator states in a checkpoint do not."""
     first, second = whole.event(pair[0]), other.event(pair[1])
     if first.kind != EventKind.SAVE or first.tensors != second.tensors:
         return True
@@ -299,7 +298,7 @@ def _value_text(a: Event, b: Event) -> str:
         EventKind.LOSS: "the loss",
         EventKind.READ: f"a value read ({b.op})",
     }
-    text = words.get(b.kind, f"what is saved ({b.op})")
+    text = words.get(b.kind, f"a saved value ({b.op})")
     differing = [i for i, (x, y) in enumerate(zip(a.digests, b.digests, strict=False)) if x != y]
     names = [b.tensors[i].name for i in differing if b.tensors[i].name]
     return f"{text}: {_list(names)}" if names and b.kind == EventKind.SAVE else text

@@ -37,19 +37,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ResumeRequest:
-    """One question: does this script, killed and resumed, go on as if nothing had happened?
+    """The request to check one script: its runs, kills and limits.
 
     Args:
         target: the script or module and its arguments; `{run}` in them is the run's own folder.
-        resume_args: words that a resumed run has after those; `{newest:PATTERN}`, `{run}` and `{step}` in
-            them are filled in (see `placeholders`).
-        folder: where records, and while it lasts the copy of the working folder, go.
+        resume_args: words that follow those in a resumed run; `{newest:PATTERN}`, `{run}` and `{step}` in
+            them are filled in (see `runs.fill_in`).
+        folder: of the records and, during the check, the copy of the working folder.
         source: the working folder that each run gets a copy of.
         share: paths in it that all runs use together, through a link, in place of a copy.
         kill_after: the numbers of steps after which runs are killed; empty to choose `kills` of them.
         kills: how many to draw at random; None for two that are chosen from the number of steps.
         steps: stop each run after this many steps.
-        output: where the scripts' standard output goes: `inherit`, `stderr` or `nothing`.
+        output: destination of the scripts' standard output: `inherit`, `stderr` or `nothing`.
         progress: let the runs show a live line.
         control: seeds and switches of every run; None leaves the script as it is.
         environment: variables that every run has beside the user's own.
@@ -76,11 +76,11 @@ class ResumeRequest:
 
 
 def resume_check(request: ResumeRequest, announce: Callable[[str], None] | None = None) -> ResumeCheck:
-    """Run the script whole, and for each kill once up to it and once resumed; compare what was resumed.
+    """Run the script whole, then for each kill once up to it and once resumed, and compare.
 
     Args:
-        request: what is checked.
-        announce: told what is about to run.
+        request: the check.
+        announce: called with the name of the next run.
 
     Raises:
         SamebitsError: the folder cannot be copied, records cannot be written, or no kill is possible
@@ -133,14 +133,14 @@ def _check(request: ResumeRequest, maker: RunMaker, command: tuple[str, ...], st
 
 
 def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
-    """After how many steps runs are killed.
+    """Return the numbers of steps after which runs are killed.
 
     Raises:
         SamebitsError: the whole run has no step after one of them; `resume-kill-late`.
     """
     if steps < 2:
         message = (
-            f"the whole run made {steps} optimizer step(s); expected 2 at least, to kill it between them"
+            f"the whole run made {steps} optimizer step(s); expected at least 2, to kill it between them"
         )
         raise SamebitsError(message, slug="resume-kill-late")
     if request.kill_after:
@@ -159,7 +159,7 @@ def kill_points(request: ResumeRequest, steps: int) -> tuple[int, ...]:
 
 
 def conclude(kills: list[Kill]) -> tuple[Verdict, str]:
-    """The verdict over all kills, and why."""
+    """Return the verdict over all kills, and the reason."""
     different = [kill for kill in kills if kill.verdict == "different"]
     if different:
         return "different", different[0].reason
@@ -170,13 +170,17 @@ def conclude(kills: list[Kill]) -> tuple[Verdict, str]:
     if not resumed:
         return "not_judged", kills[0].reason if kills else "no run was killed"
     fresh = len(kills) - len(resumed)
-    more = f"; after {fresh} more the script began anew, as it had saved nothing yet" if fresh else ""
+    more = (
+        f"; after {fresh} more the script started from the beginning, as it had saved nothing yet"
+        if fresh
+        else ""
+    )
     times = f"{len(resumed)} kill{'s' if len(resumed) > 1 else ''}"
     return "identical", f"after {times} the resumed run gave the same bits{more}"
 
 
 def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
-    """See whether the script repeats where a difference is beyond what killed runs show to repeat."""
+    """Check that the script repeats at differences that lie beyond the kills of repeating runs."""
     covered = max((kill.after for kill in kills if kill.repeats), default=0)
     beyond = [
         kill for kill in kills if kill.difference is not None and (kill.difference.step or 0) >= covered
@@ -193,8 +197,8 @@ def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
         return kills
     broken = course.difference.step
     reason = (
-        f"the script itself does not repeat: run whole again it differs at step {broken}"
-        f" ({course.difference.text}); see `samebits verify` first"
+        f"the script itself does not repeat: a second whole run differs at step {broken}"
+        f" ({course.difference.text}); use `samebits verify` first"
     )
     return [
         replace(kill, verdict="not_judged", reason=reason, is_unrepeatable=True)
@@ -205,7 +209,7 @@ def _settled(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> list[Kill]:
 
 
 def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
-    """How many optimizer steps the whole run made, and why it is of no use, if it is not."""
+    """Return the whole run's number of optimizer steps, and why it cannot be used, if so."""
     run, name = maker.runs[0], script_name(request.target)
     info = run.info
     if info is None:
@@ -217,7 +221,10 @@ def _fitness(request: ResumeRequest, maker: RunMaker) -> tuple[int, str]:
         return 0, f"{name} never imported torch: nothing to compare"
     with RecordReader(maker.record("whole")) as record:
         steps = count_steps(record)
-    return steps, "" if steps else f"{name} made no optimizer step (`Optimizer.step`): nothing to compare"
+    return (
+        steps,
+        "" if steps else f"{name} made no optimizer step (`Optimizer.step`): nothing to compare",
+    )
 
 
 def _final_digests(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> tuple[str, str]:
@@ -227,7 +234,7 @@ def _final_digests(maker: RunMaker, whole: WholeRun, kills: list[Kill]) -> tuple
 
 
 def _last_state(path: Path) -> str:
-    """One digest over the contents of the model's last state, whatever the names in it."""
+    """Return one digest over the contents of the model's last state, without its names."""
     state: Digests = {}
     with ExitStack() as stack:
         try:

@@ -1,4 +1,4 @@
-"""Which batch a resumed run trained on where it first differs, and which was due."""
+"""Compares the batch at the first difference with the batch that was due."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from samebits.records.events import Event
 
 _SHOWN = 4
-_FOLLOWING = 3  # batches that tell whether one is where it seems to be
+_FOLLOWING = 3  # batches after one that confirm its position
 LOADERS = "the loader's"  # its own generator, in the state log
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What the loaders of a run gave.
+    """The batches of a run.
 
     Args:
         lines: its state log.
-        record: its record, for what is in a batch.
+        record: its record, with the contents of batches.
     """
 
     lines: StateLogLines
     record: Record
 
     def contents(self, batch: Batch) -> tuple[bytes, ...]:
-        """Digests of its tensors."""
+        """Return the digests of its tensors."""
         return self.record.event(batch.seq).digests
 
 
 def wrong_batch(whole: Loaded, other: Loaded, step: int, start: int) -> Omission | None:
-    """How the batches of a step differ; None when they do not, or there are none.
+    """Return how the batches of a step differ; None when they do not, or there are none.
 
     Batches are paired from the last one of the step backwards: a run that skips by loading has more of them
     in its first step. With a loader that fetches one batch ahead, both fetch ahead.
@@ -47,7 +47,7 @@ def wrong_batch(whole: Loaded, other: Loaded, step: int, start: int) -> Omission
         whole: the whole run.
         other: the resumed run.
         step: number of the step of the whole run.
-        start: at which the resumed run began.
+        start: the step at which the resumed run began.
     """
     ours = [batch for batch in whole.lines.batches if batch.step == step]
     theirs = [batch for batch in other.lines.batches if batch.step == step - start]
@@ -78,20 +78,18 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
         if due.indices == got.indices:
             return Omission(
                 "augmentation",
-                f"the samples are those that were due ({_numbers(due.indices)}), their contents are not:"
-                " what the"
-                " data set or its transforms draw is not as it was",
+                f"the samples are those that were due ({_numbers(due.indices)}), but their contents differ:"
+                " the data set or its transforms draw different values",
                 _drawn_in(other.lines, got, passes),
             )
         again = [batch for batch in whole.lines.batches if batch.indices == got.indices]
         again = _going_on(whole, other, again, got)
         if again:
-            found = _misplaced(due, _nearest(again, due))
-            return Omission("data", found.text + ", with other contents (augmentation)", found.evidence)
+            omission = _misplaced(due, _nearest(again, due))
+            return Omission("data", omission.text + ", with other contents (augmentation)", omission.evidence)
         return Omission(
             "data",
-            f"the order is another one: samples {_numbers(got.indices)} came where {_numbers(due.indices)}"
-            " were"
+            f"the order is different: samples {_numbers(got.indices)} came where {_numbers(due.indices)} were"
             f" due ({_position(due)})",
             passes,
         )
@@ -99,16 +97,16 @@ def _described(whole: Loaded, other: Loaded, due: Batch, got: Batch) -> Omission
     return _by_parts(whole.record.event(due.seq), other.record.event(got.seq), due, evidence)
 
 
-def _going_on(whole: Loaded, other: Loaded, found: list[Batch], got: Batch) -> list[Batch]:
-    """Those of some batches after which the whole run goes on as the resumed one does.
+def _going_on(whole: Loaded, other: Loaded, batches: list[Batch], got: Batch) -> list[Batch]:
+    """Return the batches after which the whole run goes on as the resumed one does.
 
-    With few samples in a batch the same ones come together again by chance, in another order. One after
-    which the pass ends sooner counts only if there is no other.
+    In small batches the same samples meet again by chance, in another order. A batch after which the pass
+    ends sooner counts only if there is no other.
     """
     theirs = _following(other, got)
     agreeing: list[Batch] = []
     ending: list[Batch] = []
-    for batch in found:
+    for batch in batches:
         ours = _following(whole, batch)
         if _agree(whole, other, ours, theirs):
             (ending if len(ours) < len(theirs) else agreeing).append(batch)
@@ -123,70 +121,69 @@ def _agree(whole: Loaded, other: Loaded, ours: list[Batch], theirs: list[Batch])
 
 
 def _following(run: Loaded, batch: Batch) -> list[Batch]:
-    """The next batches of a pass."""
+    """Return the next batches of a pass."""
     if batch.number is None:
         return []
-    place = (batch.site, batch.pass_number)
+    one_pass = (batch.site, batch.pass_number)
     return [
-        found for found in run.lines.batches
-        if (found.site, found.pass_number) == place and found.number is not None
-        and batch.number < found.number <= batch.number + _FOLLOWING
+        later for later in run.lines.batches
+        if (later.site, later.pass_number) == one_pass and later.number is not None
+        and batch.number < later.number <= batch.number + _FOLLOWING
     ]  # fmt: skip
 
 
-def _misplaced(due: Batch, found: Batch) -> Omission:
-    evidence, is_next = "", found.step == due.step + 1
-    if found.step < due.step:
+def _misplaced(due: Batch, got: Batch) -> Omission:
+    evidence, is_next = "", got.step == due.step + 1
+    if got.step < due.step:
         text = (
-            f"the batch is that of step {found.step} again ({_position(found)}), where {_position(due)} was"
+            f"the batch is that of step {got.step} again ({_position(got)}), where {_position(due)} was due"
         )
-        text += " due"
-        if found.step == due.step - 1:
+        if got.step == due.step - 1:
             evidence = "as if the position was saved before the step and the parameters after it"
-    elif found.step > due.step:
+    elif got.step > due.step:
         out = "is left out" if is_next else "and those up to there are left out"
-        text = f"the batch is that of step {found.step} ({_position(found)}): {_position(due)} {out}"
+        text = f"the batch is that of step {got.step} ({_position(got)}): {_position(due)} {out}"
         if is_next:
             evidence = "as if the parameters were saved before `Optimizer.step` and the position after it"
     else:
-        text = f"the batch is {_position(found)}, where {_position(due)} was due"
+        text = f"the batch is {_position(got)}, where {_position(due)} was due"
     return Omission("data", text, (evidence,) if evidence else ())
 
 
 def _by_parts(
     due: Event, got: Event, batch: Batch, evidence: tuple[tuple[str, ...], tuple[str, ...]]
 ) -> Omission:
-    """Without numbers of samples: whether some of the tensors are as they should be."""
+    """Describe the difference tensor by tensor, where the numbers of the samples are not known."""
     passes, drawn = evidence
     pairs = list(zip(due.tensors, due.digests, got.digests, strict=False))
     same = [info.name for info, a, b in pairs if a == b]
     other = [info.name for info, a, b in pairs if a != b]
     if same and other:
         text = (
-            f"of the batch, {_names(same)} is as it was due and {_names(other)} is not: the same samples with"
-            " other contents, so what the data set or its transforms draw is not as it was"
+            f"in the batch, {_names(same)} is as due and {_names(other)} is not: these are the same samples"
+            " with other contents, so the data set or its transforms draw different values"
         )
         return Omission("augmentation", text, drawn)
-    text = f"the batch is none that the whole run had ({_position(batch)} was due): other samples or contents"
+    text = f"the whole run had no such batch ({_position(batch)} was due): samples or contents differ"
     return Omission("data", text, passes)
 
 
 def _drawn_in(lines: StateLogLines, got: Batch, passes: tuple[str, ...]) -> tuple[str, ...]:
-    """Where the draws were made: for workers, from which seeds."""
+    """Describe the draws made in workers and the origin of their seeds."""
     begin = _begin(lines.passes, got)
     if begin is None or not begin.workers:
         return ()
     if passes:
         return (*passes, "the workers' seeds come from there")
     line = (
-        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which began anew from"
-        " the same seeds: the draws for the samples before were not made again"
+        f"drawn in {begin.workers} worker process{'' if begin.workers == 1 else 'es'}, which started again"
+        " from the same seeds: the draws for earlier samples were not repeated"
     )
     return (line,)
 
 
 def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batch) -> tuple[str, ...]:
-    """Whether the generator that gives a pass its order, and workers their seeds, stood elsewhere."""
+    """Tell whether the generator of a pass's order and its workers' seeds had another state."""
     a, b = _begin(ours.passes, due), _begin(theirs.passes, got)
     if a is None or b is None:
         return ()
@@ -194,23 +191,23 @@ def _made_from(ours: StateLogLines, theirs: StateLogLines, due: Batch, got: Batc
     if a.generators.get(name) == b.generators.get(name):
         return ()
     line = (
-        f"{generator_name(name)} stood elsewhere when the loader's iterator was made than at the begin of"
+        f"when the loader's iterator was made, {generator_name(name)} had another state than at the start of"
         " that pass in the whole run"
     )
     return (line,)
 
 
 def _begin(passes: Sequence[Pass], batch: Batch) -> Pass | None:
-    """The begin of the pass that a batch belongs to: the last one with its number before the batch."""
+    """Return the start of a batch's pass: the last with its number before the batch."""
     if batch.pass_number is None:
         return None
-    found = [p for p in passes if p.number == batch.pass_number and p.step <= batch.step]
-    return found[-1] if found else None
+    begun = [p for p in passes if p.number == batch.pass_number and p.step <= batch.step]
+    return begun[-1] if begun else None
 
 
-def _nearest(found: list[Batch], due: Batch) -> Batch:
-    """Of several equal batches one of the same pass, then the nearest."""
-    return min(found, key=lambda b: (b.pass_number != due.pass_number, abs(b.step - due.step)))
+def _nearest(batches: list[Batch], due: Batch) -> Batch:
+    """Choose among equal batches one of the same pass, then the nearest."""
+    return min(batches, key=lambda b: (b.pass_number != due.pass_number, abs(b.step - due.step)))
 
 
 def _position(batch: Batch) -> str:
@@ -229,7 +226,7 @@ def _names(names: list[str]) -> str:
 
 
 def generator_name(name: str) -> str:
-    """A generator in words."""
+    """Return the name of a generator in words."""
     words = {
         "torch": "torch's CPU generator",
         "python": "Python's `random`",

@@ -1,4 +1,4 @@
-"""One kill: the killed run, the resumed one, and what comes of comparing them with the whole run."""
+"""One kill: the killed run, the resumed one, and their comparison with the whole run."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ def judge_kill(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
 
 
 def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
-    """Resume what a killed run left in the folder, and compare.
+    """Resume from the files that a killed run left, and compare.
 
     Args:
         maker: makes the runs.
         whole: the run that was not killed.
-        kill: what `kill_run` gave.
+        kill: the result of `kill_run`.
     """
     after = kill.after
     kill = replace(kill, written=_written(maker, maker.folder.listed()))
@@ -66,23 +66,23 @@ def resume_run(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
 
 
 def kill_run(maker: RunMaker, whole: WholeRun, after: int) -> Kill:
-    """Make a run that is killed; it must get there, and be the same as the whole run up to there.
+    """Make a run that is killed; it must reach the kill, and equal the whole run up to it.
 
     Returns:
-        not judged yet; with a reason if it cannot be.
+        the kill, not judged yet; with a reason if it cannot be.
     """
     run = maker.killed(after)
     if run.status != 128 + signal.SIGKILL:
         how = _failure(run) or f"ended {ended_words(run.status)}"
-        reason = f"the run that was to be killed after {after} steps {how}: it did not get so far"
+        reason = f"the run that was to be killed after {after} steps {how}: it did not get that far"
         return Kill(after, "not_judged", reason)
     with RecordReader(whole.record) as a, RecordReader(maker.record(f"killed-{after}")) as b:
         course = compare_from(a, b, 0, to_end=False)
     if course.difference is not None:
-        found = course.difference
+        difference = course.difference
         reason = (
             f"the script itself does not repeat: before the kill it differs from the whole run at step"
-            f" {found.step} ({found.text}); see `samebits verify` first"
+            f" {difference.step} ({difference.text}); use `samebits verify` first"
         )
         return Kill(after, "not_judged", reason, is_unrepeatable=True)
     return Kill(after, "not_judged", repeats=True)
@@ -110,12 +110,12 @@ def _compared(maker: RunMaker, whole: WholeRun, kill: Kill) -> Kill:
         if difference is None:
             return _identical(maker, whole, a, (kill, start, first))
         others = _Other(b, maker, name, first)
-        found = _explained(whole, a, others, start, difference)
+        missing = _explained(whole, a, others, start, difference)
     reason = f"resumed after {kill.after} steps, it differs from step {difference.step} on: {difference.text}"
     if kill.is_fresh:
         reason = f"after {kill.after} steps nothing was resumed, and {reason[reason.index('it differs') :]}"
     shown = replace(difference, site=_original(maker, difference.site))
-    return replace(kill, verdict="different", reason=reason, difference=shown, omissions=tuple(found))
+    return replace(kill, verdict="different", reason=reason, difference=shown, omissions=tuple(missing))
 
 
 class _Other:
@@ -129,32 +129,32 @@ class _Other:
 def _explained(
     whole: WholeRun, record: Record, other: _Other, start: Start, difference: FirstDifference
 ) -> list[Omission]:
-    """What was not restored, and which batch was trained on where the runs part."""
+    """Return what was not restored, and the wrong batch at the first difference."""
     at = boundary(whole, start, other.first)
     if at is None or start.step is None:
         return []
     loaded = Loaded(other.lines, other.record)
     first = [batch for batch in other.lines.batches if batch.step == 0]
     contents = frozenset(d[:_SHORT].hex() for batch in first for d in loaded.contents(batch))
-    found = omissions(whole, record, at, contents)
+    others = omissions(whole, record, at, contents)
     step = start.step if difference.step is None else difference.step
     batch = wrong_batch(Loaded(whole.lines, record), loaded, step, start.step)
     lost = _lost_backwards(record, other.record, start.step)
-    return [*([batch] if batch else []), *([lost] if lost else []), *found]
+    return [*([batch] if batch else []), *([lost] if lost else []), *others]
 
 
 def _lost_backwards(whole: Record, other: Record, start: int) -> Omission | None:
-    """Gradients that were being accumulated when the checkpoint was written."""
+    """Return the loss of gradients that were being accumulated when the checkpoint was written."""
     due = next(islice(optimizer_steps(whole), start, None), None)
-    found = next(iter(optimizer_steps(other)), None)
-    if due is None or found is None:
+    made = next(iter(optimizer_steps(other)), None)
+    if due is None or made is None:
         return None
-    ours, theirs = _losses(due), _losses(found)
+    ours, theirs = _losses(due), _losses(made)
     if theirs >= ours:
         return None
     text = (
         f"the first step was made from {theirs} backward pass{'' if theirs == 1 else 'es'}, "
-        f"where the whole run made {ours}: the gradients accumulated before are lost"
+        f"where the whole run made {ours}: the gradients accumulated before the kill are lost"
     )
     return Omission("gradients", text)
 
@@ -163,8 +163,8 @@ def _losses(step: Step) -> int:
     return sum(len(column) for key, column in step.evidence.columns.items() if key[0] == EventKind.LOSS)
 
 
-def _identical(maker: RunMaker, whole: WholeRun, record: Record, found: tuple[Kill, Start, Before]) -> Kill:
-    kill, start, first = found
+def _identical(maker: RunMaker, whole: WholeRun, record: Record, begun: tuple[Kill, Start, Before]) -> Kill:
+    kill, start, first = begun
     at = boundary(whole, start, first)
     if kill.is_fresh or at is None:
         reason = f"after {kill.after} steps nothing was resumed: the run began from the beginning"
@@ -185,19 +185,19 @@ def _nowhere(kill: Kill, first: Before) -> Kill:
         reason = f"the run resumed after {kill.after} steps has no parameters that could be compared"
         return replace(kill, verdict="not_judged", reason=reason)
     text = (
-        "when the resumed run makes its first step, its parameters are those of no step of the whole run:"
+        "before its first step, the resumed run's parameters match no step of the whole run:"
         " they are not restored, or not exactly"
     )
     difference = FirstDifference(None, "start", "the parameters before the first step")
     omission = Omission("parameters", text, (_what_is_there(kill.written),))
-    reason = f"resumed after {kill.after} steps, its parameters are those of no step of the whole run"
+    reason = f"resumed after {kill.after} steps, its parameters match no step of the whole run"
     return replace(kill, verdict="different", reason=reason, difference=difference, omissions=(omission,))
 
 
 def _too_far(kill: Kill, step: int) -> Kill:
     reason = (
         f"killed after {kill.after} steps, but the resumed run begins at step {step}: it found a checkpoint "
-        "of another run, outside the working folder; give the script a place in `{run}` "
+        "of another run, outside the working folder; let the script save into `{run}` "
         "(see docs/resume-check.md)"
     )
     return replace(kill, verdict="not_judged", reason=reason, resumed_at=step)
@@ -228,7 +228,7 @@ def _failure(run: ScriptRun) -> str:
 
 
 def _written(maker: RunMaker, files: dict[str, tuple[int, int]]) -> tuple[str, ...]:
-    """What is new or changed in the copy, the newest first."""
+    """Return the files that are new or changed in the copy, the newest first."""
     source = maker.folder.source
     changed = {}
     for path, facts in files.items():

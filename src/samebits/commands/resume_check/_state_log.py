@@ -23,7 +23,7 @@ Texts = dict[str, str]
 
 @dataclass(frozen=True)
 class Before:
-    """What was there before one optimizer step.
+    """The state before one optimizer step.
 
     Args:
         step: its number in the run.
@@ -32,8 +32,8 @@ class Before:
         optimizer: the same of the state of all optimizers.
         generators: a digest of each global generator's state.
         settings: hyperparameters, schedules, scalers.
-        variables: what the user's variables held.
-        tensors: each tensor: role, name, digest; of the first step of a run only.
+        variables: values of the user's variables.
+        tensors: role, name and digest of each tensor; for the first step of a run only.
     """
 
     step: int
@@ -69,7 +69,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Pass:
-    """The begin of a pass over the data.
+    """The start of a pass over the data.
 
     Args:
         step: optimizer steps before it.
@@ -95,7 +95,7 @@ class StateLogLines:
 
 
 def read_lines(path: Path) -> StateLogLines:
-    """Batches, passes, and the digests of all steps.
+    """Read batches, passes, and the digests of all steps.
 
     Raises:
         SamebitsError: the file cannot be read; `resume-log`.
@@ -118,7 +118,7 @@ def read_lines(path: Path) -> StateLogLines:
 
 
 def steps_before(path: Path) -> Iterator[Before]:
-    """What was there before each step, in order.
+    """Yield the state before each step, in order.
 
     Raises:
         SamebitsError: the file cannot be read; `resume-log`.
@@ -137,8 +137,8 @@ def steps_before(path: Path) -> Iterator[Before]:
 
 
 def before_step(path: Path, step: int) -> Before | None:
-    """What was there before one step; None when the run did not come to it."""
-    return next((found for found in steps_before(path) if found.step == step), None)
+    """Return the state before one step; None when the run did not get there."""
+    return next((before for before in steps_before(path) if before.step == step), None)
 
 
 def _changed(known: Texts, changes: dict[str, str | None]) -> Texts:
@@ -156,7 +156,7 @@ def _objects(path: Path) -> Iterator[dict[str, Any]]:
                     return
                 yield line
     except OSError as error:
-        message = f"cannot read {path}: {error.strerror}; it was to be written by the run"
+        message = f"cannot read {path}: {error.strerror}; the run should have written it"
         raise SamebitsError(message, slug="resume-log") from None
 
 
@@ -164,9 +164,9 @@ Digests = dict[tuple["Role", str], bytes]  # by role and name
 
 
 def optimizer_steps(record: Record) -> Iterator[Step]:
-    """The steps that an optimizer closed, in order, and last what came after them, if anything.
+    """Yield the steps that an optimizer closed, in order, and last the events after them, if any.
 
-    What lies between optimizer steps but was recorded as a step of its own (a backward pass before the first
+    A step between optimizer steps that no optimizer closed (a backward pass before the first
     optimizer was made) is left out.
     """
     for step in steps(record):
@@ -175,12 +175,12 @@ def optimizer_steps(record: Record) -> Iterator[Step]:
 
 
 def is_optimizer_step(step: Step) -> bool:
-    """Whether an optimizer closed it."""
+    """Tell whether an optimizer closed the step."""
     return any(event.op.endswith(".step") for event in step.states)
 
 
 def count_steps(record: Record) -> int:
-    """How many optimizer steps a run made."""
+    """Return the number of optimizer steps of a run."""
     return sum(is_optimizer_step(step) for step in optimizer_steps(record))
 
 
@@ -192,5 +192,5 @@ def update(known: Digests, step: Step) -> None:
 
 
 def counted(digests: Digests, role: Role) -> Counter[bytes]:
-    """The digests of one role, as often as they are there."""
+    """Count the digests of one role."""
     return Counter(digest for (kind, _), digest in digests.items() if kind == role)

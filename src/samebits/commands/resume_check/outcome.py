@@ -1,4 +1,4 @@
-"""What a resume check found."""
+"""The result of a resume check."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Omission:
-    """Something that was not as in the whole run when the resumed run made its first step.
+    """A part of the state that was not restored when the resumed run made its first step.
 
     Args:
         what: `parameters`, `buffers`, `optimizer`, `hyperparameters`, `schedule`, `scaler`, `generator`,
             `data`, `augmentation`, `gradients` or `variables`.
-        text: what it is, and how it differs.
+        text: a description of the part and of its difference.
         evidence: further lines.
     """
 
@@ -30,13 +30,13 @@ class Omission:
 
 @dataclass(frozen=True)
 class FirstDifference:
-    """Where the resumed run first differs from the whole run.
+    """The first difference between the resumed run and the whole run.
 
     Args:
         step: number of the step of the whole run.
         kind: kind of the event: `batch`, `loss`, `grad`, `step`, `read` or `save`; `steps` when the number of
-            steps is another; `start` when the parameters are those of no step.
-        text: what differs.
+            steps differs; `start` when the parameters match no step.
+        text: the differing value.
         site: the line of the user's code, in the user's own folder.
     """
 
@@ -48,7 +48,7 @@ class FirstDifference:
 
 @dataclass(frozen=True)
 class Kill:
-    """What came of one kill.
+    """The result of one kill.
 
     Args:
         after: how many steps the killed run made.
@@ -56,10 +56,10 @@ class Kill:
         reason: why, in one sentence.
         command: the words with which the run was resumed.
         resumed_at: number of the step of the whole run that the resumed one began with; None if it is none.
-        compared: how many steps were found identical.
+        compared: how many steps are identical.
         difference: the first one.
-        omissions: what was not restored; of an identical run, what has made no difference so far.
-        notes: what else to know.
+        omissions: parts that were not restored; of an identical run, those that made no difference so far.
+        notes: further remarks.
         written: files that the killed run left, in order of time.
         is_fresh: whether the resumed run began from the beginning.
         repeats: whether the killed run gave the same bits as the whole run up to the kill.
@@ -90,10 +90,10 @@ class ResumeCheck:
         reason: in one sentence.
         command: the script and its arguments.
         steps: how many steps the whole run made.
-        kills: what came of each.
+        kills: the result of each.
         runs: every run that was made.
         seconds: of all of it.
-        notes: what else to know.
+        notes: further remarks.
         final_digest: of the state that the whole run ended with, and the last resumed run.
         interrupted: whether Ctrl-C ended it before the last kill.
     """

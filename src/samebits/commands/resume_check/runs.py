@@ -35,7 +35,7 @@ class NothingFoundError(Exception):
 
 
 def split_words(text: str) -> tuple[str, ...]:
-    """The words of `--resume-args`, as a shell would split them.
+    """Split `--resume-args` into words, as a shell would.
 
     Raises:
         SamebitsError: a quote is not closed; `usage`.
@@ -48,10 +48,10 @@ def split_words(text: str) -> tuple[str, ...]:
 
 
 def fill_in(words: Iterable[str], folder: Path, step: int | None = None) -> tuple[str, ...]:
-    """Words with their placeholders filled in; other braces are left alone.
+    """Fill in the placeholders of words; other braces stay.
 
     `{run}` is the folder of the run, `{step}` the number of steps before the kill, and `{newest:PATTERN}` the
-    file or folder that matches and was changed last, relative to the folder as the pattern is. Of those that
+    matching file or folder that was changed last, relative to the folder like the pattern. Of those that
     were changed at the same moment it is the one whose name comes last, numbers by their value.
     A link that leads nowhere (its checkpoint was deleted) does not match.
 
@@ -75,10 +75,10 @@ def fill_in(words: Iterable[str], folder: Path, step: int | None = None) -> tupl
 
 
 def _newest(pattern: str, folder: Path) -> str:
-    found = [path for path in glob.glob(pattern, root_dir=folder, recursive=True) if (folder / path).exists()]
-    if not found:
+    paths = [path for path in glob.glob(pattern, root_dir=folder, recursive=True) if (folder / path).exists()]
+    if not paths:
         raise NothingFoundError(pattern)
-    return max(found, key=lambda path: (os.stat(folder / path).st_mtime_ns, _natural(path)))
+    return max(paths, key=lambda path: (os.stat(folder / path).st_mtime_ns, _natural(path)))
 
 
 def _natural(path: str) -> list[tuple[int, str]]:
@@ -93,8 +93,8 @@ class RunMaker:
     """Makes the runs and remembers them.
 
     Args:
-        request: what is checked.
-        announce: told what is about to run.
+        request: the check.
+        announce: called with the name of the next run.
 
     Raises:
         SamebitsError: the working folder cannot be copied, or records cannot be written.
@@ -105,25 +105,25 @@ class RunMaker:
         self._announce = announce
         self._runs: list[ScriptRun] = []
         self._stdin = StandardInput()
-        place = request.folder.absolute() / _FOLDER
-        self.folder = WorkingFolder(request.source, place, request.share, request.most_bytes)
-        if os.path.lexists(place):
-            message = f"{place} exists, and the copy of the working folder goes there; give another --keep"
+        copy = request.folder.absolute() / _FOLDER
+        self.folder = WorkingFolder(request.source, copy, request.share, request.most_bytes)
+        if os.path.lexists(copy):
+            message = f"{copy} exists, but the copy of the working folder goes there; give another --keep"
             raise SamebitsError(message, slug="resume-keep")
         self.folder.check()
         check_writable(self.record("whole"))
 
     @property
     def runs(self) -> tuple[ScriptRun, ...]:
-        """What was run so far."""
+        """The runs so far."""
         return tuple(self._runs)
 
     def record(self, name: str) -> Path:
-        """Where the record of a run is."""
+        """Return the path of a run's record."""
         return self.request.folder.absolute() / f"{name}{SUFFIX}"
 
     def log(self, name: str) -> Path:
-        """Where the state log of a run is."""
+        """Return the path of a run's state log."""
         return self.request.folder.absolute() / f"{name}.states"
 
     def clean(self) -> None:
@@ -137,7 +137,7 @@ class RunMaker:
         return self._run("whole", Purpose.WHOLE, RecordingSettings(""), ())
 
     def again(self, steps: int) -> Path | None:
-        """Run it whole again up to a step; gives its record, None if it left none."""
+        """Run it whole again up to a step, and return its record; None if it left none."""
         self._announce(f"the whole run again, {steps} steps: does it repeat?")
         self.folder.renew()
         settings = RecordingSettings("", kill_after=steps)
@@ -151,7 +151,7 @@ class RunMaker:
         return self._run(f"killed-{after}", Purpose.KILLED, RecordingSettings("", kill_after=after), ())
 
     def resumed(self, after: int) -> tuple[ScriptRun, tuple[str, ...]]:
-        """Resume what was killed; gives the command too.
+        """Resume the killed run; return the words of the command too.
 
         Raises:
             NothingFoundError: a placeholder finds nothing.

@@ -1,1 +1,1 @@
-"""The effect of randomness on a script: several seeds, their curves, and what the last values say."""
+"""The effect of randomness on a script: several seeds, their curves and final values."""

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
 LEVEL = 0.95
 NO_SCIPY = "scipy is not installed: no interval and no test (`pip install scipy`)"
-# With 5 pairs the smallest p of a sign-flip test is 2/32, with 3 and 3 values of an exchange 2/20: above 0.05
-# whatever the values are.
+# The smallest p of a sign-flip test with 5 pairs is 2/32, of an exchange test with 3 and 3 values 2/20: above
+# 0.05 for any values.
 LEAST_PAIRS = 6
 LEAST_EACH = 4
 _RESAMPLES = 9999
@@ -29,7 +29,7 @@ _EXACT_PAIRS = 13  # 2**13 sign flips are fewer than the resamples
 
 
 def scipy_stats() -> Any:
-    """`scipy.stats`, or None where scipy is not installed."""
+    """Return `scipy.stats`, or None where scipy is not installed."""
     try:
         return importlib.import_module("scipy.stats")
     except ImportError:
@@ -37,7 +37,7 @@ def scipy_stats() -> Any:
 
 
 def estimate(finals: Mapping[int, float]) -> Estimate | None:
-    """What the finite values say; None when there is none.
+    """Return the estimate from the finite values; None when there are none.
 
     Args:
         finals: value by seed.
@@ -70,9 +70,9 @@ def _t_interval(mean: float, sd: float, n: int) -> tuple[float, float] | None:
 
 
 def contrast(first: Mapping[int, float], second: Mapping[int, float]) -> Contrast:
-    """Whether two configurations differ beyond seed noise: the second minus the first.
+    """Tell whether two configurations differ beyond seed noise: the second minus the first.
 
-    Values of the same seed are compared when at least six seeds have both; else all with all.
+    Values of the same seed are compared if at least six seeds have both; else all with all.
 
     Args:
         first: final value by seed.
@@ -87,14 +87,14 @@ def contrast(first: Mapping[int, float], second: Mapping[int, float]) -> Contras
     if scipy_stats() is None:
         return Contrast("cannot tell", NO_SCIPY, n, paired)
     if paired:
-        found = _paired([a[seed] for seed in common], [b[seed] for seed in common])
+        result = _paired([a[seed] for seed in common], [b[seed] for seed in common])
     else:
-        found = _unpaired(list(a.values()), list(b.values()))
-    return dataclasses.replace(found, opposite=_opposite(a, b, found.difference or 0.0))
+        result = _unpaired(list(a.values()), list(b.values()))
+    return dataclasses.replace(result, opposite=_opposite(a, b, result.difference or 0.0))
 
 
 def _opposite(a: Mapping[int, float], b: Mapping[int, float], difference: float) -> float | None:
-    """How often one run of each, with different seeds, shows the opposite of the difference."""
+    """Return how often one run of each, with different seeds, shows the opposite of the difference."""
     gaps = [second - first for i, first in a.items() for j, second in b.items() if i != j]
     if not difference or not gaps:
         return None
@@ -107,8 +107,8 @@ def _finite(finals: Mapping[int, float]) -> dict[int, float]:
 
 def _too_few(n: tuple[int, int], *, paired: bool) -> Contrast:
     least = f"{LEAST_PAIRS} seeds that both have" if paired else f"{LEAST_EACH} seeds of each"
-    found = f"n = {n[0]}" if n[0] == n[1] else f"n = {n[0]} and {n[1]}"
-    reason = f"{found}: too few for any test to reach p < 0.05; at least {least} are needed"
+    counts = f"n = {n[0]}" if n[0] == n[1] else f"n = {n[0]} and {n[1]}"
+    reason = f"{counts}: too few for any test to reach p < 0.05; at least {least} are needed"
     return Contrast("cannot tell", reason, n, paired)
 
 
@@ -168,16 +168,16 @@ def _unpaired(a: Sequence[float], b: Sequence[float]) -> Contrast:
     )
 
 
-def _judged(found: Contrast) -> Contrast:
-    """The verdict: both tests must agree."""
-    significant = [p < 1 - LEVEL for p in (found.t_p, found.permutation_p) if p is not None]
-    low, high = found.interval or (math.nan, math.nan)
+def _judged(tested: Contrast) -> Contrast:
+    """Return the contrast with its verdict: both tests must agree."""
+    significant = [p < 1 - LEVEL for p in (tested.t_p, tested.permutation_p) if p is not None]
+    low, high = tested.interval or (math.nan, math.nan)
     if all(significant):
         verdict, reason = "yes", "both tests have p < 0.05"
     elif any(significant):
-        verdict, reason = "cannot tell", "one test has p < 0.05 and the other has not; run more seeds"
+        verdict, reason = "cannot tell", "one test has p < 0.05 and the other does not; run more seeds"
     else:
         largest = max(abs(low), abs(high))
         verdict = "no"
-        reason = f"nothing beyond it was found; a difference of up to {largest:.3g} is not excluded"
-    return dataclasses.replace(found, verdict=verdict, reason=reason)
+        reason = f"no test shows a difference; one of up to {largest:.3g} is not excluded"
+    return dataclasses.replace(tested, verdict=verdict, reason=reason)

@@ -1,4 +1,4 @@
-"""The metrics of the runs: their names, which one is taken, its curves and final values."""
+"""The metrics of the runs: their names, the choice of one, its curves and final values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Series:
         name: as printed or logged (`val_loss`); for `backward` and `read` the source and the line,
             `backward@train.py:31`.
         source: one of `SOURCES`.
-        counter: what `x` counts, such as `step` or `epoch`; empty when it is the position.
+        counter: the unit of `x`, such as `step` or `epoch`; empty when it is the position.
         x: parallel to `values`, strictly increasing.
         values: NaN and infinities included.
         last_place: position of its last value among all values of its source in the run.
@@ -41,17 +41,17 @@ class Series:
     counter: str
     x: tuple[float, ...]
     values: tuple[float, ...]
-    last_place: int
+    last_place: int  # saved under this name
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One number that was found.
+    """One number of a run.
 
     Args:
         name: the metric.
         value: the number.
-        counters: what was counted beside it, such as `(("epoch", 3.0), ("step", 120.0))`.
+        counters: the counts beside it, such as `(("epoch", 3.0), ("step", 120.0))`.
     """
 
     name: str
@@ -74,12 +74,12 @@ _PREFERRED = (
 
 
 def series_of(source: str, points: list[Point]) -> tuple[Series, ...]:
-    """Points of one source in one run, in order, as one series for each name."""
+    """Return the points of one source in one run as one series for each name."""
     grouped: dict[str, list[Point]] = {}
     last: dict[str, int] = {}
-    for place, point in enumerate(points):
+    for position, point in enumerate(points):
         grouped.setdefault(point.name, []).append(point)
-        last[point.name] = place
+        last[point.name] = position
     return tuple(_series(source, name, group, last[name]) for name, group in grouped.items())
 
 
@@ -89,7 +89,7 @@ def _series(source: str, name: str, points: list[Point], last_place: int) -> Ser
 
 
 def _abscissa(points: list[Point]) -> tuple[str, tuple[float, ...]]:
-    """The first counter that every point has and that always grows; else the position from 1."""
+    """Return the first counter that every point has and that always grows; else the position from 1."""
     counted = [dict(point.counters) for point in points]
     names = set(counted[0]).intersection(*counted[1:]) if counted else set()
     for counter in sorted(names, key=lambda name: _PREFERRED.index(name) if name in _PREFERRED else 99):
@@ -110,7 +110,7 @@ QUALITY = frozenset({
     "returns", "r2", "top1", "top5", "acc1", "acc5", "acc@1", "acc@5", "prec@1", "elbo", "kl",
     "bpc", "bpb", "likelihood",
 })  # fmt: skip
-# What a run is like, not how good its result is. `lr` and the like follow the schedule, not the data.
+# These describe the run, not the quality of its result. `lr` and the like follow the schedule, not the data.
 BOOKKEEPING = frozenset({
     "lr", "learning_rate", "time", "eta", "elapsed", "sec", "secs", "second", "seconds", "ms",
     "runtime", "speed", "throughput", "fps", "mem", "memory", "gb", "mb", "seed", "rank",
@@ -133,22 +133,22 @@ _PARTS = re.compile(r"[^A-Za-z0-9@]+")
 
 
 def is_counter(name: str) -> bool:
-    """Whether a name counts steps, epochs and the like."""
+    """Tell whether a name counts steps, epochs and the like."""
     return name.lower() in COUNTERS
 
 
 def is_quality(name: str) -> bool:
-    """Whether a name, or a part of it (`val_loss`, `train/acc`, `ValLoss`), says how good a result is."""
+    """Tell whether a name or a part of it (`val_loss`, `train/acc`, `ValLoss`) measures quality."""
     return any(part in QUALITY for part in _parts(name))
 
 
 def is_held_out(name: str) -> bool:
-    """Whether a name is of a metric on data that the run was not trained on (`val_loss`)."""
+    """Tell whether a name is that of a metric on held-out data (`val_loss`)."""
     return any(part in HELD_OUT for part in _parts(name))
 
 
 def is_bookkeeping(name: str) -> bool:
-    """Whether a name says something of the run, such as its time, and nothing of its result."""
+    """Tell whether a name describes the run, such as its time, and not its result."""
     lower = name.lower()
     parts = _parts(name)
     return (
@@ -168,13 +168,13 @@ _ORDER = ("logged", "printed", "backward", "read")
 
 
 def common_metrics(runs: Sequence[SeedRun]) -> tuple[Metric, ...]:
-    """The metrics that all runs have, those that ended last first, within each source."""
+    """Return the metrics that all runs have; within each source, the one that ended last comes first."""
     if not runs:
         return ()
     by_run = [{(series.source, series.name): series for series in run.series} for run in runs]
-    shared = [key for key in by_run[0] if all(key in found for found in by_run)]
+    shared = [key for key in by_run[0] if all(key in series for series in by_run)]
     shared.sort(key=lambda key: (_ORDER.index(key[0]), -by_run[0][key].last_place))
-    return tuple(_metric([found[key] for found in by_run]) for key in shared)
+    return tuple(_metric([series[key] for series in by_run]) for key in shared)
 
 
 def _metric(series: Sequence[Series]) -> Metric:
@@ -191,12 +191,12 @@ def _metric(series: Sequence[Series]) -> Metric:
 
 
 def choose(metrics: Sequence[Metric], name: str | None) -> Metric:
-    """The metric that is asked for; without a name the one that says most of the result.
+    """Return the metric of that name; without a name, the one that says most about the result.
 
-    That is, of those that are no bookkeeping: the one logged or printed last whose name is known to say how
-    good a result is (`loss`, `val_acc`), on held-out data if there is one; else the loss at the last backward
-    pass; else any other that was logged or printed; else the value that was read last. What was logged comes
-    before what was printed, which is often rounded.
+    Bookkeeping does not count. First comes the metric that was logged or printed last and whose name is known
+    to measure quality (`loss`, `val_acc`), on held-out data if there is one; then the loss at the last
+    backward pass; then any other metric that was logged or printed; then the value that was read last. Logged
+    values come before printed ones, which are often rounded.
 
     Raises:
         SamebitsError: there is none, or none of that name; `metric`.
@@ -215,18 +215,18 @@ def choose(metrics: Sequence[Metric], name: str | None) -> Metric:
     ]
     if not ranked:
         message = (
-            "the runs have no metric in common: nothing like `name value` was printed, nothing logged, "
-            "no backward pass of a single loss; expected one, e.g. print(f'loss {loss:.4f}')"
+            "the runs have no metric in common: they printed nothing like `name value`, logged nothing and "
+            "made no backward pass from a single loss; print one, e.g. print(f'loss {loss:.4f}')"
         )
         raise SamebitsError(message, slug="metric")
     return ranked[0]
 
 
 def _named(metrics: Sequence[Metric], name: str) -> Metric:
-    found = [metric for metric in metrics if metric.name == name]
-    found = found or [metric for metric in metrics if metric.name.lower() == name.lower()]
-    if found:
-        return found[0]
+    named = [metric for metric in metrics if metric.name == name]
+    named = named or [metric for metric in metrics if metric.name.lower() == name.lower()]
+    if named:
+        return named[0]
     names = [metric.name for metric in metrics]
     near = difflib.get_close_matches(name, names, n=3) or names[:8]
     known = ", ".join(near) or "none: the runs have no metric in common"
@@ -235,11 +235,11 @@ def _named(metrics: Sequence[Metric], name: str) -> Metric:
 
 
 def measure(configuration: Configuration, metric: Metric, last: int) -> Measured:
-    """One configuration, seen through a metric.
+    """Return the values of a metric in one configuration.
 
     Args:
         configuration: all of its runs have the metric.
-        metric: which.
+        metric: the chosen one.
         last: how many values at the end are averaged to the final value.
     """
     curves = tuple(_series_of(run, metric) for run in configuration.runs)
@@ -251,7 +251,7 @@ def measure(configuration: Configuration, metric: Metric, last: int) -> Measured
 
 
 def same_state(runs: Sequence[SeedRun]) -> bool:
-    """Whether all runs ended in the same bits."""
+    """Tell whether all runs ended in the same bits."""
     return len(runs) > 1 and bool(runs[0].state) and len({run.state for run in runs}) == 1
 
 
@@ -264,7 +264,7 @@ def _series_of(run: SeedRun, metric: Metric) -> Series:
 
 
 def band(curves: Sequence[Series]) -> Band | None:
-    """The middle and the width of the curves at the positions that all of them have.
+    """Return the median and the range of the curves at the positions that all of them have.
 
     Values that are not finite count as infinite, so that one diverged run widens the band and does not
     empty it.
@@ -272,10 +272,10 @@ def band(curves: Sequence[Series]) -> Band | None:
     if len(curves) < 2:
         return None
     tables = [dict(zip(curve.x, curve.values, strict=True)) for curve in curves]
-    x = [place for place in tables[0] if all(place in table for table in tables)]
+    x = [position for position in tables[0] if all(position in table for table in tables)]
     if not x:
         return None
-    columns = [sorted(_ordered(table[place]) for table in tables) for place in x]
+    columns = [sorted(_ordered(table[position]) for table in tables) for position in x]
     deciles = len(curves) >= _ENOUGH_FOR_DECILES
     low = [quantile(column, 0.1) if deciles else column[0] for column in columns]
     high = [quantile(column, 0.9) if deciles else column[-1] for column in columns]
@@ -285,11 +285,11 @@ def band(curves: Sequence[Series]) -> Band | None:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """A quantile by linear interpolation (NumPy's default)."""
-    place = share * (len(ordered) - 1)
-    below = math.floor(place)
+    """Return a quantile by linear interpolation (NumPy's default)."""
+    position = share * (len(ordered) - 1)
+    below = math.floor(position)
     above = min(below + 1, len(ordered) - 1)
-    rest = place - below
+    rest = position - below
     if rest == 0 or ordered[below] == ordered[above]:
         return ordered[below]
     return ordered[below] * (1 - rest) + ordered[above] * rest

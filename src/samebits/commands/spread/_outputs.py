@@ -1,4 +1,4 @@
-"""Reads metrics from what a run printed and from the files that it left."""
+"""Reads metrics from the output of a run and from the files that it left."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _CLOCK = re.compile(
 
 
 def points_of(text: str) -> list[Point]:
-    """All named numbers in a text, in order.
+    """Return all named numbers in a text, in order.
 
     A line that is redrawn in place (a progress bar) counts once, in its last form.
     """
@@ -64,7 +64,7 @@ def points_of(text: str) -> list[Point]:
 
 
 def line_points(line: str) -> list[Point]:
-    """The named numbers of one line; what it counts (`epoch 3`) goes with each."""
+    """Return the named numbers of one line, each with the line's counters (`epoch 3`)."""
     pairs = _json_pairs(line)
     pairs = list(_Reader(line).pairs()) if pairs is None else pairs
     counters = tuple((name.lower(), value) for name, value in pairs if is_counter(_last(name)))
@@ -73,7 +73,7 @@ def line_points(line: str) -> list[Point]:
 
 
 def _last(name: str) -> str:
-    """`epoch` of `train_epoch`; counters are often named with what they count for."""
+    """Return `epoch` for `train_epoch`; counters often carry the name of a split."""
     parts = re.split(r"[_/]", name.lower())
     return parts[-1] if parts[0] in SPLITS and name.lower() != "global_step" else name.lower()
 
@@ -108,7 +108,7 @@ class _Reader:
     """
 
     def __init__(self, line: str) -> None:
-        # Quotes of a dict, and brackets around numbers, say nothing; a clock and a rate are no metrics.
+        # Quotes of a dict and brackets around numbers mean nothing; a clock and a rate are no metrics.
         self._tokens = list(
             _TOKEN.finditer(_CLOCK.sub(" ; ", re.sub(r"[\"'`()\[\]]|tensor\(", " ", _without_bar(line))))
         )
@@ -117,7 +117,7 @@ class _Reader:
         self._split = ""
 
     def pairs(self) -> Iterable[tuple[str, float]]:
-        """Name and value of each named number."""
+        """Yield the name and value of each named number."""
         for index, token in enumerate(self._tokens):
             kind, text = str(token.lastgroup), token.group()
             if kind == "word":
@@ -147,7 +147,7 @@ class _Reader:
         return index > 0 and self._tokens[index - 1].lastgroup == kind
 
     def _value(self, index: int) -> float:
-        """The number at `index`; `9867/10000` is a ratio, except for what counts."""
+        """Return the number at `index`; `9867/10000` is a ratio, except after a counter."""
         number = float(self._tokens[index].group().replace("_", ""))
         after = self._tokens[index + 1 : index + 3]
         is_ratio = len(after) == 2 and after[0].lastgroup == "slash" and after[1].lastgroup == "number"
@@ -157,7 +157,7 @@ class _Reader:
         return number / total if total else number
 
     def _name(self) -> str:
-        """The name of a number that comes now; empty when the words before it name nothing."""
+        """Return the name of the number that comes next; empty when the words before it name nothing."""
         words = [word for word in self._words if word and word.lower() != "seed"]
         if not words or _NO_NAME.search(words[-1]):
             return ""
@@ -189,7 +189,7 @@ def _begins_with_split(name: str) -> bool:
 
 
 def _without_bar(line: str) -> str:
-    """The line without what tqdm draws: the bar, the clocks and the rate."""
+    """Return the line without tqdm's bar, clocks and rate."""
     return _BAR.sub(" ; ", line)
 
 
@@ -197,7 +197,7 @@ _LONGEST_REASON = 200
 
 
 def failure_of(ended: Ended) -> Failure | None:
-    """Why a run did not finish; None when it did.
+    """Return why a run did not finish; None when it did.
 
     Args:
         ended: the run.
@@ -216,7 +216,7 @@ def failure_of(ended: Ended) -> Failure | None:
 
 
 def run_of(ended: Ended, script: str | None) -> SeedRun:
-    """What is kept of a finished run.
+    """Return the results of a finished run.
 
     Args:
         ended: the run.
@@ -254,7 +254,7 @@ def _info(record: Path) -> RunInfo | None:
 
 
 def _last_line(files: Path) -> str:
-    """The last line that the run wrote to its standard error, the link to the messages left out."""
+    """Return the last line of the run's standard error, without the link to the messages."""
     try:
         text = files.with_suffix(".err").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -265,7 +265,7 @@ def _last_line(files: Path) -> str:
 
 
 def _printed(files: Path) -> tuple[Series, ...]:
-    # One after the other: the order of lines on two streams is not known.
+    # One stream after the other: the order of lines across the two is not known.
     texts = [
         files.with_suffix(suffix).read_text(encoding="utf-8", errors="replace") for suffix in (".err", ".out")
     ]
@@ -291,7 +291,7 @@ def _series_of_rows(rows: list[list[Any]]) -> tuple[Series, ...]:
         counters = () if step is None else (("step", float(step)),)
         shown = name if source == "logged" else f"{source}@{name}" if name else source
         points.setdefault(source, []).append(Point(shown, float(value), counters))
-    return tuple(series for source, found in points.items() for series in series_of(source, found))
+    return tuple(series for source, named in points.items() for series in series_of(source, named))
 
 
 def _state_and_seedings(reader: RecordReader) -> tuple[str, tuple[Seeding, ...]]:

@@ -1,4 +1,4 @@
-"""What is asked for, and what each run is told."""
+"""The request for a spread, and the settings of each run."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ _THREADS_VARIABLE = "OMP_NUM_THREADS"
 
 @dataclass(frozen=True, slots=True)
 class SpreadRequest:
-    """Runs that are asked for.
+    """The runs that are asked for.
 
     Args:
-        target: what is run; `{seed}` in its arguments stands for the seed.
+        target: the script or module; `{seed}` in its arguments stands for the seed.
         seeds: one run each.
         jobs: how many run at a time.
         threads: value of `OMP_NUM_THREADS` in each.
         max_steps: stop each run after that many steps.
         seed_argument: the script gets the seed as this argument too; empty for none.
         fresh: run seeds again that have finished before.
-        base: where the folders of spreads are.
-        control: how each run is controlled, its seed aside.
+        base: the folder that holds those of spreads.
+        control: of each run, without its seed.
     """
 
     target: Target
@@ -51,12 +51,12 @@ class SpreadRequest:
 
 
 def settings_for(seed: int, request: SpreadRequest, files: Path) -> RecordingSettings:
-    """How the run of one seed is recorded and controlled.
+    """Return the settings by which the run of one seed is recorded and controlled.
 
     Args:
         seed: of the run.
-        request: what is asked for.
-        files: where its files go, without a suffix.
+        request: the spread.
+        files: path of its files, without a suffix.
     """
     return RecordingSettings(
         record=f"{files}.sbr",
@@ -68,7 +68,7 @@ def settings_for(seed: int, request: SpreadRequest, files: Path) -> RecordingSet
 
 
 def target_for(seed: int, request: SpreadRequest) -> Target:
-    """What is run for one seed."""
+    """Return the script and arguments for one seed."""
     target, name = request.target, request.seed_argument
     arguments = [word.replace(PLACEHOLDER, str(seed)) for word in target.arguments]
     if name.endswith("="):
@@ -79,7 +79,7 @@ def target_for(seed: int, request: SpreadRequest) -> Target:
 
 
 def environment_for(request: SpreadRequest) -> dict[str, str]:
-    """Variables of each run, beside the user's own.
+    """Return the variables of each run, beside the user's own.
 
     The number of threads changes bits, so it is the same for all seeds.
     """
@@ -88,10 +88,10 @@ def environment_for(request: SpreadRequest) -> dict[str, str]:
 
 
 def share_cores(jobs: int | None, threads: int | None, environ: Mapping[str, str]) -> tuple[int, int]:
-    """How many runs at a time, and threads for each, so that they do not fight for cores.
+    """Return how many runs to start at a time, and threads for each, so that they do not compete for cores.
 
-    By default a run has one thread, whatever the number of seeds: a spread that is continued later has the
-    same number. `OMP_NUM_THREADS` of the user counts like `threads`.
+    By default a run has one thread, for any number of seeds, so that a spread that is continued later has the
+    same number. The user's `OMP_NUM_THREADS` counts like `threads`.
 
     Args:
         jobs: runs at a time, if asked for.
@@ -108,31 +108,31 @@ def share_cores(jobs: int | None, threads: int | None, environ: Mapping[str, str
 
 
 def available_cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
 
 
 def merged_arguments(base: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
-    """The arguments of a second configuration: those of the first, with some replaced or added.
+    """Return the arguments of a second configuration: those of the first, some replaced or added.
 
     Args:
         base: arguments of the first: `("--data", "x", "--lr", "0.1")`.
-        other: what differs: `("--lr", "0.01")`, or `("optimizer.lr=0.01",)` for `name=value` arguments.
+        other: the differing ones: `("--lr", "0.01")`, or `("optimizer.lr=0.01",)` for `name=value` arguments.
     """
     result = list(_groups(base))
     for group in _groups(other):
         name = _name(group)
-        places = [index for index, old in enumerate(result) if name and _name(old) == name]
-        if places:
-            result[places[0]] = group
+        matches = [index for index, old in enumerate(result) if name and _name(old) == name]
+        if matches:
+            result[matches[0]] = group
         else:
             result.append(group)
     return tuple(word for group in result for word in group)
 
 
 def _groups(words: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Each option with the words that follow it; other words alone."""
+    """Return each option with the words that follow it, and other words alone."""
     groups: list[tuple[str, ...]] = []
     for word in words:
         takes_values = bool(groups) and groups[-1][0].startswith("-") and "=" not in groups[-1][0]
@@ -156,7 +156,7 @@ _MOST = 10_000
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """The seeds in a text, in order.
+    """Return the seeds in a text, in order.
 
     Args:
         text: whole numbers and ranges, both ends included, separated by commas: `0..9`, `0,3,7`, `0..4,100`.
@@ -175,12 +175,12 @@ def parse_seeds(text: str) -> tuple[int, ...]:
         seeds += range(low, high + 1)
     twice = sorted({seed for seed in seeds if seeds.count(seed) > 1}) if len(set(seeds)) < len(seeds) else []
     if twice:
-        raise _refused(text, f"seed {twice[0]} is there twice")
+        raise _refused(text, f"seed {twice[0]} appears twice")
     return tuple(seeds)
 
 
 def seeds_text(seeds: tuple[int, ...]) -> str:
-    """The shortest form that `parse_seeds` reads."""
+    """Return the shortest text that `parse_seeds` reads as those seeds."""
     parts: list[list[int]] = []
     for seed in seeds:
         if parts and seed == parts[-1][-1] + 1:
@@ -193,7 +193,7 @@ def seeds_text(seeds: tuple[int, ...]) -> str:
 def _whole(text: str, given: str) -> int:
     text = text.strip()
     if not (text.isascii() and text.isdigit()):
-        raise _refused(given, f"{text!r} is no whole number")
+        raise _refused(given, f"{text!r} is not a whole number")
     return check_seed(int(text))
 
 

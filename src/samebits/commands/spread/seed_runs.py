@@ -1,4 +1,4 @@
-"""Runs several seeds at a time, each in a fresh process, and keeps finished runs."""
+"""Runs several seeds at a time, each in a fresh process, and saves finished runs."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _NOT_A_RESULT = (OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def folder_of(request: SpreadRequest) -> Path:
-    """The folder of a request: named after the script and a hash of all that is known before a run.
+    """Return the folder of a request, named after the script and a hash of everything known before a run.
 
-    That is: the script's path and the working directory, its arguments, the threads, the step limit,
+    The hash covers the script's path and the working directory, its arguments, the threads, the step limit,
     the versions of samebits, Python and torch, and the environment variables that numeric libraries read.
-    The source files are known after a run; each run keeps their hashes, see `still_valid`.
+    The source files are known only after a run, which saves their hashes; see `changed_files`.
     """
     key = json.dumps(_key(request), sort_keys=True)
     return request.base / f"{target_name(request.target)}-{hashlib.sha256(key.encode()).hexdigest()[:10]}"
@@ -80,7 +80,7 @@ def _version(package: str) -> str:
 
 
 def write_index(folder: Path, request: SpreadRequest) -> None:
-    """Note what the folder is for.
+    """Write the command into the folder.
 
     Raises:
         OSError: it cannot be written.
@@ -92,15 +92,15 @@ def write_index(folder: Path, request: SpreadRequest) -> None:
 
 
 def command_of(request: SpreadRequest) -> list[str]:
-    """The command as a user reads it."""
+    """Return the command as a user reads it."""
     target = request.target
-    what = [target.script] if target.script is not None else ["-m", str(target.module)]
+    started = [target.script] if target.script is not None else ["-m", str(target.module)]
     by_argument = [request.seed_argument, "{seed}"] if request.seed_argument else []
-    return [*what, *target.arguments, *by_argument]
+    return [*started, *target.arguments, *by_argument]
 
 
 def save_run(folder: Path, run: SeedRun) -> None:
-    """Keep a finished run.
+    """Save a finished run.
 
     Raises:
         OSError: it cannot be written.
@@ -109,7 +109,7 @@ def save_run(folder: Path, run: SeedRun) -> None:
 
 
 def load_run(folder: Path, seed: int) -> SeedRun | None:
-    """The finished run of a seed; None when there is none that can be read."""
+    """Return the finished run of a seed; None when there is none that can be read."""
     try:
         fields = json.loads((folder / f"seed-{seed}.json").read_text(encoding="utf-8"))
         if fields.pop("format") != _FORMAT:
@@ -120,10 +120,10 @@ def load_run(folder: Path, seed: int) -> SeedRun | None:
 
 
 def load_configuration(folder: Path) -> Configuration:
-    """A finished spread, whatever became of its script since.
+    """Return a finished spread, even if its script has changed since.
 
     Raises:
-        SamebitsError: the folder holds none; `spread-missing`.
+        SamebitsError: the folder holds no finished spread; `spread-missing`.
     """
     try:
         index = json.loads((folder / _INDEX).read_text(encoding="utf-8"))
@@ -131,25 +131,25 @@ def load_configuration(folder: Path) -> Configuration:
     except _NOT_A_RESULT:
         raise _missing(folder) from None
     seeds = sorted(_seed(path) for path in folder.glob("seed-*.json") if _seed(path) >= 0)
-    found = [load_run(folder, seed) for seed in seeds]
-    runs = tuple(run for run in found if run is not None)
+    loaded = [load_run(folder, seed) for seed in seeds]
+    runs = tuple(run for run in loaded if run is not None)
     if not runs:
         raise _missing(folder)
     return Configuration(command, str(folder), threads, runs, reused=tuple(run.seed for run in runs))
 
 
 def is_spread(folder: Path) -> bool:
-    """Whether a folder is one that a spread left."""
+    """Tell whether a folder was written by a spread."""
     return (folder / _INDEX).is_file()
 
 
 def changed_files(run: SeedRun) -> tuple[str, ...]:
-    """Source files of a run that are not now what they were then."""
+    """Return the source files of a run that have changed since."""
     return tuple(path for path, digest in run.files if not digest or file_digest(path) != digest)
 
 
 def file_digest(path: str) -> str:
-    """SHA-256 of a file, empty if it cannot be read."""
+    """Return the SHA-256 of a file; empty if it cannot be read."""
     try:
         with files.open_to_read(path) as file:
             return hashlib.sha256(file.read()).hexdigest()
@@ -159,7 +159,7 @@ def file_digest(path: str) -> str:
 
 def _missing(folder: Path) -> SamebitsError:
     message = (
-        f"found no finished spread in {folder}; expected a folder such as .samebits/spread/train-1a2b3c4d5e"
+        f"{folder} holds no finished spread; expected a folder such as .samebits/spread/train-1a2b3c4d5e"
     )
     return SamebitsError(message, slug="spread-missing")
 
@@ -197,7 +197,7 @@ class Ended:
 
     Args:
         seed: of the run.
-        status: as the shell would show it: 128 + N after signal N.
+        status: exit status as a shell shows it: 128 + N after signal N.
         seconds: its duration.
         files: path of its files, without a suffix: `.sbr`, `.values.jsonl`, `.out`, `.err`.
         script_digest: SHA-256 of the script when the run began; empty for a module or a folder.
@@ -222,11 +222,11 @@ class _Child:
 
 
 class SeedRunner:
-    """Runs seeds, a number of them at a time; what they print goes to files.
+    """Runs several seeds at a time, and writes their output to files.
 
     Args:
-        request: what is run.
-        folder: where the files of the runs go.
+        request: the spread.
+        folder: of the files of the runs.
     """
 
     def __init__(self, request: SpreadRequest, folder: Path) -> None:
@@ -237,12 +237,12 @@ class SeedRunner:
     def run(
         self, seeds: Sequence[int], *, go_on: Callable[[], bool], tell: Callable[[list[int], int], None]
     ) -> Generator[Ended, None, None]:
-        """Each run as it ends. When the caller stops listening, those in progress are ended.
+        """Yield each run as it ends. When the caller stops listening, runs in progress are ended.
 
         Args:
             seeds: those to run.
-            go_on: asked before each start; once it says no, no further run is started.
-            tell: told now and then which seeds run and how many have not begun.
+            go_on: called before each start; once it returns False, no further run is started.
+            tell: called now and then with the running seeds and the number of those that have not begun.
 
         Raises:
             KeyboardInterrupt: the user ended it, and those in progress were ended.

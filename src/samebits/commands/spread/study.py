@@ -1,4 +1,4 @@
-"""Runs the seeds that have not finished before, and summarises all of them."""
+"""Runs the seeds that have not finished yet, and summarises all of them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MOST_SITES = 3
 
 
 def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
-    """Calls by which the script seeds a generator with the same value in every run."""
+    """Return the calls by which the script seeds a generator with the same value in every run."""
     if len(runs) < 2:
         return ()
     shared = set(runs[0].seedings).intersection(*(run.seedings for run in runs[1:]))
@@ -48,7 +48,7 @@ def constant_seedings(runs: Sequence[SeedRun]) -> tuple[Seeding, ...]:
 
 
 def remarks(measured: Measured, last: int) -> tuple[str, ...]:
-    """What is to be said of one configuration.
+    """Return remarks about one configuration.
 
     Args:
         measured: the configuration.
@@ -56,34 +56,34 @@ def remarks(measured: Measured, last: int) -> tuple[str, ...]:
     """
     configuration = measured.configuration
     runs = configuration.runs
-    found = [*_of_seeding(measured), *_of_shared_files(runs), *_of_values(measured, last)]
+    texts = [*_of_seeding(measured), *_of_shared_files(runs), *_of_values(measured, last)]
     if configuration.changed:
         names = ", ".join(os.path.relpath(path) for path in configuration.changed[:_MOST_SITES])
-        found.append(f"{names} changed since: seeds that had finished were run again")
+        texts.append(f"{names} changed since then, so seeds that had finished were run again")
     if len({run.threads for run in runs}) > 1:
-        found.append("the runs used different numbers of threads, which changes bits: the script sets them")
-    return tuple(found)
+        texts.append("the script sets different numbers of threads in the runs, which changes bits")
+    return tuple(texts)
 
 
 def _of_seeding(measured: Measured) -> list[str]:
     runs = measured.configuration.runs
     constant = constant_seedings(runs)
-    where = "; ".join(f"{seeding.call} at {_place(seeding)}" for seeding in constant[:_MOST_SITES])
+    where = "; ".join(f"{seeding.call} at {_location(seeding)}" for seeding in constant[:_MOST_SITES])
     if measured.same_bits:
-        own = f"the script seeds itself with the same value in each: {where}"
+        own = f"the script seeds itself with the same value in each run: {where}"
         why = own if constant else "it draws from no generator that the seed reaches"
         text = (
-            f"every seed gave the same bits: {why}. So this says nothing of how much randomness matters to it"
+            f"every seed gave the same bits: {why}. So this does not show how much randomness matters to it"
         )
-        advice = ". If it takes a seed, hand it over: --seed-argument --seed" if constant else ""
+        advice = ". If it takes a seed, pass it on: --seed-argument --seed" if constant else ""
         return [text + advice]
     if constant:
         text = f"the script seeds itself with the same value in each run: {where}"
-        return [f"{text}. What is drawn from that generator afterwards does not vary here"]
+        return [f"{text}. Later draws from that generator do not vary here"]
     return []
 
 
-def _place(seeding: Seeding) -> str:
+def _location(seeding: Seeding) -> str:
     inside = os.path.relpath(seeding.file)
     return f"{seeding.file if inside.startswith('..') else inside}:{seeding.line}"
 
@@ -93,32 +93,32 @@ def _of_shared_files(runs: Sequence[SeedRun]) -> list[str]:
     if not shared:
         return []
     path = os.path.relpath(min(shared))
-    text = f"each run saved to {path}: runs at the same time overwrite each other's file"
+    text = f"every run saved to {path}: runs at the same time overwrite each other's file"
     return [f"{text}. Put {{seed}} into its name in the arguments, or use --jobs 1"]
 
 
 def _of_values(measured: Measured, last: int) -> list[str]:
-    found = []
+    texts = []
     lengths = [len(curve.values) for curve in measured.curves]
     least, most = min(lengths), max(lengths)
     if least != most:
         text = f"the runs have different numbers of values, {least} to {most}"
-        found.append(f"{text}: the median is drawn where all have one")
+        texts.append(f"{text}: the median is drawn where all have one")
     if least < last:
-        found.append(f"a run has {least} values, fewer than --last {last}: all of them are averaged")
+        texts.append(f"a run has {least} values, fewer than --last {last}: all of them are averaged")
     if len(measured.finals) > 1 and len(set(measured.finals.values())) == 1 and not measured.same_bits:
-        text = "the final value is the same in every run: rounded, at its limit, or out of the seed's reach"
-        found.append(f"{text}; another metric may say more (--list-metrics)")
+        text = "the final value is the same in every run: rounded, at its limit, or independent of the seed"
+        texts.append(f"{text}; another metric may say more (--list-metrics)")
     estimate = measured.estimate
     left_out = tuple(measured.finals) if estimate is None else estimate.left_out
     if left_out:
         seeds = seeds_text(left_out)
-        found.append(f"the final value of seed {seeds} is NaN or infinite: left out of mean and interval")
-    return found
+        texts.append(f"the final value of seed {seeds} is NaN or infinite: left out of mean and interval")
+    return texts
 
 
 def comparability(first: Configuration, second: Configuration) -> tuple[str, ...]:
-    """What makes the comparison of two configurations unfair."""
+    """Return what makes the comparison of two configurations unfair."""
     if first.threads != second.threads:
         return (
             f"the two used {first.threads} and {second.threads} threads for each run, which changes bits too",
@@ -131,11 +131,11 @@ _SAME_FAILURES = 2
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a configuration is.
+    """The progress of a configuration.
 
     Args:
         command: of the configuration.
-        done: seeds that finished or failed, those of before included.
+        done: seeds that finished or failed, earlier ones included.
         total: seeds.
         running: seeds in progress.
         seconds: since the start.
@@ -152,7 +152,7 @@ class Announce(Protocol):
     """**Protocol:** is told of the progress."""
 
     def __call__(self, progress: Progress) -> None:
-        """Some seeds run."""
+        """Report the progress."""
 
 
 def run_configuration(request: SpreadRequest, announce: Announce | None = None) -> Configuration:
@@ -160,7 +160,7 @@ def run_configuration(request: SpreadRequest, announce: Announce | None = None) 
 
     Raises:
         SamebitsError: there is nothing to run (see `check_target`), or its files cannot be written.
-        KeyboardInterrupt: the user ended it; finished seeds are kept.
+        KeyboardInterrupt: the user ended it; finished seeds stay saved.
     """
     check_target(request.target)
     folder = folder_of(request)
@@ -186,11 +186,11 @@ def run_configuration(request: SpreadRequest, announce: Announce | None = None) 
 
 
 def _finished(folder: Path, seeds: Sequence[int]) -> tuple[dict[int, SeedRun], tuple[str, ...]]:
-    """Runs that still count, and the source files because of which others do not."""
-    found = {seed: run for seed in seeds if (run := load_run(folder, seed)) is not None}
-    changed = {seed: changed_files(run) for seed, run in found.items()}
-    kept = {seed: run for seed, run in found.items() if not changed[seed]}
-    return kept, tuple(sorted({path for paths in changed.values() for path in paths}))
+    """Return the runs that are still valid, and the changed source files that made others invalid."""
+    saved = {seed: run for seed in seeds if (run := load_run(folder, seed)) is not None}
+    changed = {seed: changed_files(run) for seed, run in saved.items()}
+    valid = {seed: run for seed, run in saved.items() if not changed[seed]}
+    return valid, tuple(sorted({path for paths in changed.values() for path in paths}))
 
 
 class _Ongoing:
@@ -209,18 +209,18 @@ class _Ongoing:
         self._started = time.monotonic()
 
     def run(self, seeds: Sequence[int]) -> None:
-        """Run these; keep each as it finishes."""
-        place = Path(tempfile.mkdtemp(prefix="running-", dir=self._folder))
+        """Run these seeds, and save each as it finishes."""
+        temporary = Path(tempfile.mkdtemp(prefix="running-", dir=self._folder))
         try:
-            runner = SeedRunner(self._request, place)
+            runner = SeedRunner(self._request, temporary)
             # Closed at once where this is interrupted, so that no run goes on.
             with contextlib.closing(runner.run(seeds, go_on=self._go_on, tell=self._tell)) as runs:
                 for ended in runs:
-                    self._keep(ended)
+                    self._save(ended)
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(temporary, ignore_errors=True)
 
-    def _keep(self, ended: Ended) -> None:
+    def _save(self, ended: Ended) -> None:
         self.ended.add(ended.seed)
         failure = failure_of(ended)
         if failure is None:
@@ -234,7 +234,7 @@ class _Ongoing:
             self.failures.append(dataclasses.replace(failure, log=str(log)))
 
     def _read(self, ended: Ended) -> Failure | None:
-        """Keep what a finished run measured; a failure when it could not be written in full."""
+        """Save the results of a finished run; return a failure if they cannot be read."""
         try:
             run = run_of(ended, self._request.target.script)
         except (OSError, ValueError, SamebitsError) as error:
@@ -244,7 +244,7 @@ class _Ongoing:
         return None
 
     def _go_on(self) -> bool:
-        """No further seed once two have failed in the same way before any step, and none has finished.
+        """Tell whether to start further seeds: not once two failed alike before any step and none finished.
 
         A run that fails later may have failed because of its seed.
         """
@@ -261,7 +261,7 @@ class _Ongoing:
 
 
 def evaluate(configurations: Sequence[Configuration], metric: str | None = None, last: int = 1) -> Spread:
-    """What one or two configurations show.
+    """Return the results of one or two configurations.
 
     Args:
         configurations: one or two.

@@ -1,4 +1,4 @@
-"""What comes out of running a script with several seeds."""
+"""The results of running a script with several seeds."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class SeedRun:
         steps: step boundaries.
         state: one digest over all tensors of its last state, empty when it had none.
         threads: torch's number of threads, None when the script did not import torch.
-        seedings: the script's own.
-        saved: paths that it gave to `torch.save`.
+        seedings: calls by which the script seeds itself.
+        saved: paths passed to `torch.save`.
         files: the script's own source files, each with its SHA-256; empty where the file was changed while
             the run used it.
-        series: what was measured.
+        series: the measured values.
     """
 
     seed: int
@@ -60,7 +60,7 @@ class Failure:
         seed: of the run.
         status: its exit status, 128 + N after signal N.
         reason: its last line of error.
-        log: where its standard error is kept.
+        log: path of its standard error.
         steps: step boundaries before it failed.
     """
 
@@ -77,13 +77,13 @@ class Configuration:
 
     Args:
         command: the script or `-m module` and its arguments.
-        folder: where its runs are kept.
+        folder: of its saved runs.
         threads: value of `OMP_NUM_THREADS` in each run.
         runs: those that finished, in the order of the seeds.
         failures: those that did not.
         reused: seeds that had finished before and were not run again.
         changed: source files because of which seeds that had finished were run again.
-        not_run: seeds that were not started because the first ones failed before any step.
+        not_run: seeds that were not started as the first ones failed before any step.
         seconds: from the first start to the last end.
     """
 
@@ -106,9 +106,9 @@ class Metric:
         name: of its series.
         source: of its series.
         values: how many values the runs have: the least and the most.
-        bookkeeping: whether it says something of the run and not of its result (`lr`, `time`).
-        quality: whether its name says how good a result is.
-        varies: whether its last value is not the same in all runs.
+        bookkeeping: whether it describes the run and not its result (`lr`, `time`).
+        quality: whether its name stands for the quality of a result.
+        varies: whether its last value differs between runs.
     """
 
     name: str
@@ -121,14 +121,14 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """The middle and the width of several curves, where all of them have a value.
+    """The median and range of several curves, at positions where all have a value.
 
     Args:
         x: positions.
         median: at each position.
         low: the 10 % quantile, or the least of fewer than 10 curves.
         high: the 90 % quantile, or the greatest.
-        label: what low and high are, such as `10-90 %`.
+        label: the meaning of low and high, such as `10-90 %`.
     """
 
     x: tuple[float, ...]
@@ -140,10 +140,10 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What the last values of several runs say.
+    """The estimate from the final values of several runs.
 
     Args:
-        n: how many finite values.
+        n: number of finite values.
         mean: of them.
         sd: standard deviation with n - 1.
         interval: the 95 % t interval of the mean; None without scipy, or for fewer than two values.
@@ -195,10 +195,10 @@ class Contrast:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """One configuration, seen through the chosen metric.
+    """The chosen metric in one configuration.
 
     Args:
-        configuration: what was run.
+        configuration: the runs.
         curves: the series of each finished run, parallel to its `runs`.
         finals: final value by seed.
         estimate: None when no value is finite.
@@ -216,15 +216,15 @@ class Measured:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """All that a spread tells.
+    """The result of a spread.
 
     Args:
         metric: the chosen one.
-        metrics: all that every run has.
+        metrics: those that every run has.
         last: how many values at the end are averaged to the final value.
         measured: one or two configurations.
         contrast: None for one configuration.
-        notes: what the user must know to read the numbers.
+        notes: facts that the user must know to read the numbers.
         no_interval: why there is no interval, empty when there is one.
     """
 

@@ -143,7 +143,7 @@ def _in_order(region: CodeRegion, call: ast.Call, end: str) -> Change:
 
 
 def _is_put_in_order(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether a listing is sorted or only counted, also through `sorted(f(x) for x in listing)`."""
+    """Tell whether a listing is sorted or only counted, also through `sorted(f(x) for x in listing)`."""
     for above in region.syntax.ancestors(call):
         if isinstance(above, ast.Call):
             return region.syntax.name(above.func) in ("builtins.sorted", "builtins.len", "builtins.set")

@@ -180,7 +180,7 @@ def _sites(origin: Origin) -> list[Site]:
 
 
 def _is_other_seed(finding: Finding) -> bool:
-    """Whether a generator got another seed in each run, and no draw tells where that came from."""
+    """Tell whether a generator got another seed in each run, and no draw tells where that came from."""
     seeded = finding.origin.kind == EventKind.RNG and finding.origin.op == "seed"
     return seeded and not finding.origin.sources and bool(library_of(finding.cause))
 
@@ -196,7 +196,7 @@ def _seed_needs(finding: Finding) -> list[str]:
 
 
 def _global_draw(origin: Origin) -> bool:
-    """Whether a global generator was drawn from, and not only a new one made without a seed."""
+    """Tell whether a global generator was drawn from, and not only a new one made without a seed."""
     drawn = [source for source in origin.sources if library_of(source.cause)]
     return any(not source.op.startswith(_FRESH) for source in drawn) if drawn else False
 

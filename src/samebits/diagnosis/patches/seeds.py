@@ -143,7 +143,7 @@ def _numbered(region: CodeRegion, call: ast.Call, function: ast.Attribute) -> Ch
 
 
 def _is_generator(region: CodeRegion, node: ast.expr) -> bool:
-    """Whether the file gives that name or attribute a `torch.Generator`."""
+    """Tell whether the file gives that name or attribute a `torch.Generator`."""
     text = region.syntax.source(node)
     made = (
         other.targets
@@ -191,7 +191,7 @@ def any_seed(region: CodeRegion) -> Iterator[Change]:
 
 
 def is_changing(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether what a call gives is another value in each run."""
+    """Tell whether what a call gives is another value in each run."""
     name = region.syntax.name(call.func)
     if name == "builtins.hash" and region.cause != "id-order":  # of a string: `orders.hashes` keeps it one
         return bool(call.args) and region.syntax.source(call.args[0]) == "self"
@@ -219,7 +219,7 @@ def _seed_expression(region: CodeRegion, call: ast.Call) -> ast.expr | None:
 
 
 def seeds(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether a call seeds a generator."""
+    """Tell whether a call seeds a generator."""
     name = region.syntax.name(call.func)
     method = name.rpartition(".")[2]
     return name in _SEEDING or method in _SEEDING_METHODS or method.startswith(("seed_", "set_seed"))
@@ -234,7 +234,7 @@ def _becomes_seed(region: CodeRegion, target: ast.expr) -> bool:
 
 
 def _only_of_this(region: CodeRegion, whole: ast.expr) -> bool:
-    """Whether an expression holds nothing that tells one use from another, such as a worker's number."""
+    """Tell whether an expression holds nothing that tells one use from another, such as a worker's number."""
     names = (node for node in ast.walk(whole) if isinstance(node, ast.Name))
     modules = {"self", *_modules(region)}
     return all(n.id in modules or region.syntax.name(n).startswith(_PURE) for n in names)
@@ -325,7 +325,7 @@ def seeded_calls(sources: Sources, finding: Finding, seed: int) -> Iterator[tupl
 
 
 def _is_of(node: ast.Call, call: LibraryCall) -> bool:
-    """Whether it calls something of that name."""
+    """Tell whether it calls something of that name."""
     return getattr(node.func, "attr", getattr(node.func, "id", "")) == call.name
 
 

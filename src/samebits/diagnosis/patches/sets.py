@@ -29,7 +29,7 @@ _SETS_INSIDE = ast.List(elts=[_A_SET])
 
 
 def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
-    """Whether an expression is known to be a set."""
+    """Tell whether an expression is known to be a set."""
     if node is None or depth > _DEPTH:
         return False
     if isinstance(node, ast.Set | ast.SetComp):
@@ -44,7 +44,7 @@ def is_set(syntax: Syntax, node: ast.AST | None, depth: int = 0) -> bool:
 
 
 def _holds_sets(syntax: Syntax, node: ast.AST | None, depth: int) -> bool:
-    """Whether the items of an expression are known to be sets, such as those of `defaultdict(set)`."""
+    """Tell whether the items of an expression are known to be sets, such as those of `defaultdict(set)`."""
     if node is None or depth > _DEPTH:
         return False
     if isinstance(node, ast.Call):
@@ -98,7 +98,7 @@ def _gives_set(syntax: Syntax, call: ast.Call, depth: int) -> bool:
 
 
 def _makes_set(syntax: Syntax, maker: ast.AST | None, depth: int) -> bool:
-    """Whether calling an expression makes a set: `set`, `lambda: {1}`."""
+    """Tell whether calling an expression makes a set: `set`, `lambda: {1}`."""
     if isinstance(maker, ast.Lambda):
         return is_set(syntax, maker.body, depth + 1)
     return maker is not None and syntax.name(maker) in _MAKERS
@@ -123,7 +123,7 @@ def _returns_set(syntax: Syntax, function: ast.FunctionDef, depth: int) -> bool:
 
 
 def _are_keys(syntax: Syntax, node: ast.AST) -> bool:
-    """Whether an expression is the keys of a dict, whose union with something is a set."""
+    """Tell whether an expression is the keys of a dict, whose union with something is a set."""
     return isinstance(node, ast.Call) and syntax.name(node.func).endswith((".keys", ".items"))
 
 
@@ -152,7 +152,7 @@ def _given_by(syntax: Syntax, node: ast.AST, name: str, depth: int) -> Iterator[
 
 
 def _is_item(syntax: Syntax, loop: ast.For | ast.comprehension, name: str, depth: int) -> bool:
-    """Whether a loop gives a name the sets that `items()` or `values()` of a dict hand out."""
+    """Tell whether a loop gives a name the sets that `items()` or `values()` of a dict hand out."""
     call, target = loop.iter, loop.target
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.args:
         return False
@@ -306,7 +306,7 @@ def _value_given(syntax: Syntax, use: ast.Name) -> ast.expr | None:
 
 
 def _works_with_dict(syntax: Syntax, use: ast.Name, edits: list[Edit]) -> bool:
-    """Whether a use of a set works with a dict; `.add(x)` becomes an item that is set."""
+    """Tell whether a use of a set works with a dict; `.add(x)` becomes an item that is set."""
     above = syntax.parent(use)
     if isinstance(above, ast.Compare):
         return any(isinstance(op, ast.In | ast.NotIn) for op in above.ops)
@@ -348,7 +348,7 @@ def _breaks_ties(syntax: Syntax, call: ast.Call) -> bool:
 
 
 def _holds_element(syntax: Syntax, key: ast.expr) -> bool:
-    """Whether a key holds the whole element, so that no two are equal."""
+    """Tell whether a key holds the whole element, so that no two are equal."""
     if not isinstance(key, ast.Lambda):
         return syntax.name(key) in _WHOLE_KEYS or (isinstance(key, ast.Constant) and key.value is None)
     names = {argument.arg for argument in key.args.args}
@@ -357,7 +357,7 @@ def _holds_element(syntax: Syntax, key: ast.expr) -> bool:
 
 
 def _does_not_matter(syntax: Syntax, node: ast.AST) -> bool:
-    """Whether what takes the order is itself put in order, or into a set, or only counted."""
+    """Tell whether what takes the order is itself put in order, or into a set, or only counted."""
     above = syntax.parent(node)
     if isinstance(above, ast.Starred):
         above = syntax.parent(above)

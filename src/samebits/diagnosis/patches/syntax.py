@@ -85,7 +85,7 @@ class Syntax:
         return next((above for above in self.ancestors(node) if isinstance(above, FUNCTIONS)), None)
 
     def repeats(self, node: ast.AST) -> bool:
-        """Whether a node may run more than once: in a loop, or in a function that is no `__init__`."""
+        """Tell whether a node may run more than once: in a loop, or in a function that is no `__init__`."""
         for above in self.ancestors(node):
             if isinstance(above, LOOPS):
                 return True
@@ -94,7 +94,7 @@ class Syntax:
         return False
 
     def editable(self, node: ast.AST) -> bool:
-        """Whether the place of a node can be relied on."""
+        """Tell whether the place of a node can be relied on."""
         return _F_STRINGS_HAVE_PLACES or not any(isinstance(n, ast.JoinedStr) for n in self.ancestors(node))
 
     def at(self, lines: Iterable[int]) -> list[ast.AST]:

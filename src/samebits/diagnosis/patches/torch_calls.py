@@ -56,7 +56,7 @@ def uninitialized(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _is_filled(region: CodeRegion, call: ast.Call, name: str) -> bool:
-    """Whether all of it is written at once, as in `torch.empty(3).normal_()`, or is given a buffer."""
+    """Tell whether all of it is written at once, as in `torch.empty(3).normal_()`, or is given a buffer."""
     method = region.syntax.parent(call)
     if isinstance(method, ast.Attribute) and method.value is call:
         above = region.syntax.parent(method)

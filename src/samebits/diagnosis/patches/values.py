@@ -93,7 +93,7 @@ def is_measured(region: CodeRegion, call: ast.Call) -> bool:
 
 
 def _is_duration(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether a time, or the name that holds it, is subtracted or compared."""
+    """Tell whether a time, or the name that holds it, is subtracted or compared."""
     if _compared(region, call):
         return True
     statement = region.syntax.statement(call)
@@ -126,7 +126,7 @@ def process(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _tells_which(region: CodeRegion, call: ast.Call) -> bool:
-    """Whether it says of which process something is asked or done: `os.kill(os.getpid(), ...)`."""
+    """Tell whether it says of which process something is asked or done: `os.kill(os.getpid(), ...)`."""
     above = region.syntax.parent(call)
     asked = region.syntax.name(above.func) if isinstance(above, ast.Call) and call in above.args else ""
     return asked.startswith(("os.", "psutil.")) and not asked.startswith("os.path.")
@@ -144,7 +144,7 @@ def fastest(region: CodeRegion) -> Iterator[Change | Refusal]:
 
 
 def _timed(region: CodeRegion, call: ast.Call, key: ast.expr) -> bool:
-    """Whether the function around a choice, or the one that is its key, asks the clock."""
+    """Tell whether the function around a choice, or the one that is its key, asks the clock."""
     scopes: list[ast.AST] = [region.syntax.function(call) or region.syntax.tree]
     names = {node.id for node in ast.walk(key) if isinstance(node, ast.Name)}
     scopes += [n for n in region.syntax.nodes if isinstance(n, ast.FunctionDef) and n.name in names]

@@ -4,12 +4,12 @@ import dataclasses
 from pathlib import Path
 
 import pytest
-from surroundings_builder import (
+from snapshot_builder import (
     CPUS,
     CUDA,
     INTERPRETER,
     NO_TORCH,
-    PLACE,
+    RECORD_FOLDER,
     cuda,
     healthy,
     switch,
@@ -35,8 +35,8 @@ def interpreter(**changes):
     return dataclasses.replace(INTERPRETER, **changes)
 
 
-def place(**changes):
-    return dataclasses.replace(PLACE, **changes)
+def folder(**changes):
+    return dataclasses.replace(RECORD_FOLDER, **changes)
 
 
 def variable(name, now, **changes):
@@ -172,7 +172,7 @@ CASES = [
     (
         machine.ineffective_instruction_set,
         healthy(variables=variables(ATEN_CPU_CAPABILITY="AVX2")),
-        "small letters",
+        "lower case",
         "may break",
         SILENT,
     ),
@@ -207,14 +207,20 @@ CASES = [
         healthy(variables=variables(NVIDIA_TF32_OVERRIDE="1")),
     ),
     (
-        proof.writable_place,
-        healthy(place=place(unwritable="Read-only file system")),
+        proof.writable_folder,
+        healthy(record_folder=folder(unwritable="Read-only file system")),
         "Read-only file system",
         "breaks",
         SILENT,
     ),
-    (proof.free_space, healthy(place=place(free_bytes=500_000_000)), "500 MB left", "may break", SILENT),
-    (proof.free_space, healthy(place=place(free_bytes=0)), "0 MB left", "breaks", SILENT),
+    (
+        proof.free_space,
+        healthy(record_folder=folder(free_bytes=500_000_000)),
+        "500 MB left",
+        "may break",
+        SILENT,
+    ),
+    (proof.free_space, healthy(record_folder=folder(free_bytes=0)), "0 MB left", "breaks", SILENT),
     (
         proof.digest,
         healthy(digest=DigestCheck(library=True, backend="avx2", error="wrong digest of ones(3)")),
@@ -237,9 +243,27 @@ CASES = [
         SILENT,
     ),
     (proof.address_layout, healthy(fixable_layout=False), "address randomisation", "note", SILENT),
-    (proof.repository, healthy(place=place(git="absent")), "git is not installed", "note", SILENT),
-    (proof.repository, healthy(place=place(git="none")), "no git commit here", "note", SILENT),
-    (proof.repository, healthy(place=place(git="changed")), "uncommitted changes", "note", SILENT),
+    (
+        proof.repository,
+        healthy(record_folder=folder(git="absent")),
+        "git is not installed",
+        "note",
+        SILENT,
+    ),
+    (
+        proof.repository,
+        healthy(record_folder=folder(git="none")),
+        "no git commit here",
+        "note",
+        SILENT,
+    ),
+    (
+        proof.repository,
+        healthy(record_folder=folder(git="changed")),
+        "uncommitted changes",
+        "note",
+        SILENT,
+    ),
     (
         switches.unfit_variables,
         healthy(torch=CUDA, switches=(variable("PYTORCH_TUNABLEOP_ENABLED", "1", wanted="0", fits=False),)),
@@ -257,7 +281,7 @@ CASES = [
     (
         switches.unset_switches,
         healthy(switches=(switch(name="inductor-deterministic", fits=False, wanted="on"),)),
-        "1 switch is not as",
+        "1 switch is not set as",
         "may break",
         healthy(switches=(switch(), variable("PYTHONHASHSEED", "random", wanted="0", fits=False))),
     ),
@@ -365,7 +389,7 @@ def test_the_worst_comes_first():
     here = healthy(
         torch=NO_TORCH,
         digest=DigestCheck(library=True, backend="avx2", error="wrong"),
-        place=place(free_bytes=500_000_000, git="none"),
+        record_folder=folder(free_bytes=500_000_000, git="none"),
     )
 
     assert [(threat.promise, threat.level) for threat in examine(here)] == [
@@ -378,6 +402,6 @@ def test_the_worst_comes_first():
 
 def test_one_promise_can_be_asked_for():
     """Others are left out, except for what threatens all."""
-    here = healthy(torch=NO_TORCH, place=place(unwritable="full"))
+    here = healthy(torch=NO_TORCH, record_folder=folder(unwritable="full"))
 
     assert [threat.promise for threat in examine(here, ("repeatable",))] == ["every"]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from samebits.commands.doctor.imports import entry, imported_packages
+from samebits.commands.doctor.imports import imported_packages, started_file
 
 
 def write(folder, **files):
@@ -47,14 +47,14 @@ def test_entry(tmp_path):
     write(tmp_path, pack__mod="", pack__sub__init="", app__init="")
     (tmp_path / "pack" / "sub" / "init.py").rename(tmp_path / "pack" / "sub" / "__main__.py")
 
-    assert entry("pack/mod.py", None, tmp_path) == (tmp_path / "pack" / "mod.py", tmp_path / "pack")
-    assert entry("pack/sub", None, tmp_path) == (
+    assert started_file("pack/mod.py", None, tmp_path) == (tmp_path / "pack" / "mod.py", tmp_path / "pack")
+    assert started_file("pack/sub", None, tmp_path) == (
         tmp_path / "pack" / "sub" / "__main__.py",
         tmp_path / "pack" / "sub",
     )
-    assert entry(None, "pack.mod", tmp_path) == (tmp_path / "pack" / "mod.py", tmp_path)
-    assert entry(None, "pack.sub", tmp_path) == (tmp_path / "pack" / "sub" / "__main__.py", tmp_path)
-    assert entry(None, "json.tool", tmp_path) == (None, tmp_path)
+    assert started_file(None, "pack.mod", tmp_path) == (tmp_path / "pack" / "mod.py", tmp_path)
+    assert started_file(None, "pack.sub", tmp_path) == (tmp_path / "pack" / "sub" / "__main__.py", tmp_path)
+    assert started_file(None, "json.tool", tmp_path) == (None, tmp_path)
 
 
 def test_entry_follows_a_link(tmp_path):
@@ -62,4 +62,4 @@ def test_entry_follows_a_link(tmp_path):
     write(tmp_path / "real", train="")
     (tmp_path / "link.py").symlink_to(tmp_path / "real" / "train.py")
 
-    assert entry("link.py", None, tmp_path) == (tmp_path / "real" / "train.py", tmp_path / "real")
+    assert started_file("link.py", None, tmp_path) == (tmp_path / "real" / "train.py", tmp_path / "real")

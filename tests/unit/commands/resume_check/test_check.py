@@ -41,5 +41,5 @@ def test_the_verdict_over_all_kills():
     assert conclude([identical, open_]) == ("not_judged", "it failed")
     assert conclude([fresh]) == ("not_judged", "nothing was resumed")
     assert conclude([fresh, identical])[0] == "identical"
-    assert "began anew" in conclude([fresh, identical])[1]
+    assert "started from the beginning" in conclude([fresh, identical])[1]
     assert conclude([])[0] == "not_judged"

@@ -29,17 +29,17 @@ def test_seeds_are_read(text, seeds):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("", "'' is no whole number"),
-        ("a", "'a' is no whole number"),
-        ("0-9", "'0-9' is no whole number"),
-        ("0..", "'' is no whole number"),
-        ("1,,2", "'' is no whole number"),
-        ("-1", "'-1' is no whole number"),
+        ("", "'' is not a whole number"),
+        ("a", "'a' is not a whole number"),
+        ("0-9", "'0-9' is not a whole number"),
+        ("0..", "'' is not a whole number"),
+        ("1,,2", "'' is not a whole number"),
+        ("-1", "'-1' is not a whole number"),
         ("9..0", "runs backwards"),
-        ("1,0..3", "seed 1 is there twice"),
+        ("1,0..3", "seed 1 appears twice"),
         ("0..99999999999", "more than 10000"),
         (str(2**64), "from 0 to 2**64 - 1"),
-        ("٣", "no whole number"),
+        ("٣", "not a whole number"),
     ],
 )
 def test_anything_else_is_refused(text, words):

@@ -1,1 +1,1 @@
-"""The checks: each is a function from the surroundings to the threats that it finds."""
+"""The checks: each is a function from the environment snapshot to threats."""

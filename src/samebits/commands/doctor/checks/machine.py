@@ -1,4 +1,4 @@
-"""What ties the bits to this machine and installation: processor, libraries, GPUs."""
+"""Ties of the bits to this machine and installation: processor, libraries, GPUs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 _MEASURED = "measured, torch 2.13.0 CPU, 173 results on one machine"
 
 
-def torch_release(here: Surroundings) -> Iterable[Threat]:
+def torch_release(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits belong to a release of torch."""
     version = here.torch.version
     if version:
@@ -30,7 +30,7 @@ def torch_release(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def instruction_set(here: Surroundings) -> Iterable[Threat]:
+def instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The kernels are pinned to instructions that other machines have too."""
     capability = here.torch.capability
     pinned = here.variables.get("ATEN_CPU_CAPABILITY")
@@ -38,8 +38,8 @@ def instruction_set(here: Surroundings) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "instruction set",
-            f"torch uses {capability} here: machines without it give other bits",
-            "Wider vectors add in another order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
+            f"torch uses {capability} here: machines without it give different bits",
+            "Wider vectors add in a different order. ATEN_CPU_CAPABILITY=avx2 changes 32 of 173 results, "
             "`default` 66, even torch.randn; oneDNN and MKL choose by themselves. No setting removes all "
             "differences.",
             "export ATEN_CPU_CAPABILITY=avx2 on all machines",
@@ -50,15 +50,15 @@ def instruction_set(here: Surroundings) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "instruction set",
-            f"torch uses {capability} ({here.cpus.architecture}): others give other bits",
-            "Kernels for other instruction sets add in another order.",
+            f"torch uses {capability} ({here.cpus.architecture}): other machines give different bits",
+            "Kernels for other instruction sets add in a different order.",
             "compare on machines of this kind only",
             _MEASURED,
             NOTE,
         )
 
 
-def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
+def ineffective_instruction_set(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The pinned instruction set is in effect."""
     pinned = here.variables.get("ATEN_CPU_CAPABILITY", "")
     capability = here.torch.capability
@@ -68,14 +68,14 @@ def ineffective_instruction_set(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "ATEN_CPU_CAPABILITY",
             f"ATEN_CPU_CAPABILITY={pinned}, but torch uses {capability}",
-            "torch ignores a value that it does not know; it knows small letters only.",
+            "torch ignores values that it does not know, and it knows them in lower case only.",
             "set it to default, avx2 or avx512, as all machines can",
             "aten/src/ATen/native/DispatchStub.cpp",
             MAY_BREAK,
         )
 
 
-def blas_library(here: Surroundings) -> Iterable[Threat]:
+def blas_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Matrix products do not depend on the maker of the processor."""
     if not here.torch.mkl:
         return
@@ -84,9 +84,9 @@ def blas_library(here: Surroundings) -> Iterable[Threat]:
         yield Threat(
             "portable",
             "MKL",
-            f"MKL {here.torch.mkl} on an AMD processor takes other kernels than on Intel",
-            "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and "
-            "changes 30 of 173 results; it does not cover oneDNN (convolutions) nor torch's own kernels.",
+            f"MKL {here.torch.mkl} on an AMD processor uses different kernels than on Intel",
+            "MKL chooses kernels by processor. MKL_CBWR=COMPATIBLE is its one setting for all makers, and it "
+            "changes 30 of 173 results; it covers neither oneDNN (convolutions) nor torch's own kernels.",
             "export MKL_CBWR=COMPATIBLE on all machines (slower)",
             f"Intel oneMKL docs, conditional numerical reproducibility; {_MEASURED}",
             NOTE if pinned else MAY_BREAK,
@@ -96,21 +96,21 @@ def blas_library(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "MKL",
             f"MKL {here.torch.mkl} chooses its kernels by processor",
-            "Another Intel processor gets other kernels unless the branch is fixed; another number of "
-            "threads changes results also then, outside AVX2 and AVX-512 STRICT.",
+            "A different Intel processor gets different kernels unless the branch is fixed. Even then the "
+            "number of threads changes results, except in the modes AVX2 and AVX512 with STRICT.",
             "export MKL_CBWR=AVX2,STRICT on all machines",
             "Intel oneMKL docs, conditional numerical reproducibility",
             MAY_BREAK,
         )
 
 
-def onednn_library(here: Surroundings) -> Iterable[Threat]:
+def onednn_library(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Convolutions do not depend on the processor."""
     if here.torch.onednn and not _onednn_pin(here) and here.cpus.architecture in {"x86_64", "AMD64"}:
         yield Threat(
             "portable",
             "oneDNN",
-            "oneDNN chooses kernels of convolution, LSTM and bf16 by processor",
+            "oneDNN chooses kernels for convolution, LSTM and bf16 by processor",
             "ONEDNN_MAX_CPU_ISA=AVX2 changes 17 of 173 results; ATEN_CPU_CAPABILITY does not reach oneDNN.",
             "export ONEDNN_MAX_CPU_ISA=AVX2 on all machines",
             f"{_MEASURED}; pytorch#155423",
@@ -118,7 +118,7 @@ def onednn_library(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def cpu_count(here: Surroundings) -> Iterable[Threat]:
+def cpu_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is one that other machines can have."""
     if here.torch.threads > 1:
         yield Threat(
@@ -132,7 +132,7 @@ def cpu_count(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def tf32_override(here: Surroundings) -> Iterable[Threat]:
+def tf32_override(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """TF32 is not switched on from outside."""
     for name in ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE"):
         if here.torch.cuda and here.variables.get(name) == "1":
@@ -147,7 +147,7 @@ def tf32_override(here: Surroundings) -> Iterable[Threat]:
             )
 
 
-def _onednn_pin(here: Surroundings) -> str:
+def _onednn_pin(here: EnvironmentSnapshot) -> str:
     return here.variables.get("ONEDNN_MAX_CPU_ISA") or here.variables.get("DNNL_MAX_CPU_ISA") or ""
 
 
@@ -156,27 +156,27 @@ def _is_amd(processor: str) -> bool:
 
 
 _GENERATOR = (
-    "Above one wave of blocks, random numbers depend on how many multiprocessors the GPU has; kernels are "
-    "chosen by model. No deterministic flag says anything about it."
+    "Beyond one wave of blocks, random numbers depend on how many multiprocessors the GPU has. Kernels are "
+    "chosen by model. No deterministic flag changes that."
 )
 _SOURCE = "pytorch#196613, pytorch#194676"
 
 
-def unusable_cuda(here: Surroundings) -> Iterable[Threat]:
+def unusable_cuda(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """A torch that was built for CUDA can use it."""
     if here.torch.cuda_error:
         yield Threat(
             "portable",
             "CUDA",
-            f"torch is built for CUDA {here.torch.cuda}, and finds no usable GPU",
-            f"A script that falls back to the CPU gives other bits than on a GPU: {here.torch.cuda_error}",
+            f"torch is built for CUDA {here.torch.cuda} but finds no usable GPU",
+            f"A script that falls back to the CPU gives different bits: {here.torch.cuda_error}",
             "check nvidia-smi and CUDA_VISIBLE_DEVICES, or name the device",
             "PyTorch notes on reproducibility: not reproducible between CPU and GPU",
             NOTE,
         )
 
 
-def mixed_gpus(here: Surroundings) -> Iterable[Threat]:
+def mixed_gpus(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """All visible GPUs are of one model."""
     names = sorted({gpu.name for gpu in here.torch.gpus})
     counts = {gpu.multiprocessors for gpu in here.torch.gpus}
@@ -192,7 +192,7 @@ def mixed_gpus(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def gpu_slices(here: Surroundings) -> Iterable[Threat]:
+def gpu_slices(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No GPU is a slice of one."""
     slices = [gpu for gpu in here.torch.gpus if "MIG" in gpu.name]
     if slices or "MIG" in here.variables.get("CUDA_VISIBLE_DEVICES", ""):
@@ -208,7 +208,7 @@ def gpu_slices(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def gpu_model(here: Surroundings) -> Iterable[Threat]:
+def gpu_model(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Bits on a GPU belong to its model."""
     if here.torch.gpus:
         gpu = here.torch.gpus[0]

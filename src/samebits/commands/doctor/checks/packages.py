@@ -10,25 +10,25 @@ from samebits.commands.doctor.threat import MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 
 @dataclass(frozen=True, slots=True)
 class PackageFact:
-    """How one package threatens one promise.
+    """A known threat of one package to one promise.
 
     Args:
         names: of the distributions, normalised; any of them has the package.
         module: what a script imports.
-        promise: that is threatened.
-        found: what the package does, to follow its name.
+        promise: the threatened one.
+        found: what the package does, printed after its name.
         why: see `Threat`.
         remedy: see `Threat`.
         source: see `Threat`.
         level: see `Threat`.
-        cuda: it matters only where torch is built for GPUs.
+        cuda: whether it matters only if torch is built for GPUs.
         cured_by: an environment variable and the value that makes it harmless.
-        control: what `samebits run --seed N` does about it; empty for nothing.
+        control: how `samebits run --seed N` helps; empty if it does not.
     """
 
     names: tuple[str, ...]
@@ -44,7 +44,9 @@ class PackageFact:
     control: str = ""
 
 
-_SILENT = "Kernels of its own do not take part in `torch.use_deterministic_algorithms`: no switch, no error."
+_SILENT = (
+    "Its own kernels ignore `torch.use_deterministic_algorithms`: there is neither a switch nor an error."
+)
 _TRACE = "samebits verify SCRIPT names its first op that differs"
 
 FRAMEWORKS = (
@@ -65,8 +67,8 @@ FRAMEWORKS = (
         "lightning",
         "resumable",
         "checkpoints hold no RNG state",
-        "A resumed Trainer replays the data of epoch 0 from batch 0 (a warning is all), and dropout draws "
-        "other values.",
+        "A resumed Trainer replays the data of epoch 0 from batch 0 with no more than a warning, and dropout "
+        "draws different values.",
         "save and restore RNG states and the sampler's epoch in a callback",
         "lightning 2.6.6, measured; lightning#17543, #18780",
     ),
@@ -74,7 +76,7 @@ FRAMEWORKS = (
         ("transformers",),
         "transformers",
         "resumable",
-        "restores the RNG after first batches",
+        "restores the RNG after the first batches",
         "Augmentation in the first resumed steps draws other values; without random data the weights were "
         "equal. Checkpoints hold no RNG state of XPU devices.",
         "resume at epoch ends, or augment outside the dataset",
@@ -97,8 +99,8 @@ FRAMEWORKS = (
         "accelerate",
         "resumable",
         "hides a failed restore of RNG states",
-        "The whole restore of the generators is in a catch-all that logs at level INFO; training goes on "
-        "with other random numbers. Resuming inside an epoch also changes the order of the next epoch.",
+        "Restoring the generators is wrapped in a catch-all that logs at level INFO, so training goes on "
+        "with different random numbers. Resuming inside an epoch also changes the order of the next epoch.",
         "log accelerate at level INFO, and resume at epoch ends",
         "accelerate 1.15.0, checkpointing.py:292-317; accelerate#4233",
     ),
@@ -107,8 +109,8 @@ FRAMEWORKS = (
         "monai",
         "repeatable",
         "its DataLoader rewinds torch's generator",
-        "Each construction without a generator sets the default CPU generator back to its first seed, so "
-        "later draws repeat earlier ones; it moves when a loader is added.",
+        "Each loader made without a generator sets the default CPU generator back to its first seed, so "
+        "later draws repeat earlier ones. Adding a loader changes where that happens.",
         "give each monai DataLoader a generator",
         "monai 1.6.1, data/dataloader.py:79-92",
         NOTE,
@@ -159,7 +161,7 @@ DATA = (
         "cv2",
         "resumable",
         "no RNG state to save",
-        "OpenCV offers `cv2.setRNGSeed` and nothing that reads the state, so a checkpoint cannot hold it.",
+        "OpenCV has `cv2.setRNGSeed` but nothing that reads the state, so a checkpoint cannot hold it.",
         "cv2.setRNGSeed(step) at each point that you may resume from",
         "cv2/__init__.pyi; opencv-python#1082",
         control="seeds it when it is imported",
@@ -180,7 +182,7 @@ DATA = (
         "albumentations",
         "repeatable",
         "Compose() draws from its own RNG",
-        "No global seed reaches it: with all of them set, 1 of 64 draws was the same again.",
+        "No global seed reaches it: with all of them set, 1 of 64 draws was the same in a second run.",
         "Compose(..., seed=N); samebits run --seed N SCRIPT",
         "albumentations 2.0.8, measured; albumentations.ai docs, reproducibility",
         control="makes its draws follow from N",
@@ -189,8 +191,8 @@ DATA = (
         ("albumentations", "albumentationsx"),
         "albumentations",
         "resumable",
-        "Compose(seed=N) starts anew",
-        "Its generator starts anew with each process, and draws depend on `num_workers`.",
+        "Compose(seed=N) starts again",
+        "Its generator starts again with each process, and draws depend on `num_workers`.",
         "reseed it at each epoch: transform.set_random_seed(epoch)",
         "albumentations 2.0.8, measured; AlbumentationsX#266",
     ),
@@ -217,7 +219,7 @@ DATA = (
         "torchdata",
         "resumable",
         "resumes the order, not the draws",
-        "0 of 40 augmentation draws were the same after a resume; and it refuses another `num_workers`.",
+        "0 of 40 augmentation draws were the same after resuming, and it refuses a different `num_workers`.",
         "return the RNG states from the dataset's state_dict",
         "torchdata 0.11.0, measured",
     ),
@@ -249,7 +251,7 @@ KERNELS = (
         "transformer_engine",
         "repeatable",
         "nondeterministic attention",
-        "Its fused attention takes faster kernels that add in any order.",
+        "Its fused attention uses faster kernels that add in any order.",
         "export NVTE_ALLOW_NONDETERMINISTIC_ALGO=0",
         "Megatron-LM, megatron/training/determinism.py",
         cuda=True,
@@ -273,7 +275,7 @@ KERNELS = (
         "causal_conv1d",
         "repeatable",
         "backward adds in any order",
-        "Its kernels add with atomic operations; releases before 1.6.0 have no other.",
+        "Its kernels add with atomic operations; releases before 1.6.0 have no other kernels.",
         "version 1.6.0 or later, export CAUSAL_CONV1D_DETERMINISTIC=1",
         "Megatron-LM, megatron/training/determinism.py",
         cuda=True,
@@ -284,8 +286,8 @@ KERNELS = (
         ("horovod",),
         "horovod",
         "repeatable",
-        "sums what happens to be ready",
-        "What is added together depends on which gradients are ready at the same time.",
+        "sums gradients as they become ready",
+        "Which gradients are added together depends on which are ready at the same time.",
         "export HOROVOD_FUSION_THRESHOLD=0",
         "NVIDIA framework-reproducibility, doc/d9m/pytorch.md",
         cured_by=("HOROVOD_FUSION_THRESHOLD", "0"),
@@ -296,7 +298,7 @@ KERNELS = (
         "triton",
         "repeatable",
         "autotuning chooses kernels by timing",
-        "A cache of timings makes run 2 differ from run 1; each kernel adds in its own order.",
+        "A cache of timings makes run 2 differ from run 1, as each kernel adds in its own order.",
         "fix the configuration of @triton.autotune, or keep its cache",
         "triton#9368",
         NOTE,
@@ -307,7 +309,7 @@ KERNELS = (
         "cutlass",
         "portable",
         "changes which kernels torch runs",
-        "torch._native takes kernels of optional packages when they are installed.",
+        "torch._native uses kernels of optional packages when they are installed.",
         "install it everywhere, or export TORCH_DISABLE_NATIVE_JIT=1",
         "torch 2.15.0, torch/_native",
         cuda=True,
@@ -335,8 +337,8 @@ KERNELS = (
 PACKAGES = FRAMEWORKS + DATA + KERNELS
 
 
-def known_packages(here: Surroundings) -> Iterable[Threat]:
-    """No installed package, or none that the script imports, is known to threaten a promise."""
+def known_packages(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """No package that is installed, or that the script imports, is known to threaten a promise."""
     for fact in PACKAGES:
         name = _installed_name(fact, here)
         if not name or not _matters(fact, here):
@@ -348,8 +350,8 @@ def known_packages(here: Surroundings) -> Iterable[Threat]:
         yield Threat(fact.promise, name, found, why, fact.remedy, fact.source, fact.level)
 
 
-def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
-    """With a script: packages that it does not import itself are named, not judged."""
+def packages_not_imported(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """Packages that the script does not import itself are named, not judged."""
     if here.imports is None:
         return
     facts = [fact for fact in PACKAGES if fact.module not in here.imports and _matters(fact, here)]
@@ -359,20 +361,20 @@ def packages_not_imported(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "packages",
             f"installed, not imported by the script itself: {', '.join(names)}",
-            "They threaten a promise only if something that the script imports does import them, which is "
+            "They threaten a promise only if something that the script imports imports them, and that is "
             "not followed.",
-            "samebits doctor, without a script, says what is known of them",
+            "run samebits doctor without a script to see what they threaten",
             "read from the source of the script and the modules beside it",
             NOTE,
         )
 
 
-def _matters(fact: PackageFact, here: Surroundings) -> bool:
+def _matters(fact: PackageFact, here: EnvironmentSnapshot) -> bool:
     variable, value = fact.cured_by
     if variable and here.variables.get(variable) == value:
         return False
     return not fact.cuda or bool(here.torch.cuda)
 
 
-def _installed_name(fact: PackageFact, here: Surroundings) -> str:
+def _installed_name(fact: PackageFact, here: EnvironmentSnapshot) -> str:
     return next((name for name in fact.names if name in here.packages), "")

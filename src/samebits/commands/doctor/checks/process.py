@@ -1,4 +1,4 @@
-"""How Python starts, whether torch can be imported, threads, and what torch cannot resume."""
+"""Threats from the start of Python, the import of torch, threads, and data loading."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from samebits.commands.doctor.threat import BREAKS, EVERY, MAY_BREAK, NOTE, Thre
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 OLDEST_TORCH = (2, 6)
 
 
-def torch_import(here: Surroundings) -> Iterable[Threat]:
+def torch_import(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Torch can be imported, is PyTorch, and is not too old."""
     torch = here.torch
     if not torch.error:
         yield from _age(torch.version)
         return
     where = f" (from {torch.file})" if torch.file else ""
-    remedy = 'run `python -c "import torch"`, and install it anew'
+    remedy = 'run `python -c "import torch"`, and reinstall it'
     if os.path.basename(torch.file) == "torch.py":  # PyTorch is a folder
         remedy = f"rename {torch.file}, which hides the installed package"
     yield Threat(
@@ -51,14 +51,14 @@ def _age(version: str) -> Iterable[Threat]:
         )
 
 
-def hash_seed(here: Surroundings) -> Iterable[Threat]:
-    """Text hashes alike in each process."""
+def hash_seed(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """Text has the same hash in each process."""
     if here.interpreter.hash_seed == "random":
         yield Threat(
             "repeatable",
             "PYTHONHASHSEED",
             "PYTHONHASHSEED is not set: sets of strings change their order",
-            "Python hashes text differently in each process, and with it the order of sets changes. Setting "
+            "Python hashes text differently in each process, so the order of sets changes. Setting "
             "the variable inside the script has no effect on that process.",
             "samebits run --seed N SCRIPT, or export PYTHONHASHSEED=0",
             "Python docs, PYTHONHASHSEED; measured; lightning#2156",
@@ -66,17 +66,17 @@ def hash_seed(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def startup_code(here: Surroundings) -> Iterable[Threat]:
+def startup_code(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Nothing runs before the script."""
     modules = here.interpreter.startup_modules
     if modules:
         yield Threat(
             "repeatable",
             "startup",
-            f"{', '.join(modules)} imported before the script: settings may be fixed",
-            "Something that Python runs at its start (sitecustomize, a .pth file) "
-            "imports a numeric library. Variables that it reads then can no longer be set, and its "
-            "generators may be used.",
+            f"{', '.join(modules)} imported before the script: settings may be fixed by then",
+            "Something that Python runs when it starts (sitecustomize, a .pth file) "
+            "imports a numeric library. The variables that it reads can no longer be set, and its "
+            "generators may already be in use.",
             "python -S -c 'import sys; print(sys.modules)', and remove the hook",
             "Python docs, module site",
             MAY_BREAK,
@@ -87,7 +87,7 @@ def startup_code(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             name.partition(".")[0],
             f"{name} runs before every script",
-            f"{file} is imported by Python at its start and can change any setting; another machine may not "
+            f"Python imports {file} when it starts, and it can change any setting. Another machine may not "
             "have it.",
             f"read {file}",
             "Python docs, module site",
@@ -95,7 +95,7 @@ def startup_code(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def device_backends(here: Surroundings) -> Iterable[Threat]:
+def device_backends(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """No installed package runs code inside `import torch`."""
     if here.torch.backends and here.variables.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "1":
         yield Threat(
@@ -110,15 +110,15 @@ def device_backends(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def preloaded_libraries(here: Surroundings) -> Iterable[Threat]:
-    """No library is put in front of others."""
+def preloaded_libraries(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """No library is preloaded."""
     if here.variables.get("LD_PRELOAD"):
         yield Threat(
             "repeatable",
             "LD_PRELOAD",
             "LD_PRELOAD is set: it can replace maths, memory and thread functions",
             "A preloaded library takes the place of functions that torch calls; a shell without it may give "
-            "other bits.",
+            "different bits.",
             "unset LD_PRELOAD, or set the same for each run",
             "ld.so(8)",
             NOTE,
@@ -128,23 +128,23 @@ def preloaded_libraries(here: Surroundings) -> Iterable[Threat]:
 _THREADS_SOURCE = "measured, torch 2.13.0 CPU: 39 of 173 results change from 2 threads to 1"
 
 
-def thread_count(here: Surroundings) -> Iterable[Threat]:
+def thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The number of threads is fixed, not taken from the machine."""
     threads = here.torch.threads
     if threads and not here.variables.get("OMP_NUM_THREADS"):
         yield Threat(
             "repeatable",
             "threads",
-            f"OMP_NUM_THREADS is not set: {_counted(threads, 'thread')}, after the CPUs usable now",
-            "torch takes as many threads as there are CPUs that it may use. With another affinity, container "
-            "or machine the number changes, and with it large sums, norms and weight gradients.",
+            f"OMP_NUM_THREADS is not set: {_counted(threads, 'thread')}, as many as CPUs are usable now",
+            "torch takes as many threads as there are CPUs that it may use. With a different affinity, "
+            "container or machine the number changes, and so do large sums, norms and weight gradients.",
             f"export OMP_NUM_THREADS={threads}",
             _THREADS_SOURCE,
             MAY_BREAK,
         )
 
 
-def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
+def torchrun_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """`torchrun` gives the number of threads that `python` gives."""
     if here.torch.threads > 1 and not here.variables.get("OMP_NUM_THREADS"):
         yield Threat(
@@ -159,8 +159,8 @@ def torchrun_threads(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def ineffective_thread_count(here: Surroundings) -> Iterable[Threat]:
-    """The number that was asked for is the one in effect."""
+def ineffective_thread_count(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """The number of threads that was asked for is in effect."""
     asked = here.variables.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
     threads = here.torch.threads
     if asked and threads and asked != str(threads):
@@ -168,15 +168,15 @@ def ineffective_thread_count(here: Surroundings) -> Iterable[Threat]:
             "repeatable",
             "OMP_NUM_THREADS",
             f"OMP_NUM_THREADS={asked}, but torch runs {_counted(threads, 'thread')}",
-            "torch takes no more threads than there are CPUs, without a warning, so a machine with more CPUs "
-            "takes another number.",
+            "torch takes at most as many threads as there are CPUs, and does not warn. A machine with more "
+            "CPUs takes more threads.",
             f"export OMP_NUM_THREADS={min(threads, here.cpus.usable) or 1}",
             "measured, torch 2.13.0 CPU: OMP_NUM_THREADS=4 on 2 CPUs gives 2 threads",
             MAY_BREAK,
         )
 
 
-def cpu_quota(here: Surroundings) -> Iterable[Threat]:
+def cpu_quota(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The container allows as many CPUs as torch has threads."""
     quota, threads = here.cpus.quota, here.torch.threads
     if quota is not None and threads > quota:
@@ -185,21 +185,21 @@ def cpu_quota(here: Surroundings) -> Iterable[Threat]:
             "cgroup",
             f"the control group allows {quota:g} CPUs, torch runs {_counted(threads, 'thread')}",
             "torch does not see the limit of the container. The threads are stopped in turn, which brings "
-            "out races; and a tool that does see the limit chooses another number of threads.",
+            "out races. A tool that does see the limit chooses a different number of threads.",
             f"export OMP_NUM_THREADS={max(1, int(quota))}",
             "Linux, control group v2, cpu.max; os.sched_getaffinity does not include it",
             NOTE,
         )
 
 
-def core_kinds(here: Surroundings) -> Iterable[Threat]:
+def core_kinds(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """All cores are alike."""
     if here.cpus.kinds:
         yield Threat(
             "repeatable",
             "hybrid CPU",
             f"cores of {len(here.cpus.kinds)} kinds: {', '.join(here.cpus.kinds)}",
-            "Threads on slower cores end later, so an order of completion changes more often; and which "
+            "Threads on slower cores end later, so their order of completion changes more often. And which "
             "cores are usable decides the number of threads.",
             "taskset -c CPUS, with cores of one kind",
             "Linux, /sys/devices; a race needs more than this to change bits",
@@ -214,44 +214,44 @@ def _counted(number: int, noun: str) -> str:
 _LOADING_SOURCE = "measured, torch 2.15.0; torch/utils/data/_utils/worker.py"
 
 
-def loader_position(here: Surroundings) -> Iterable[Threat]:
-    """A DataLoader can be continued where it stood."""
+def loader_position(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """A DataLoader can continue from its position."""
     if here.torch.version:
         yield Threat(
             "resumable",
             "DataLoader",
             "torch's DataLoader has no position that a checkpoint could hold",
-            "It has no `state_dict`, and prefetching runs ahead of the optimizer; pytorch#36650 asks for it "
-            "since 2020.",
+            "It has no `state_dict`, and prefetching runs ahead of the optimizer. pytorch#36650 has asked "
+            "for one since 2020.",
             "resume at epoch ends, with generator= given and its state saved",
             "torch 2.15.0, measured; pytorch#36650",
             NOTE,
         )
 
 
-def worker_draws(here: Surroundings) -> Iterable[Threat]:
+def worker_draws(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Random numbers in DataLoader workers do not depend on how many there are."""
     if here.torch.version:
         yield Threat(
             "resumable",
             "workers",
             "random draws in DataLoader workers change with num_workers",
-            "A worker is seeded with a number drawn from the main generator plus its own: from 2 workers "
-            "to 4, 16 of 64 draws stay; and two ranks with one seed draw the same.",
-            "keep num_workers, or seed by the index of the sample",
+            "A worker's seed is a number drawn from the main generator plus the worker's own: from 2 workers "
+            "to 4, 16 of 64 draws stayed the same. Two ranks with one seed draw the same.",
+            "keep num_workers as it is, or seed by the index of the sample",
             _LOADING_SOURCE,
             NOTE,
         )
 
 
-def worker_threads(here: Surroundings) -> Iterable[Threat]:
-    """Computing in a worker gives what computing in the main process gives."""
+def worker_threads(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """Computing in a worker gives the same bits as computing in the main process."""
     if here.torch.threads > 1:
         yield Threat(
             "resumable",
             "worker threads",
             f"workers compute with 1 thread, the main process with {here.torch.threads}",
-            "So num_workers=0 and num_workers=1 give other bits, without anything random: 1 of 4 sums "
+            "So num_workers=0 and num_workers=1 give different bits even without randomness: 1 of 4 sums "
             "differed.",
             "export OMP_NUM_THREADS=1, or keep num_workers above 0",
             _LOADING_SOURCE,

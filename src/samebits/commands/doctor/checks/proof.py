@@ -1,4 +1,4 @@
-"""What samebits itself needs in order to prove anything."""
+"""Conditions under which samebits itself can prove anything."""
 
 from __future__ import annotations
 
@@ -9,45 +9,45 @@ from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from samebits.commands.doctor.environment import Surroundings
+    from samebits.commands.doctor.environment import EnvironmentSnapshot
 
 _TIGHT_BYTES = 1 << 30
 _NO_BYTES = 8 << 20
 
 
-def writable_place(here: Surroundings) -> Iterable[Threat]:
+def writable_folder(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """Records can be written."""
-    if here.place.unwritable:
+    if here.record_folder.unwritable:
         yield Threat(
             "proven",
             "records",
-            f"cannot write {here.place.folder}: {here.place.unwritable}",
-            "`run` and `verify` keep their records there, and refuse to begin without a place for them.",
-            "change to another folder, or give --record PATH, --keep DIR",
+            f"cannot write {here.record_folder.folder}: {here.record_folder.unwritable}",
+            "`run` and `verify` keep their records there, and refuse to start if they cannot.",
+            "change to another folder, or give --record PATH or --keep DIR",
             "tried here",
             BREAKS,
         )
 
 
-def free_space(here: Surroundings) -> Iterable[Threat]:
-    """There is room for records."""
-    free = here.place.free_bytes
+def free_space(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """There is space for records."""
+    free = here.record_folder.free_bytes
     if free >= _TIGHT_BYTES:
         return
     yield Threat(
         "proven",
         "disk",
-        f"{free / 1e6:.0f} MB left where records go",
-        "A record of steps takes kilobytes per step, one of every operation far more. A record that cannot "
-        "be written to its end proves nothing about what follows.",
-        "free some space, or give --record PATH, --keep DIR",
+        f"{free / 1e6:.0f} MB left on the disk of the records",
+        "A record of steps takes kilobytes per step, a record of every operation far more. A record that "
+        "cannot be written to its end proves nothing about the steps after it.",
+        "free some space, or give --record PATH or --keep DIR",
         "docs/record-format.md",
         BREAKS if free < _NO_BYTES else MAY_BREAK,
     )
 
 
-def digest(here: Surroundings) -> Iterable[Threat]:
-    """The digest gives the values that it must give."""
+def digest(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """The digest gives the right values."""
     tried = here.digest
     if tried is not None and tried.error:
         yield Threat(
@@ -66,14 +66,14 @@ def digest(here: Surroundings) -> Iterable[Threat]:
             "proven",
             "digest",
             f"{reason}: digests are right, but slow",
-            "The back end in plain torch gives the same values and takes many times as long.",
-            "reinstall samebits where a C compiler is; unset SAMEBITS_DIGEST_BACKEND",
+            "The back end in plain torch gives the same values but takes many times as long.",
+            "reinstall samebits with a C compiler at hand; unset SAMEBITS_DIGEST_BACKEND",
             "docs/digest.md",
             NOTE,
         )
 
 
-def address_layout(here: Surroundings) -> Iterable[Threat]:
+def address_layout(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """`--stress` can switch address space randomisation off."""
     if not here.fixable_layout:
         yield Threat(
@@ -81,27 +81,27 @@ def address_layout(here: Surroundings) -> Iterable[Threat]:
             "addresses",
             "address randomisation cannot be switched off here",
             "`verify --stress` then leaves addresses random in all runs instead of fixing them in every "
-            "other one. Containers forbid the call `personality` by default.",
+            "second run. Containers forbid the call `personality` by default.",
             "docker run --security-opt seccomp=unconfined, if you use --stress",
             "personality(2); Docker docs, seccomp",
             NOTE,
         )
 
 
-def repository(here: Surroundings) -> Iterable[Threat]:
+def repository(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The record can name the code that ran."""
     texts = {
         "absent": ("git is not installed: records cannot name the commit", "install git"),
         "none": ("no git commit here: records cannot name the code that ran", "git init, and commit"),
         "changed": ("uncommitted changes: the commit alone does not name the code", "commit them first"),
     }
-    if here.place.git in texts:
-        found, remedy = texts[here.place.git]
+    if here.record_folder.git in texts:
+        found, remedy = texts[here.record_folder.git]
         yield Threat(
             "proven",
             "git",
             found,
-            "A record holds the commit and whether tracked files differ from it; with that, a later run "
+            "A record holds the commit and whether tracked files differ from it, so that a later run "
             "can be made from the same code.",
             remedy,
             "docs/record-format.md",

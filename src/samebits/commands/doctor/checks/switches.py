@@ -10,18 +10,18 @@ from samebits.commands.doctor.threat import BREAKS, MAY_BREAK, NOTE, Threat
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from samebits.commands.doctor.environment import Surroundings, SwitchView
+    from samebits.commands.doctor.environment import EnvironmentSnapshot, SwitchView
 
 HASH_SEED = "PYTHONHASHSEED"  # has a check of its own
 
 
-def differing(here: Surroundings) -> tuple[SwitchView, ...]:
-    """The switches that can matter here and that control would change, or that cannot be right."""
+def differing(here: EnvironmentSnapshot) -> tuple[SwitchView, ...]:
+    """Return the switches that matter here and that control would change, or whose value is not possible."""
     return tuple(view for view in _relevant(here) if not view.fits or view.problem)
 
 
-def unfit_variables(here: Surroundings) -> Iterable[Threat]:
-    """No environment variable is set to a value that breaks a promise, or that cannot be right."""
+def unfit_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """No environment variable has a value that breaks a promise or is not possible."""
     for view in differing(here):
         if not view.is_variable or not view.now or view.name == HASH_SEED:
             continue
@@ -38,7 +38,7 @@ def unfit_variables(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def unset_switches(here: Surroundings) -> Iterable[Threat]:
+def unset_switches(here: EnvironmentSnapshot) -> Iterable[Threat]:
     """The switches of a fresh process are those of a repeatable run."""
     views = [view for view in differing(here) if not (view.is_variable and view.now)]
     if views:
@@ -47,7 +47,7 @@ def unset_switches(here: Surroundings) -> Iterable[Threat]:
         yield Threat(
             "repeatable",
             "switches",
-            f"{len(views)} {verb} not as a repeatable run needs, listed below",
+            f"{len(views)} {verb} not set as a repeatable run needs, listed below",
             f"A script starts with torch's own defaults: {names}.",
             "samebits run --seed N SCRIPT, or samebits.deterministic(seed=N)",
             "samebits doctor --switches; PyTorch notes on reproducibility",
@@ -55,8 +55,8 @@ def unset_switches(here: Surroundings) -> Iterable[Threat]:
         )
 
 
-def set_variables(here: Surroundings) -> Iterable[Threat]:
-    """No variable that changes bits is set in this shell only."""
+def set_variables(here: EnvironmentSnapshot) -> Iterable[Threat]:
+    """No variable is set that changes bits but breaks no promise here."""
     views = [view for view in _relevant(here) if view.is_variable and view.now and view.wanted is None]
     views = [view for view in views if not view.problem]
     if views:
@@ -65,12 +65,12 @@ def set_variables(here: Surroundings) -> Iterable[Threat]:
             "portable",
             "variables",
             f"set here: {texts}",
-            "Each of them changes bits: a shell, a job or a machine without them gives others.",
+            "Each of them changes bits: a shell, a job or a machine without them gives different bits.",
             "set the same wherever runs are compared",
             "; ".join(dict.fromkeys(view.source for view in views)),
             NOTE,
         )
 
 
-def _relevant(here: Surroundings) -> Iterator[SwitchView]:
+def _relevant(here: EnvironmentSnapshot) -> Iterator[SwitchView]:
     return (view for view in here.switches if is_relevant(view, here))

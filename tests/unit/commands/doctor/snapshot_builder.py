@@ -1,4 +1,4 @@
-"""Surroundings for tests: nothing is wrong, unless a test changes it."""
+"""Environment snapshots for tests: nothing is wrong unless a test changes it."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from samebits.commands.doctor.environment import (
     Cpus,
     DigestCheck,
+    EnvironmentSnapshot,
     Gpu,
     Interpreter,
-    Place,
-    Surroundings,
+    RecordFolder,
     SwitchView,
     Torch,
 )
@@ -26,7 +26,7 @@ TORCH = Torch(
 )
 CUDA = dataclasses.replace(TORCH, version="2.13.0+cu130", cuda="13.0", gpus=(Gpu("NVIDIA H200", 132),))
 NO_TORCH = Torch(error="ModuleNotFoundError: No module named 'torch'")
-PLACE = Place("/code/.samebits", "", 10**11, "clean")
+RECORD_FOLDER = RecordFolder("/code/.samebits", "", 10**11, "clean")
 VARIABLES = {"OMP_NUM_THREADS": "1", "ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
 SWITCH = SwitchView(
     name="cudnn-benchmark",
@@ -43,17 +43,17 @@ SWITCH = SwitchView(
 )
 
 
-def healthy(**changes: Any) -> Surroundings:
-    """Surroundings in which everything is pinned; keyword arguments replace fields."""
+def healthy(**changes: Any) -> EnvironmentSnapshot:
+    """A snapshot in which everything is pinned; keyword arguments replace fields."""
     fields = {
         "interpreter": INTERPRETER,
         "cpus": CPUS,
         "torch": TORCH,
         "digest": DigestCheck(library=True, backend="avx2"),
-        "place": PLACE,
+        "record_folder": RECORD_FOLDER,
         "variables": VARIABLES,
     }
-    return Surroundings(**{**fields, **changes})
+    return EnvironmentSnapshot(**{**fields, **changes})
 
 
 def torch(**changes: Any) -> Torch:
