@@ -44,6 +44,7 @@ class Layer:
     """One replaced attribute.
 
     Attributes:
+        key: the attribute that is replaced.
         original: what stood there.
         before: what will stand there once it is gone: another thing than `original` when a layer below is
             gone too. Both are `ABSENT` where the owner itself has no such attribute.
@@ -52,18 +53,14 @@ class Layer:
         live: whether it is still wanted.
     """
 
-    __slots__ = ("before", "held", "live", "name", "original", "owner", "write")
+    __slots__ = ("before", "held", "key", "live", "name", "original", "owner", "write")
 
     def __init__(self, owner: Any, name: str, before: Any, write: Write) -> None:
         self.owner, self.name, self.write = owner, name, write
         self.original = self.before = before
         self.held = ABSENT
         self.live = True
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """The attribute; its layers keep the owner alive, and so its id."""
-        return id(self.owner), self.name
+        self.key = (id(owner), name)  # a layer keeps the owner alive, and so its id
 
 
 class PatchedAttributes:
@@ -98,18 +95,25 @@ class PatchedAttributes:
         layer.live = False
         _make_inert(layer)
         layers = self._layers.get(layer.key, [])
+        if layers == [layer] and _taken_away(layer, layers):  # as nearly always; the rest would do the same
+            self._layers.pop(layer.key, None)
+            self._told.pop(layer.key, None)
+            return ""
         for gone in [other for other in reversed(layers) if not other.live]:
             if _taken_away(gone, layers):
                 layers.remove(gone)
-        stands = _held(layer.owner, layer.name)
-        is_news = layer in layers and self._told.get(layer.key, ABSENT) is not stands
-        if layer in layers:
-            self._told[layer.key] = stands
+        name = self._news_of(layer) if layer in layers else ""
         if not any(other.live for other in layers):
             self._layers.pop(layer.key, None)
             self._told.pop(layer.key, None)
-        is_told = is_news and not self._ending and not _is_of_torch(stands)
-        return _shown_name(layer) if is_told else ""
+        return name
+
+    def _news_of(self, layer: Layer) -> str:
+        """Return the name of an attribute that other code has replaced, unless that was said before."""
+        stands = _held(layer.owner, layer.name)
+        is_news = self._told.get(layer.key, ABSENT) is not stands
+        self._told[layer.key] = stands
+        return _shown_name(layer) if is_news and not self._ending and not _is_of_torch(stands) else ""
 
 
 PATCHED = PatchedAttributes()
@@ -219,19 +223,24 @@ def _warn_of_others(names: Sequence[str]) -> None:
 def _make_inert(layer: Layer) -> None:
     """Have what was put in place only call the original: other code may still hold it, and call it."""
     value: Any = layer.held
-    original = layer.original
+    if issubclass(type(value), Stand | StandingMethod):  # `isinstance` would ask the original
+        value.retire()
+        return
     if isinstance(value, classmethod | staticmethod):
         value = value.__func__
-    if isinstance(original, classmethod | staticmethod):
-        original = original.__func__
-    if original is ABSENT and isinstance(layer.owner, type):
-        original = _inherited(layer.owner, layer.name)
-    if issubclass(type(value), Stand | StandingMethod):
-        value.retire()
-    elif isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this place alone
+    if isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this place alone
+        original = _callable_original(layer)
         wrapped = getattr(value, "__wrapped__", original)
         if layer.original is ABSENT or wrapped is original or is_own(value.__code__):
             call_only(value, wrapped)
+
+
+def _callable_original(layer: Layer) -> Any:
+    if isinstance(layer.original, classmethod | staticmethod):
+        return layer.original.__func__
+    if layer.original is ABSENT and isinstance(layer.owner, type):
+        return _inherited(layer.owner, layer.name)
+    return layer.original
 
 
 def _inherited(owner: type, name: str) -> Any:
