@@ -1,6 +1,6 @@
 """The one error that samebits raises, and its exit codes.
 
-Every message says what was found and what was expected, then what to do. The slug names the entry in
+Every message says what was found and what was expected, then what to do. The slug names the section of
 docs/messages.md that explains it.
 """
 
@@ -15,11 +15,11 @@ EXIT_INTERNAL_ERROR = 3  # a bug of samebits; pytest has the same number for its
 
 
 class SamebitsError(Exception):
-    """What was found and expected, then what to do.
+    """An error that a user can act on.
 
     Args:
         message: one line for the user; what a terminal would act on is shown as escape sequences.
-        slug: the entry in docs/messages.md, such as `record-version`.
+        slug: the section of docs/messages.md, such as `record-version`.
     """
 
     def __init__(self, message: str, *, slug: str) -> None:
@@ -28,12 +28,12 @@ class SamebitsError(Exception):
 
 
 def pointer(slug: str) -> str:
-    """The line under an error that says where its entry is."""
+    """Return the line under an error that says where it is explained."""
     return f"see docs/messages.md#{slug}, or: samebits explain {slug}"
 
 
 class SamebitsWarning(UserWarning):
-    """What was asked for could not be had in full, or was changed afterwards.
+    """A warning that a request could not be met in full, or that a setting was changed afterwards.
 
     Args:
         message: one line for the user, made printable as that of `SamebitsError` is.

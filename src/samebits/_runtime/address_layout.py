@@ -23,7 +23,7 @@ _QUERY = 0xFFFFFFFF
 
 
 def can_fix_layout() -> bool:
-    """Whether address space randomisation can be switched off here (containers often forbid it)."""
+    """Tell whether address space randomisation can be switched off here (containers often forbid it)."""
     before = _personality(_QUERY)
     if before is None or _personality(before | _ADDR_NO_RANDOMIZE) is None:
         return False
@@ -32,20 +32,20 @@ def can_fix_layout() -> bool:
 
 
 def why_layout_cannot_be_fixed() -> str:
-    """Why `fixed_layout` has no effect here; empty when it has."""
+    """Return the reason why `fixed_layout` has no effect here; empty when it has one."""
     if can_fix_layout():
         return ""
     return "personality(ADDR_NO_RANDOMIZE) is refused (containers often forbid it), or this is not Linux"
 
 
 def layout_is_fixed() -> bool:
-    """Whether this process was started without address space randomisation."""
+    """Tell whether this process was started without address space randomisation."""
     return bool((_personality(_QUERY) or 0) & _ADDR_NO_RANDOMIZE)
 
 
 @contextlib.contextmanager
 def fixed_layout(*, fixed: bool = True) -> Iterator[None]:
-    """Inside, children of this thread start without address space randomisation.
+    """Have the children that this thread starts inside begin without address space randomisation.
 
     Args:
         fixed: False changes nothing.
@@ -62,7 +62,7 @@ def fixed_layout(*, fixed: bool = True) -> Iterator[None]:
 
 
 def _personality(persona: int) -> int | None:
-    """The Linux call of that name: sets, and gives what was before; None where it is refused."""
+    """Make the Linux call of that name: it sets a value and returns the former; None where it is refused."""
     if sys.platform != "linux":
         return None
     result = int(ctypes.CDLL(None).personality(ctypes.c_ulong(persona)))
@@ -73,14 +73,14 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 class _AnyName:
-    """Stands for a set of names: a file that is looked for may be there."""
+    """A set that holds every name: any file that is looked for may be there."""
 
     def __contains__(self, name: object) -> bool:
         return True
 
 
 class UnlistedFinder(FileFinder):
-    """Finds the modules of a folder by asking for each file that may hold one."""
+    """A finder that asks for each file that may hold a module, and does not list the folder."""
 
     def _fill_cache(self) -> None:
         self._path_cache = self._relaxed_path_cache = _AnyName()
@@ -101,7 +101,7 @@ class UnlistedFolder:
         self._patches = Patches()
 
     def install(self) -> None:
-        """Do not list it from now on."""
+        """Stop listing the folder."""
         sys.path_importer_cache.pop(self._folder, None)
         finder = _finder_of(self._folder)
         if type(finder) is FileFinder:
@@ -111,7 +111,7 @@ class UnlistedFolder:
             self._imports.on_import("importlib.metadata", self._patch_metadata)
 
     def remove(self) -> None:
-        """List it again."""
+        """List the folder again."""
         self._imports.remove()
         self._patches.restore()
         sys.path_importer_cache.pop(self._folder, None)
@@ -133,16 +133,16 @@ class UnlistedFolder:
 
 
 def unlisted_folders() -> list[str]:
-    """The folders that are not listed in this process."""
+    """Return the folders that are not listed in this process."""
     finders = list(sys.path_importer_cache.items())
     return [folder for folder, finder in finders if isinstance(finder, UnlistedFinder)]
 
 
 def leave_working_folder(patches: Patches, util: ModuleType) -> None:
-    """Have processes that `multiprocessing` starts afresh not list the working folder, if this one does not.
+    """Keep processes that `multiprocessing` starts from listing the working folder, if this one does not.
 
     They are started with `-c`, and would look there for everything first, until they are told the path of
-    this process. Before Python 3.11 there is no way to have that left out.
+    this process. Before Python 3.11 there is no way to prevent that.
 
     Args:
         patches: hold the change.
@@ -161,7 +161,7 @@ def leave_working_folder(patches: Patches, util: ModuleType) -> None:
 
 
 def metadata_names(folder: str) -> Iterator[str]:
-    """The names in a folder that are those of metadata of packages, one after the other.
+    """Yield the names in a folder that belong to metadata of packages.
 
     Raises:
         OSError: it cannot be read.

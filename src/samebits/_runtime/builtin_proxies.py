@@ -1,8 +1,8 @@
-"""What stands in a module or a class for a function that is written in C.
+"""Proxies that take the place of a function written in C, in a module or a class.
 
 A C function in a class is not bound to instances (`clock = time.monotonic` in a class body works), it
-pickles by its name, and it leaves no line in a traceback. What stands for one does the same: it is an object
-and no function, and answers as the original does. Stands can stand for stands.
+pickles by its name, and it leaves no line in a traceback. A proxy does the same: it is an object
+and no function, and answers as the original does. A proxy can stand for another proxy.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _ORIGINAL = "_samebits_original"  # a name that no call gives an argument
 
 
 class Stand:
-    """Stands for a function. Each has a class of its own, whose `__call__` it is: see `standing`."""
+    """A proxy of a function. Each has a class of its own, with its own `__call__`: see `standing`."""
 
     def __init__(self, function: Any) -> None:
         functools.update_wrapper(cast("Any", self), function)
         self._function = function
 
     def retire(self) -> None:
-        """Only call the original from now on."""
+        """Call only the original from now on."""
         type.__setattr__(type(self), "__call__", staticmethod(self._function))
 
     def __getattr__(self, name: str) -> Any:
@@ -60,41 +60,41 @@ class Stand:
         return hash(self._function)
 
     def __copy__(self) -> Any:
-        found = copy.copy(self._function)
-        return self if found is self._function else found
+        copied = copy.copy(self._function)
+        return self if copied is self._function else copied
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        found = copy.deepcopy(self._function, memo)
-        return self if found is self._function else found
+        copied = copy.deepcopy(self._function, memo)
+        return self if copied is self._function else copied
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         function = self._function
         while issubclass(type(function), Stand):
             function = function._function
         by_name = type(function) is FunctionType  # as pickle does by itself
-        found = function.__qualname__ if by_name else function.__reduce_ex__(protocol)
-        if not isinstance(found, str):
-            return found  # a method, by its object
+        reduced = function.__qualname__ if by_name else function.__reduce_ex__(protocol)
+        if not isinstance(reduced, str):
+            return reduced  # a method, by its object
         module = sys.modules.get(str(function.__module__))
-        if module is None or vars(module).get(found) is self:
-            return found
-        # It stands there no more, for it was taken from the module at another time.
-        return pkgutil.resolve_name, (f"{function.__module__}:{found}",)
+        if module is None or vars(module).get(reduced) is self:
+            return reduced
+        # The module no longer holds it: it was taken from there at another time.
+        return pkgutil.resolve_name, (f"{function.__module__}:{reduced}",)
 
 
 def standing(function: Any, call: Call | staticmethod[..., Any]) -> Any:
-    """What stands for a function.
+    """Return a proxy of a function.
 
     Args:
         function: the original.
-        call: takes the stand and the arguments, or as a `staticmethod` the arguments only. A closure finds
+        call: takes the proxy and the arguments, or as a `staticmethod` the arguments only. A closure finds
             what it needs faster than a method, which would ask `__getattr__`.
     """
     return type("Stand", (Stand,), {"__call__": call, "__module__": __name__})(function)
 
 
 class StandingMethod:
-    """What stands in a class for a method that is written in C.
+    """A proxy, in a class, of a method that is written in C.
 
     The class shows what looks like the original; an instance has a method of its own.
 
@@ -109,7 +109,7 @@ class StandingMethod:
         self._function = function
 
     def retire(self) -> None:
-        """Only call the original from now on; a method that was bound before does so too."""
+        """Call only the original from now on; a method that was bound before does so too."""
         self._shown.retire()
         if isinstance(self._call, FunctionType):
             call_only(self._call, self._function)
@@ -119,7 +119,7 @@ class StandingMethod:
 
 
 def unseen(wrapper: Any) -> Any:
-    """Have a wrapper's frame not count for the `stacklevel` of a warning.
+    """Keep a wrapper's frame from counting for the `stacklevel` of a warning.
 
     CPython leaves out frames of files whose name has both `importlib` and `_bootstrap` in it
     (`is_internal_frame` in Python/_warnings.c). The line in tracebacks is the wrapper's own business: see
@@ -130,14 +130,14 @@ def unseen(wrapper: Any) -> Any:
 
 
 def is_own(code: CodeType) -> bool:
-    """Whether code is of samebits."""
+    """Tell whether code belongs to samebits."""
     return code.co_filename.startswith((_PACKAGE, _UNSEEN_FILE))
 
 
 def call_only(function: FunctionType, original: Any) -> None:
-    """Have a function only call another one from now on, also where it is held under other names.
+    """Make a function call only another one from now on, also where it is held under other names.
 
-    Its code is replaced in one step, and what that needs is there before: a call in another thread runs
+    Its code is replaced in one step, after everything that this needs: a call in another thread runs
     either the former code or the new one. A call that has begun goes on as it began.
 
     Args:
@@ -152,7 +152,7 @@ def call_only(function: FunctionType, original: Any) -> None:
 
 @functools.cache
 def _calling_code(n_cells: int) -> CodeType:
-    """Code that calls its default argument; a function keeps its cells, so the code has as many names."""
+    """Return code that calls its default argument; a function keeps its cells, so the code names as many."""
     cells = ", ".join(f"cell_{number}" for number in range(n_cells))
     source = (
         f"def enclosing({cells}):\n"

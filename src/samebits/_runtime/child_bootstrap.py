@@ -1,4 +1,4 @@
-"""How samebits begins in a process that is started afresh, before anything of the script runs there.
+"""The beginning of samebits in a process that is started afresh, before anything of the script runs there.
 
 Two ways lead there. A process of `multiprocessing` (spawn, forkserver) or of loky, joblib's pool of
 processes, first unpickles a dict with preparations, and imports the script as `__mp_main__` after that
@@ -79,17 +79,17 @@ if not getattr(sys.flags, "safe_path", sys.flags.isolated):
 
 
 def python_code(before: str, then: str) -> str:
-    """What `python -c` runs to begin in samebits; the first argument of the command is `LOCATION`.
+    """Return the source that `python -c` runs to begin in samebits; its first argument is `LOCATION`.
 
     Args:
-        before: source that runs before samebits is there; it imports `sys`.
-        then: source that runs with it.
+        before: source that runs before samebits is imported; it imports `sys`.
+        then: source that runs after that.
     """
     return before + _IN_COMMAND + then
 
 
 class Phase(IntEnum):
-    """What a child begins with, in this order."""
+    """The payloads that a child begins with, in this order."""
 
     OVERLAY = 0
     PORTABLE = 1
@@ -98,14 +98,14 @@ class Phase(IntEnum):
 
 
 class Payload(NamedTuple):
-    """Something that a child does before it imports the script.
+    """A call that a child makes before it imports the script.
 
     Args:
         module: of the function, by its full name.
-        function: what it returns is kept as long as the child lives.
-        arguments: given by name; plain values, which pickle and JSON hold.
-        needed: whether a child in which it fails is to fail.
-        warning: what is said in the child when it fails and is not needed; empty for nothing.
+        function: its result lives as long as the child.
+        arguments: given by name; plain values, which pickle and JSON can hold.
+        needed: whether the child fails when the call fails.
+        warning: printed in the child when the call fails and is not needed; empty for none.
         shown: whether the script may find `samebits` in `sys.modules`; else there is none, as in bare Python.
     """
 
@@ -127,11 +127,11 @@ class ChildBootstrap:
         self._kept: list[Any] = []
 
     def register(self, phase: Phase, give: Give) -> None:
-        """Have children begin with a payload, from now on.
+        """Make children begin with a payload from now on.
 
         Args:
-            phase: what it is; of several that are registered for one, children get the first.
-            give: gives the payload of the next child, from the path of its interpreter.
+            phase: its place in the order; of several that are registered for one, children get the first.
+            give: returns the payload of the next child, from the path of its interpreter.
         """
         is_first = not any(self._givers.values())
         self._givers[phase].append(give)
@@ -141,7 +141,7 @@ class ChildBootstrap:
                 self._imports.on_import(name, self._patch)
 
     def unregister(self, phase: Phase, give: Give) -> None:
-        """Have them begin without it; does nothing for one that is not registered."""
+        """Make children begin without it; do nothing for one that is not registered."""
         if give in self._givers[phase]:
             self._givers[phase].remove(give)
             if not any(self._givers.values()):
@@ -152,7 +152,7 @@ class ChildBootstrap:
         """Run the payloads of this process, which was started afresh.
 
         Raises:
-            Exception: what one raises that is needed.
+            Exception: whatever a payload that is needed raises.
         """
         for fields in payloads:
             payload = Payload(*fields)
@@ -178,7 +178,7 @@ class ChildBootstrap:
         self._patches.set(spawn, "get_preparation_data", get_preparation_data)
 
     def _for_server(self, data: Preparation) -> Preparation:
-        """The same for the server from which others are forked; it unpickles nothing.
+        """Return the preparations for the server from which others are forked; it unpickles nothing.
 
         Newer Pythons let it import the script (3.13.2, gh-126631). There would be no control, and the
         children would not import it again.
@@ -197,7 +197,7 @@ CHILDREN = ChildBootstrap()
 
 
 class _Begin:
-    """Becomes None when it is unpickled, and runs the payloads while it is."""
+    """An object that runs the payloads when it is unpickled, and becomes None."""
 
     def __init__(self, payloads: list[Payload]) -> None:
         self._payloads = payloads

@@ -1,4 +1,4 @@
-"""Whose code a stack frame runs, the user's or a library's, and on whose behalf a function is called."""
+"""The owner of the code that a stack frame runs (user or library), and the code that a call is made for."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _BETWEEN_STEPS = ("optimizer.py", "lr_scheduler.py", "swa_utils.py")
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A place in the user's code: never a line inside torch or samebits."""
+    """A line of the user's code: never one inside torch or samebits."""
 
     file: str
     line: int
@@ -55,10 +55,10 @@ class Site:
 
 
 class FrameRanks:
-    """Ranks the code of stack frames, each code object once.
+    """The ranks of the code of stack frames, found once for each code object.
 
     Args:
-        program: places of installed packages that are the user's code, as in `Program.folders`; by default
+        program: paths of installed packages that are the user's code, as in `Program.folders`; by default
             those of the program that runs in this process.
     """
 
@@ -74,7 +74,7 @@ class FrameRanks:
         self._libraries = tuple(sorted({os.path.realpath(path) + os.sep for path in libraries}))
 
     def learn(self, code: CodeType) -> int:
-        """The rank of a code object that is not in `known`."""
+        """Find the rank of a code object that is not in `known`."""
         self._kept.append(code)
         thread = get_ident()
         self._learning.add(thread)
@@ -91,16 +91,16 @@ class FrameRanks:
 
     @property
     def learning(self) -> bool:
-        """Whether this thread is just looking at a file name: what it asks the system then is for that."""
+        """Tell whether this thread is resolving a file name, so that its calls to the system are for that."""
         return bool(self._learning) and get_ident() in self._learning
 
     def of(self, frame: FrameType) -> int:
-        """The rank of a frame."""
-        found = self.known.get(id(frame.f_code))
-        return self.learn(frame.f_code) if found is None else found
+        """Return the rank of a frame."""
+        rank = self.known.get(id(frame.f_code))
+        return self.learn(frame.f_code) if rank is None else rank
 
     def is_imported(self, frame: FrameType | None) -> bool:
-        """Whether a library is only being imported: what it does then is its own."""
+        """Tell whether a library is only being imported, so that it acts for itself."""
         while frame is not None and self.of(frame) != USER:
             if frame.f_code.co_filename.startswith("<frozen importlib"):
                 return True
@@ -108,7 +108,7 @@ class FrameRanks:
         return False
 
     def rank_of_file(self, filename: str) -> int:
-        """The rank of the code in a file."""
+        """Return the rank of the code in a file."""
         return self._classify(filename)
 
     def _classify(self, filename: str) -> int:
@@ -120,9 +120,9 @@ class FrameRanks:
         if self._program and path.startswith(self._program):
             return USER
         parts = path.split(os.sep)
-        for place in ("site-packages", "dist-packages"):
-            if place in parts:
-                top, below = (*parts[parts.index(place) + 1 :], "")[:2]
+        for folder in ("site-packages", "dist-packages"):
+            if folder in parts:
+                top, below = (*parts[parts.index(folder) + 1 :], "")[:2]
                 if top not in ("torch", "functorch", "torchgen"):
                     return LIBRARY
                 in_step = (top, below) == ("torch", "optim") and parts[-1] not in _BETWEEN_STEPS
@@ -138,10 +138,10 @@ _NOBODY = _nobody()
 
 
 def calling_frame(depth: int = 1) -> FrameType:
-    """What `sys._getframe(depth)` gives, as seen from the caller.
+    """Return what `sys._getframe(depth)` gives, as seen from the caller.
 
     C code may call a function when no Python code runs (`_thread.start_new_thread(time.time, ())`,
-    `atexit.register(os.listdir, ".")`). Then it is a frame of samebits that has none below it: a generator's.
+    `atexit.register(os.listdir, ".")`). The result is then a generator's frame of samebits, the last one.
     """
     try:
         return sys._getframe(depth + 1)
@@ -150,28 +150,28 @@ def calling_frame(depth: int = 1) -> FrameType:
 
 
 def frame_below_compiler(frame: FrameType) -> FrameType:
-    """The frame that called a function around which torch's compiler has put something of its own.
+    """Return the frame that called a function which torch's compiler has wrapped.
 
     Args:
-        frame: what called the function itself.
+        frame: the frame that called the function itself.
     """
-    found: FrameType | None = frame
-    while found is not None and found.f_globals.get("__name__") in COMPILER_WRAPPERS:
-        found = found.f_back
-    return frame if found is None else found
+    below: FrameType | None = frame
+    while below is not None and below.f_globals.get("__name__") in COMPILER_WRAPPERS:
+        below = below.f_back
+    return frame if below is None else below
 
 
 def site_of(code: CodeType, line: int) -> Site:
-    """The site of a line of that code."""
+    """Return the site of a line of that code."""
     name = getattr(code, "co_qualname", code.co_name)  # co_qualname is new in Python 3.11
     return Site(os.path.abspath(code.co_filename), line, name)
 
 
 def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | None:
-    """The nearest line of the user's own code on the stack, or of a library when there is none.
+    """Return the nearest line of the user's own code on the stack, or of a library when there is none.
 
     Args:
-        ranks: what is known of code so far.
+        ranks: the ranks that are known so far.
         frame: where to begin; by default the caller's.
     """
     frame = sys._getframe(1) if frame is None else frame
@@ -187,14 +187,14 @@ def nearest_site(ranks: FrameRanks, frame: FrameType | None = None) -> Site | No
 
 
 def show_warning(message: str, site: Site | None = None) -> None:
-    """Warn about a line of the user's code, by default about the one that called samebits."""
+    """Warn about a line of the user's code, by default the one that called samebits."""
     file, line = _caller() if site is None else (site.file, site.line)
     name = os.path.splitext(os.path.basename(file))[0]
     warnings.warn_explicit(message, SamebitsWarning, file, line, module=name)
 
 
 def _caller() -> tuple[str, int]:
-    """The first line on the stack that is not of samebits; quicker than ranking frames."""
+    """Return the first line on the stack that is not of samebits; quicker than ranking frames."""
     frame = calling_frame()
     while frame.f_back is not None and frame.f_code.co_filename.startswith((FOLDER + os.sep, "<frozen")):
         frame = frame.f_back
@@ -202,9 +202,9 @@ def _caller() -> tuple[str, int]:
 
 
 HANDING_ON = frozenset({"random", "secrets", "uuid", "tempfile", "os", "glob", "pathlib"})
-"""Parts of the standard library that ask for whoever calls them.
+"""Parts of the standard library that ask on behalf of their callers.
 
-What others ask is for their own use: names of sockets, keys between processes, intervals.
+The others ask for their own use: names of sockets, keys between processes, intervals.
 """
 _OWN = FOLDER + os.sep
 # Modules of samebits whose functions stand in the place of others and call them.
@@ -212,11 +212,11 @@ _STANDING = ("samebits.recording.probes.draw", "samebits.interventions", "samebi
 
 
 class Asker:
-    """Finds for whose code a function was called.
+    """A search of the stack for the code that a function was called for.
 
     Args:
-        ranks: what is known of code; it can be shared.
-        handing_on: top names of the modules of the standard library that ask for whoever calls them.
+        ranks: the ranks of code; they can be shared.
+        handing_on: top names of the modules of the standard library that ask on behalf of their callers.
     """
 
     def __init__(self, ranks: FrameRanks | None = None, handing_on: Collection[str] = HANDING_ON) -> None:
@@ -226,11 +226,11 @@ class Asker:
     def find(
         self, frame: FrameType | None, op: str = "", *, through: bool = False
     ) -> tuple[FrameType, str] | None:
-        """The code for which a value is asked, and the function that it called; None for housekeeping.
+        """Return the code that asks for a value, and the function that it called; None for housekeeping.
 
         Args:
-            frame: what called.
-            op: the function; one of the standard library that asked for it goes before.
+            frame: the frame of the call.
+            op: the function; one of the standard library that asked for it takes precedence.
             through: frames of samebits right at the beginning are other wrappers.
         """
         while through and frame is not None and frame.f_code.co_filename.startswith(_OWN):
@@ -254,15 +254,12 @@ class Asker:
         return None
 
     def is_user(self, frame: FrameType | None) -> bool:
-        """Whether the user's own code called, what stands in between aside."""
+        """Tell whether the user's own code called, directly or through a function that samebits replaced."""
         frame = None if self.ranks.learning else caller(frame)
         return frame is not None and self.ranks.of(frame) == USER
 
     def is_direct(self, frame: FrameType | None) -> bool:
-        """Whether the user's code, or an installed library that is not only being imported, called.
-
-        What stands in between aside.
-        """
+        """Tell whether the user's code called, or an installed library that is not only being imported."""
         frame = None if self.ranks.learning else caller(frame)
         rank = OWN if frame is None else self.ranks.of(frame)
         if frame is None or rank == USER:
@@ -271,24 +268,24 @@ class Asker:
         return rank == LIBRARY and not standard and not self.ranks.is_imported(frame)
 
     def is_asked(self, frame: FrameType | None) -> bool:
-        """Whether user code or a library on its behalf asks, what stands in between aside."""
+        """Tell whether user code asks, or a library on its behalf."""
         return self.find(caller(frame)) is not None
 
     def is_user_asked(self, frame: FrameType | None) -> bool:
-        """Whether user code asks, possibly by way of the modules that hand on."""
-        found = self.find(caller(frame))
-        return found is not None and self.ranks.of(found[0]) == USER
+        """Tell whether user code asks, possibly through the modules in `HANDING_ON`."""
+        asking = self.find(caller(frame))
+        return asking is not None and self.ranks.of(asking[0]) == USER
 
 
 def caller(frame: FrameType | None) -> FrameType | None:
-    """That frame, or the first one below that is not of a function that samebits put in another's place."""
+    """Return that frame, or the first one below it that is not of a function that samebits put in place."""
     while frame is not None and str(frame.f_globals.get("__name__", "")).startswith(_STANDING):
         frame = frame.f_back
     return frame
 
 
 def is_standard(module: str) -> bool:
-    """Whether a module belongs to the standard library, by its name."""
+    """Tell whether a module belongs to the standard library, by its name."""
     return module.partition(".")[0] in sys.stdlib_module_names
 
 

@@ -1,4 +1,4 @@
-"""Calling back when the script has imported a module, without a trace in the import itself."""
+"""Callbacks after the script has imported a module, without a trace in the import itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _PACKAGE = sys.modules["samebits"]
 
 
 class PostImport:
-    """Runs callbacks right after the bodies of modules, each once.
+    """An import hook that runs callbacks right after the bodies of modules, each once.
 
     The import system marks a module as complete by `spec._initializing = False`, under the module's import
     lock. The spec of a watched module has a class that notices this, and its former class again from then on.
     The loader is not wrapped: a wrapper would be seen by the module's body, and its frame in the traceback of
     a failed import.
 
-    A failed import leaves its callbacks for the next attempt. What a callback raises comes out of the import.
+    A failed import leaves its callbacks for the next attempt. An error in a callback comes out of the import.
     While it runs, other threads that import the module wait, and `import` of it in the same thread works; a
     submodule is not yet an attribute of its package. `importlib.reload` does not call back again. Where the
     script has a `samebits.py` of its own, a callback finds this package under that name all the same.
@@ -54,7 +54,7 @@ class PostImport:
         self.on_import("torch", lambda torch: callback(torch) if hasattr(torch, "Tensor") else None)
 
     def install(self) -> None:
-        """Begin to see imports."""
+        """Begin to watch imports."""
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -67,7 +67,7 @@ class PostImport:
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """The spec that the other finders give, watched; None for modules that nobody waits for."""
+        """Return the spec that the other finders give, watched; None for modules that nobody waits for."""
         if name not in self._callbacks:
             return None
         spec = self._spec_of_others(name, path, target)
@@ -99,7 +99,7 @@ class PostImport:
 
 
 def _call(callback: Callback, module: ModuleType) -> None:
-    """Call back, unless the module is the user's own and only has the name of the one that is waited for."""
+    """Call back, unless the module is the user's own and only has the awaited name."""
     users_own = FrameRanks().rank_of_file(str(getattr(module, "__file__", None) or "<built-in>")) == USER
     if users_own and module.__name__.partition(".")[0] in sys.stdlib_module_names:
         return
@@ -111,13 +111,13 @@ def _call(callback: Callback, module: ModuleType) -> None:
 
 
 def is_visible() -> bool:
-    """Whether `import samebits` gives this package, not one of the script's own."""
+    """Tell whether `import samebits` gives this package, not one of the script's own."""
     return sys.modules.get("samebits") is _PACKAGE
 
 
 @contextlib.contextmanager
 def own_package() -> Iterator[None]:
-    """Have `import samebits.x` import from this package; see `script_file.uncover`."""
+    """Make `import samebits.x` import from this package."""
     theirs = sys.modules.get("samebits")
     sys.modules["samebits"] = _PACKAGE
     try:
@@ -130,7 +130,7 @@ def own_package() -> Iterator[None]:
 
 
 def _watched(base: type, loaded: Callable[[str], None]) -> type:
-    """A class for specs that calls `loaded` at the end of the import."""
+    """Return a class for specs that calls `loaded` at the end of the import."""
 
     def get(spec: Any) -> bool:
         return bool(vars(spec).get("_initializing", False))

@@ -1,7 +1,7 @@
-"""Exceptions that come into code from outside: of a signal handler, or thrown in by another thread.
+"""Exceptions that come into code from outside: from a signal handler, or thrown in by another thread.
 
 A script that limits its time by `signal.setitimer` and raises in the handler may be interrupted in code of
-samebits as in any other. Such an exception is the script's, where all others there are not.
+samebits as in any other. Such an exception belongs to the script; all others there belong to samebits.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ _VARARGS = 0x04  # `inspect.CO_VARARGS`, without the import
 
 
 def pass_on(error: BaseException) -> None:
-    """Raise an exception again that came from outside of the code in which it was caught.
+    """Raise an exception again if it came from outside of the code in which it was caught.
 
     Args:
-        error: what an `except` has caught.
+        error: the exception that an `except` has caught.
     """
     if is_from_outside(error):
         raise error
 
 
 class ignored:  # noqa: N801 - used as `contextlib.suppress` is
-    """A context whose errors are ignored; what comes from outside passes."""
+    """A context whose errors are ignored; exceptions from outside pass."""
 
     def __enter__(self) -> None:
         return
@@ -39,14 +39,14 @@ class ignored:  # noqa: N801 - used as `contextlib.suppress` is
 
 
 def is_from_outside(error: BaseException) -> bool:
-    """Whether a signal handler raised an exception, or another thread threw it in.
+    """Tell whether a signal handler raised an exception, or another thread threw it in.
 
     `signal.signal` calls a handler with the frame that it interrupted. An exception that another thread
     throws in (`PyThreadState_SetAsyncExc`) has no frame of its own. It is known by its class, which is
     written in Python and not of a library that samebits calls.
 
     Args:
-        error: what was caught, with its traceback.
+        error: the exception, with its traceback.
     """
     frames = list(_frames(error.__traceback__))
     if any(_is_handler(frame, interrupted) for interrupted, frame in pairwise(frames)):
@@ -63,7 +63,7 @@ def _frames(trace: TracebackType | None) -> Iterator[FrameType]:
 
 
 def _is_handler(frame: FrameType, interrupted: FrameType) -> bool:
-    """Whether a function was called with a signal and the frame that it came into."""
+    """Tell whether a function was called with a signal and the frame that it interrupted."""
     if str(frame.f_globals.get("__name__")).startswith("samebits."):  # it is given frames for other reasons
         return False
     code = frame.f_code

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a package.
+    """Return the `__getattr__` of a package.
 
     Args:
         package: its `__name__`.
@@ -30,7 +30,7 @@ def late_names(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
 
 
 def late_dir(homes: Mapping[str, str]) -> Callable[[], list[str]]:
-    """The `__dir__` of a package: its public names only.
+    """Return the `__dir__` of a package: its public names only.
 
     Args:
         homes: as for `late_names`.
@@ -39,7 +39,7 @@ def late_dir(homes: Mapping[str, str]) -> Callable[[], list[str]]:
 
 
 def make_callable(package: str, function: str) -> None:
-    """Have a call of the package be a call of one of its public functions."""
+    """Make a call of the package a call of one of its public functions."""
 
     class CallablePackage(ModuleType):
         def __call__(self, *arguments: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""This package itself: its version, and where it lies."""
+"""This package itself: its version and its location."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 __version__ = "0.1.0"
 FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-"""Holds the modules."""
+"""The folder of the modules."""
 
 LOCATION = os.path.dirname(FOLDER)
 """The entry of `sys.path` from which it can be imported."""

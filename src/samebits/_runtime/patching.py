@@ -21,7 +21,7 @@ ABSENT = object()
 
 
 def name_after_place(owner: Any, name: str, value: Any) -> None:
-    """Have a wrapper be pickled as `owner.name`, where it is found as long as it stands there.
+    """Make pickle send a wrapper as `owner.name`, where it is found as long as it stands there.
 
     A function is pickled by name (`Pool(initializer=torch.manual_seed)`), and pickle refuses one that is not
     what that name leads to. A wrapper that is found under the names that `functools.wraps` copied keeps them,
@@ -30,9 +30,9 @@ def name_after_place(owner: Any, name: str, value: Any) -> None:
     Args:
         owner: the module or class.
         name: the attribute.
-        value: what stands there. Anything but a wrapper is left as it is.
+        value: the new value there. Anything but a wrapper is left as it is.
     """
-    if not isinstance(value, FunctionType) or not hasattr(value, "__wrapped__") or _found(value) is value:
+    if not isinstance(value, FunctionType) or not hasattr(value, "__wrapped__") or _by_name(value) is value:
         return
     if isinstance(owner, ModuleType):
         value.__module__, value.__qualname__ = owner.__name__, name
@@ -44,26 +44,23 @@ class Layer:
     """One replaced attribute.
 
     Attributes:
-        original: what stood there.
-        before: what will stand there once it is gone: another thing than `original` when a layer below is
-            gone too. Both are `ABSENT` where the owner itself has no such attribute.
-        held: what the owner held right after the assignment: another object than was assigned where a
-            metaclass or a module changes it.
+        key: the attribute that is replaced.
+        original: the value before.
+        before: the value to put back. It differs from `original` when a layer below is gone too. Both are
+            `ABSENT` where the owner itself has no such attribute.
+        held: the value that the owner held right after the assignment. It is another object than the
+            assigned one where a metaclass or a module changes it.
         live: whether it is still wanted.
     """
 
-    __slots__ = ("before", "held", "live", "name", "original", "owner", "write")
+    __slots__ = ("before", "held", "key", "live", "name", "original", "owner", "write")
 
     def __init__(self, owner: Any, name: str, before: Any, write: Write) -> None:
         self.owner, self.name, self.write = owner, name, write
         self.original = self.before = before
         self.held = ABSENT
         self.live = True
-
-    @property
-    def key(self) -> tuple[int, str]:
-        """The attribute; its layers keep the owner alive, and so its id."""
-        return id(self.owner), self.name
+        self.key = (id(owner), name)  # a layer keeps the owner alive, and so its id
 
 
 class PatchedAttributes:
@@ -80,7 +77,7 @@ class PatchedAttributes:
         self._ending = False
 
     def process_ends(self) -> None:
-        """Warn no more: what stands when the process ends concerns nobody."""
+        """Warn no more: nobody needs to know what stands when the process ends."""
         self._ending = True
 
     def add(self, layer: Layer, value: Any) -> None:
@@ -93,23 +90,30 @@ class PatchedAttributes:
         """Undo a replacement where it still stands.
 
         Returns:
-            The attribute's name, where other code has replaced it since, and that was not said before.
+            The attribute's name if other code has replaced it since and no warning has said so; else empty.
         """
         layer.live = False
         _make_inert(layer)
         layers = self._layers.get(layer.key, [])
+        if layers == [layer] and _taken_away(layer, layers):  # as nearly always; the rest would do the same
+            self._layers.pop(layer.key, None)
+            self._told.pop(layer.key, None)
+            return ""
         for gone in [other for other in reversed(layers) if not other.live]:
             if _taken_away(gone, layers):
                 layers.remove(gone)
-        stands = _held(layer.owner, layer.name)
-        is_news = layer in layers and self._told.get(layer.key, ABSENT) is not stands
-        if layer in layers:
-            self._told[layer.key] = stands
+        name = self._news_of(layer) if layer in layers else ""
         if not any(other.live for other in layers):
             self._layers.pop(layer.key, None)
             self._told.pop(layer.key, None)
-        is_told = is_news and not self._ending and not _is_of_torch(stands)
-        return _shown_name(layer) if is_told else ""
+        return name
+
+    def _news_of(self, layer: Layer) -> str:
+        """Return the name of an attribute that other code has replaced, unless that was said before."""
+        stands = _held(layer.owner, layer.name)
+        is_news = self._told.get(layer.key, ABSENT) is not stands
+        self._told[layer.key] = stands
+        return _shown_name(layer) if is_news and not self._ending and not _is_of_torch(stands) else ""
 
 
 PATCHED = PatchedAttributes()
@@ -149,7 +153,7 @@ class Patches:
         name_after_place(owner, name, value)
 
     def restore(self) -> None:
-        """Undo everything, as far as it still stands."""
+        """Undo every replacement that still stands."""
         self._at_home.clear()
         self._made.clear()
         replaced = []
@@ -160,7 +164,7 @@ class Patches:
             _warn_of_others(names)
 
     def _stand_for(self, original: Any, value: Any) -> Any:
-        """One wrapper for a function, in however many places it stands."""
+        """Return one wrapper for a function, however many attributes hold it."""
         if getattr(value, "__wrapped__", ABSENT) is not original:
             return value
         return self._made.setdefault(id(original), (original, _as_the_original(original, value)))[1]
@@ -182,7 +186,7 @@ def _held(owner: Any, name: str) -> Any:
 
 
 def _taken_away(layer: Layer, layers: Sequence[Layer]) -> bool:
-    """Take away a layer that is wanted no more; False where it lies under what other code has put there."""
+    """Take away a layer that is no longer wanted; False where other code has put something on top of it."""
     held = _held(layer.owner, layer.name)
     if held is layer.held:
         layer.write(layer.owner, layer.name, layer.before)
@@ -195,7 +199,7 @@ def _taken_away(layer: Layer, layers: Sequence[Layer]) -> bool:
 
 
 def _is_of_torch(value: Any) -> bool:
-    """Whether torch's compiler did it: loaded late, it wraps what it is not to compile, for good."""
+    """Tell whether torch's compiler put it there: loaded late, it wraps for good what it must not compile."""
     names = getattr(value, "__globals__", {})
     return str(names.get("__name__")).partition(".")[0] == "torch"
 
@@ -210,28 +214,33 @@ def _shown_name(layer: Layer) -> str:
 def _warn_of_others(names: Sequence[str]) -> None:
     what = ", ".join(names)
     message = (
-        f"{what}: this was replaced by other code after samebits had replaced it, and is left as it is now; "
-        "if it is to be as it was before, undo that replacement before samebits ends"
+        f"{what}: other code replaced this after samebits had replaced it, so it stays as it is now; "
+        "to get the original back, undo that replacement before samebits ends"
     )
     show_warning(message)
 
 
 def _make_inert(layer: Layer) -> None:
-    """Have what was put in place only call the original: other code may still hold it, and call it."""
+    """Make a replacement call only the original: other code may still hold it, and call it."""
     value: Any = layer.held
-    original = layer.original
+    if issubclass(type(value), Stand | StandingMethod):  # `isinstance` would ask the original
+        value.retire()
+        return
     if isinstance(value, classmethod | staticmethod):
         value = value.__func__
-    if isinstance(original, classmethod | staticmethod):
-        original = original.__func__
-    if original is ABSENT and isinstance(layer.owner, type):
-        original = _inherited(layer.owner, layer.name)
-    if issubclass(type(value), Stand | StandingMethod):
-        value.retire()
-    elif isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this place alone
+    if isinstance(value, FunctionType) and value.__closure__:  # else it was not made for this place alone
+        original = _callable_original(layer)
         wrapped = getattr(value, "__wrapped__", original)
         if layer.original is ABSENT or wrapped is original or is_own(value.__code__):
             call_only(value, wrapped)
+
+
+def _callable_original(layer: Layer) -> Any:
+    if isinstance(layer.original, classmethod | staticmethod):
+        return layer.original.__func__
+    if layer.original is ABSENT and isinstance(layer.owner, type):
+        return _inherited(layer.owner, layer.name)
+    return layer.original
 
 
 def _inherited(owner: type, name: str) -> Any:
@@ -242,7 +251,7 @@ def _inherited(owner: type, name: str) -> Any:
 
 
 def _as_the_original(original: Any, value: Any) -> Any:
-    """What stands for a function that is not written in Python: see `standing`."""
+    """Return a proxy where the original is not written in Python, else the value: see `standing`."""
     written_in_python = isinstance(original, FunctionType | type) or original is ABSENT
     if written_in_python or not isinstance(value, FunctionType) or not callable(original):
         return value
@@ -250,7 +259,7 @@ def _as_the_original(original: Any, value: Any) -> Any:
 
 
 def _as_the_method(value: Any) -> Any:
-    """What stands for a method of a class that is written in C: see `StandingMethod`."""
+    """Return a proxy where the original is a method written in C, else the value: see `StandingMethod`."""
     original = getattr(value, "__wrapped__", None)
     if not isinstance(value, FunctionType) or not isinstance(original, MethodDescriptorType):
         return value
@@ -258,7 +267,7 @@ def _as_the_method(value: Any) -> Any:
 
 
 def _home_of(function: Any) -> tuple[ModuleType | None, str]:
-    """The module in which pickle looks for a function, and the name there; None if it is not there."""
+    """Return the module in which pickle looks for a function, and the name there; None if it is not there."""
     module = sys.modules.get(str(getattr(function, "__module__", None)))
     name = str(getattr(function, "__qualname__", ""))
     if module is None or isinstance(function, type) or vars(module).get(name) is not function:
@@ -266,8 +275,8 @@ def _home_of(function: Any) -> tuple[ModuleType | None, str]:
     return module, name
 
 
-def _found(function: Any) -> Any:
-    """What the names of a function lead to."""
+def _by_name(function: Any) -> Any:
+    """Return the object that the names of a function lead to."""
     module = sys.modules.get(function.__module__)
     try:
         return functools.reduce(getattr, function.__qualname__.split("."), module)

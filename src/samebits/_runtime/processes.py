@@ -24,36 +24,37 @@ _HELPERS = ("multiprocessing.resource_tracker", "multiprocessing.forkserver", "t
 
 
 class Process(NamedTuple):
-    """One process: its number, and when it started, because numbers are given again."""
+    """One process: its number, and when it started, because numbers are reused."""
 
     number: int
     started: str
 
 
 def children(parent: int | None = None) -> list[Process]:
-    """The children of a process, by default of this one; empty where there is no /proc."""
+    """Return the children of a process, by default of this one; empty where there is no /proc."""
     return _by_parent()[os.getpid() if parent is None else parent]
 
 
 def descendants(ancestor: int) -> list[Process]:
-    """The children of a process, their children and so on; empty where there is no /proc."""
-    table, found = _by_parent(), []
+    """Return the children of a process, their children and so on; empty where there is no /proc."""
+    table = _by_parent()
+    below: list[Process] = []
     waiting = [ancestor]
     while waiting:
-        below = table.pop(waiting.pop(), [])
-        found += below
-        waiting += [process.number for process in below]
-    return found
+        started = table.pop(waiting.pop(), [])
+        below += started
+        waiting += [process.number for process in started]
+    return below
 
 
 def end(processes: Iterable[Process], grace_s: float) -> None:
-    """End processes: by SIGTERM, and by SIGKILL if they are there after a time.
+    """End processes: by SIGTERM, and by SIGKILL if they still run after a time.
 
     Those that serve others (multiprocessing's resource tracker) are left to end by themselves.
 
     Args:
-        processes: what `descendants` gave.
-        grace_s: seconds that they have to end; 0 kills them at once.
+        processes: those that `descendants` returned.
+        grace_s: seconds that they have for ending; 0 kills them at once.
     """
     left = [process for process in processes if not _serves(process)]
     if grace_s:
@@ -85,18 +86,18 @@ def _serves(process: Process) -> bool:
 
 
 def _by_parent() -> defaultdict[int, list[Process]]:
-    found: defaultdict[int, list[Process]] = defaultdict(list)
+    by_parent: defaultdict[int, list[Process]] = defaultdict(list)
     with suppress(OSError):  # not Linux
         for name in os.listdir("/proc"):
             if name.isdigit():
                 fields = _fields(int(name))
                 if len(fields) > _START_TIME:
-                    found[int(fields[_PARENT])].append(Process(int(name), fields[_START_TIME]))
-    return found
+                    by_parent[int(fields[_PARENT])].append(Process(int(name), fields[_START_TIME]))
+    return by_parent
 
 
 def _fields(number: int) -> list[str]:
-    """What /proc says of a process after its number and name, which may hold anything; empty if it ended."""
+    """Read the fields after the name of a process, which may hold anything; empty if the process ended."""
     try:
         text = Path(f"/proc/{number}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
@@ -132,10 +133,10 @@ _SET_PARENT_DEATH_SIGNAL = 1  # <linux/prctl.h>
 
 
 def ended_with_parent() -> Callable[[], None] | None:
-    """What `preexec_fn` of `subprocess.Popen` must be for a child that is killed when this process ends.
+    """Return a `preexec_fn` for `subprocess.Popen` that has the child killed when this process ends.
 
     Returns:
-        None where the system has no such thing.
+        None where the system cannot do that.
     """
     if not sys.platform.startswith("linux"):
         return None
@@ -157,11 +158,11 @@ if TYPE_CHECKING:
 
 
 def start_within(start: Callable[..., Any], around: Callable[[Run], Any]) -> Callable[..., Any]:
-    """`threading.Thread.start` for threads whose `run` is called by `around`, in the new thread.
+    """Return a `threading.Thread.start` that has `around` call each thread's `run`, in the new thread.
 
     Args:
-        start: `Thread.start` as it is.
-        around: is given what the thread runs.
+        start: the present `Thread.start`.
+        around: takes the thread's `run`.
     """
 
     @functools.wraps(start)

@@ -1,4 +1,4 @@
-"""Where a file may be written, and how a file of a stranger is opened.
+"""Writing regular files only, and opening the files of strangers safely.
 
 A name may stand for anything: a device, a pipe that blocks whoever opens it, a symbolic link into another
 folder. samebits writes to regular files only and follows no symbolic link to one. The check and the writing
@@ -38,10 +38,10 @@ _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 
 
 def refuse_irregular(path: str | os.PathLike[str]) -> bool:
-    """Refuse a target that is there and is no regular file; symbolic links are refused too.
+    """Refuse a target that exists and is no regular file; symbolic links are refused too.
 
     Returns:
-        whether a regular file is there.
+        Whether a regular file is there.
 
     Raises:
         OSError: something else is there; `strerror` says what.
@@ -60,7 +60,7 @@ def create(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> int:
     """Make a file that was not there; a symbolic link, dangling or not, counts as there.
 
     Returns:
-        its descriptor, open for reading and writing.
+        Its descriptor, open for reading and writing.
 
     Raises:
         FileExistsError: something has that name.
@@ -74,13 +74,13 @@ def open_to_write(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> Binar
     """Open a regular file, or a new one, for writing from its beginning.
 
     Args:
-        path: where; its contents go once it is known to be a regular file.
+        path: its contents are dropped once it is known to be a regular file.
         mode: of a new file.
 
     Raises:
         OSError: it is something else, a symbolic link too, or the system refused.
     """
-    refuse_irregular(path)  # the words; what counts is the descriptor
+    refuse_irregular(path)  # for its message; the check that counts is on the descriptor
     flags = os.O_WRONLY | os.O_CREAT | _NO_FOLLOW | _NO_WAIT | _BINARY
     descriptor = os.open(path, flags, mode)
     try:
@@ -93,7 +93,7 @@ def open_to_write(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> Binar
 
 
 def open_text_to_write(path: str | os.PathLike[str], *, mode: int = PRIVATE) -> TextIO:
-    """As `open_to_write`, for text in UTF-8."""
+    """Open a file as `open_to_write` does, for text in UTF-8."""
     import io
 
     return io.TextIOWrapper(open_to_write(path, mode=mode), encoding="utf-8", newline="\n")
@@ -158,19 +158,18 @@ def _refuse_opened(path: str | os.PathLike[str], descriptor: int) -> None:
 
 
 def _kind(mode: int) -> str:
-    """What it is in words; empty for a regular file."""
+    """Describe the kind of file; empty for a regular one."""
     if stat.S_ISREG(mode):
         return ""
     return next((words for holds, words in _KINDS if holds(mode)), "no regular file")
 
 
 def _irregular(path: str | os.PathLike[str], kind: str) -> OSError:
-    found = f"it is {kind}" if kind.startswith(("a ", "no ")) else kind
-    return OSError(errno.EINVAL, f"{found}, expected a regular file", os.fspath(path))
+    return OSError(errno.EINVAL, f"it is {kind}, expected a regular file", os.fspath(path))
 
 
 def _temporary(path: str, mode: int) -> tuple[int, str]:
-    """A new file beside another: its descriptor and its path."""
+    """Make a new file beside another; return its descriptor and its path."""
     folder, base = os.path.split(path)
     shortened = base.encode(errors="surrogateescape")[:150].decode(errors="ignore")
     for number in itertools.count():

@@ -1,7 +1,7 @@
-"""Secrets in what samebits keeps: they are masked before they are written (docs/privacy.md).
+"""Masking of secrets in everything that samebits writes (docs/privacy.md).
 
 Three things give a secret away: the name that it is given under (`--token X`, `HF_TOKEN=X`),
-its place (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value
+its position (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value
 that was found by its name is masked wherever else it appears, in the text of an exception for example.
 
 A masked value leaves nothing behind, not even a digest: that of a short password can be guessed.
@@ -76,13 +76,13 @@ class Masker:
         self._in_messages = _any_of(known)
 
     def text(self, text: str) -> str:
-        """A name, a path or the like, with its secrets masked."""
+        """Mask the secrets in a name, a path or the like."""
         if self._everywhere is not None:
             text = self._everywhere.sub(MASK, text)
         return masked(text)
 
     def message(self, text: str) -> str:
-        """What an error or a note says, with its secrets masked: short values of arguments too."""
+        """Mask the secrets in an error or a note: short values of arguments too."""
         if self._in_messages is not None:
             text = self._in_messages.sub(MASK, text)
         return self.text(text)
@@ -115,29 +115,29 @@ def masked(text: str) -> str:
 
 
 def _masked_words(words: Sequence[str], known: set[str]) -> tuple[str, ...]:
-    """The words of a command, masked; the secrets among them are added to `known`."""
-    found: list[str] = []
+    """Mask the words of a command; the secrets among them are added to `known`."""
+    shown: list[str] = []
     option = ""  # the option whose value the next word is
     for word in words:
         name, equals, value = word.partition("=")
         if option and not (word.startswith("-") and len(word) > 1) and _is_secret(option, word):
             known.add(word)
-            found.append(MASK)
+            shown.append(MASK)
         elif equals and _is_secret(name, value):
             known.add(value.strip("\"'"))
-            found.append(f"{name}={MASK}")
+            shown.append(f"{name}={MASK}")
         elif (name_parts(option) or [""])[-1] in _LOGINS and ":" in word and "://" not in word:
             user, _, password = word.partition(":")
             known.add(password)
-            found.append(f"{user}:{MASK}")
+            shown.append(f"{user}:{MASK}")
         else:
-            found.append(masked(word))
+            shown.append(masked(word))
         option = word if word.startswith("-") and not equals else ""
-    return tuple(found)
+    return tuple(shown)
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether that value, given under that name, is a secret."""
+    """Tell whether that value, given under that name, is a secret."""
     value = value.strip("\"'")
     if not value or value == MASK or is_plain(value):
         return False
@@ -148,7 +148,7 @@ def _is_secret(name: str, value: str) -> bool:
 
 
 def _without_pairs(text: str) -> str:
-    """The text without the values of `name=value` and `name: value` whose names are those of secrets."""
+    """Mask the values of `name=value` and `name: value` whose names are those of secrets."""
     parts: list[str] = []
     done = position = 0
     while (name := _NAME.search(text, position)) is not None:
@@ -174,7 +174,7 @@ def _without_value(match: re.Match[str]) -> str:
 
 
 def _without_user(match: re.Match[str]) -> str:
-    """A URL without the password, and without a user name that is a token (of http there is no other)."""
+    """Mask the password of a URL, and a user name that is a token (with http it always is)."""
     user, password = match["user"], match["password"]
     if password is not None:
         return f"{match['scheme']}{user}:{MASK}@"
@@ -183,7 +183,7 @@ def _without_user(match: re.Match[str]) -> str:
 
 
 def _any_of(values: Iterable[str]) -> re.Pattern[str] | None:
-    """A pattern of these values, the longest first; short ones as words of their own only."""
+    """Return a pattern of these values, the longest first; short ones match as whole words only."""
     chosen = sorted({value for value in values if len(value) >= _SHORTEST}, key=len, reverse=True)
     words = [value if len(value) >= _LONG else rf"(?<!\w){value}(?!\w)" for value in map(re.escape, chosen)]
     return re.compile("|".join(words)) if words else None

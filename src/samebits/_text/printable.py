@@ -1,7 +1,7 @@
-"""Text of others, as it may be shown: a hostile file must not move the cursor of who reads about it.
+"""Text of strangers, made safe to show: a hostile file must not move the reader's cursor.
 
-Shown as escape sequences are control characters, terminal escapes, and the invisible characters that turn
-the direction of text or break lines: all that `str.isprintable` says no to.
+Control characters, terminal escapes, and the invisible characters that turn the direction of text or break
+lines are shown as escape sequences: everything that `str.isprintable` rejects.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ _UNUSUAL_IN_LINES = re.compile(r"[^ -~\n]")
 _MORE = "…"
 
 LONGEST_SHOWN = 2_000
-"""Characters of one text that are shown; more of them say no more to a reader."""
+"""Characters of one text that are shown; more would not help a reader."""
 
 
 def printable(text: str) -> str:
-    """Text on one line, without control characters."""
+    """Return text on one line, without control characters."""
     if text.isprintable():
         return text
     return _UNUSUAL.sub(_escaped, text.expandtabs(4))
 
 
 def printable_lines(text: str) -> str:
-    """Text without control characters but line ends; the escapes are those of JSON too."""
+    """Return text without control characters other than line ends; the escapes are valid in JSON too."""
     return _UNUSUAL_IN_LINES.sub(_escaped_for_json, text)
 
 
 def shortened(text: str, most: int = LONGEST_SHOWN) -> str:
-    """Text of at most so many characters, with a note of its length where some are left out."""
+    """Return at most so many characters of a text, with a note of its length where some are left out."""
     if len(text) <= most:
         return text
     note = f"{_MORE} ({len(text)} characters)"

@@ -1,4 +1,4 @@
-"""How secrets are recognised: by the name that they are given under, and by their shape."""
+"""Rules that recognise secrets by the name that they are given under, and by their shape."""
 
 from __future__ import annotations
 
@@ -92,13 +92,13 @@ _PLACEHOLDER = re.compile(r"<[^<>]*>|\[[^\[\]]*\]|\$\{?\w+\}?|\*+|\.{2,}|[^A-Za-
 
 @functools.lru_cache(maxsize=1024)
 def name_parts(name: str) -> list[str]:
-    """The words of a name: `--hfToken` is hf, token."""
+    """Split a name into words: `--hfToken` is hf, token."""
     return [part.lower() for part in _SEPARATOR.split(_CAMEL.sub("_", name)) if part]
 
 
 @functools.lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Whether what is given under that name is a secret."""
+    """Tell whether a value that is given under that name is a secret."""
     parts = name_parts(name)
     if not parts or parts[-1] in _ABOUT:
         return False
@@ -111,30 +111,30 @@ def is_secret_name(name: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def is_strong_name(name: str) -> bool:
-    """Whether nothing but a secret is given under that name, numbers and paths included."""
+    """Tell whether every value given under that name is a secret, numbers and paths included."""
     joined = "".join(name_parts(name))
     return any(word in joined for word in _STRONG)
 
 
 def is_ordinary(value: str) -> bool:
-    """Whether a value is more likely a short number (`--token 3`) or a path (`PWD=/home/me`)."""
+    """Tell whether a value is more likely a short number (`--token 3`) or a path (`PWD=/home/me`)."""
     return value.startswith(("/", "./", "../", "~/")) or (
         len(value) <= 5 and _NUMBER.fullmatch(value) is not None
     )
 
 
 def is_flag(name: str) -> bool:
-    """Whether an option takes no value, by its name: `--use-auth-token`."""
+    """Tell whether an option takes no value, by its name: `--use-auth-token`."""
     return name_parts(name)[0] in _FLAGS
 
 
 def is_plain(value: str) -> bool:
-    """Whether a value cannot be a secret: a word such as `true`, `<pad>` or the like, punctuation."""
+    """Tell whether a value cannot be a secret: a word such as `true`, `<pad>` or the like, punctuation."""
     return value.lower() in _PLAIN or _PLACEHOLDER.fullmatch(value) is not None
 
 
 def looks_random(value: str) -> bool:
-    """Whether a value is long and mixed enough to be made by a generator."""
+    """Tell whether a value is long and mixed enough to be made by a generator."""
     if re.fullmatch(r"[A-Za-z0-9+/=_\-]{20,}", value) is None or _NUMBER.fullmatch(value):
         return False
     digits = sum(character.isdigit() for character in value)
@@ -259,6 +259,6 @@ _SUSPECT = (
 
 
 def is_suspect(text: str) -> bool:
-    """Whether any of the rules can apply to a text: quick, because most texts hold nothing of the kind."""
+    """Tell quickly whether any rule can apply to a text: most texts hold nothing of the kind."""
     lowered = text.lower()
     return any(word in lowered for word in _SUSPECT)

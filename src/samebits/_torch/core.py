@@ -36,33 +36,35 @@ HIDDEN_MUTATIONS = {
 
 
 def dispatch_mode_class() -> type[Any]:
-    """`TorchDispatchMode`, the documented extension point that lives in an underscore module."""
+    """Return `TorchDispatchMode`, the documented extension point that lives in an underscore module."""
     from torch.utils._python_dispatch import TorchDispatchMode
 
     return TorchDispatchMode
 
 
 def sequence_peek() -> Callable[[], int]:
-    """A function that gives the number that the next autograd node of this thread will get.
+    """Return a function that gives the number that the next autograd node of this thread will get.
 
     Without it backward ops have no forward site.
     """
     import torch
 
-    found: Callable[[], int] | None = getattr(getattr(torch._C, "_autograd", None), "_get_sequence_nr", None)
-    return found if found is not None else lambda: 0
+    function: Callable[[], int] | None = getattr(
+        getattr(torch._C, "_autograd", None), "_get_sequence_nr", None
+    )
+    return function if function is not None else lambda: 0
 
 
 def current_node() -> Callable[[], Any]:
-    """A function that gives the autograd node being executed, or None; without it no forward sites."""
+    """Return a function that gives the autograd node being executed, or None; without it no forward sites."""
     import torch
 
-    found: Callable[[], Any] | None = getattr(torch._C, "_current_autograd_node", None)
-    return found if found is not None else lambda: None
+    function: Callable[[], Any] | None = getattr(torch._C, "_current_autograd_node", None)
+    return function if function is not None else lambda: None
 
 
 def node_sequence(node: Any) -> int:
-    """The sequence number of an autograd node, -1 when it has none."""
+    """Return the sequence number of an autograd node, -1 when it has none."""
     try:
         return int(node._sequence_nr())
     except (AttributeError, RuntimeError):
@@ -70,9 +72,9 @@ def node_sequence(node: Any) -> int:
 
 
 def is_virtual(tensor: Any) -> bool:
-    """Whether a tensor has no data of its own: tracing, `torch.func` transforms, meta, lazy parameters.
+    """Tell whether a tensor has no data of its own: tracing, `torch.func` transforms, meta, lazy parameters.
 
-    Without the functions asked for here, only meta tensors are recognised.
+    Without the functions that it looks up, only meta tensors are recognised.
     """
     import torch
 
@@ -93,7 +95,7 @@ def is_virtual(tensor: Any) -> bool:
 
 
 def is_opaque(tensor: Any) -> bool:
-    """Whether only the class of a tensor knows its contents: a wrapper that does not say what it wraps.
+    """Tell whether only the class of a tensor knows its contents: a wrapper that does not say what it wraps.
 
     `__tensor_flatten__` is the protocol by which one says it (torch/utils/_python_dispatch.py). To look at
     another one means to call operations that its `__torch_dispatch__` sees.
@@ -112,10 +114,10 @@ def is_opaque(tensor: Any) -> bool:
 def enter_shelter() -> list[Any]:
     """Enter contexts in which the modes and tensor subclasses of a script see nothing of this thread.
 
-    Without the names asked for here they see what samebits does.
+    Without the names that it looks up, they see what samebits does.
 
     Returns:
-        What was entered, to be left in reverse.
+        The contexts that were entered, to be left in reverse.
     """
     core = sys.modules.get("torch._C")
     disable_functions = getattr(core, "DisableTorchFunction", None)
@@ -132,7 +134,7 @@ def enter_shelter() -> list[Any]:
 
 
 def _has_foreign_dispatch_mode(core: Any) -> bool:
-    """Whether a dispatch mode other than the one that records ops is on."""
+    """Tell whether a dispatch mode other than the one that records ops is on."""
     count = getattr(core, "_len_torch_dispatch_stack", None)
     n_modes = 0 if count is None else count()
     at = getattr(core, "_get_dispatch_stack_at", None) if n_modes else None
@@ -142,7 +144,7 @@ def _has_foreign_dispatch_mode(core: Any) -> bool:
 
 
 def mutated_arguments(op: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Which arguments an op writes to: positions, and names of keyword-only ones.
+    """Return the arguments that an op writes to: positions, and names of keyword-only ones.
 
     Without a schema the op counts as one that writes to nothing.
     """
@@ -162,7 +164,7 @@ def mutated_arguments(op: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
 
 
 def is_random(op: Any) -> bool:
-    """Whether an op draws from a generator (tag `nondeterministic_seeded`)."""
+    """Tell whether an op draws from a generator (tag `nondeterministic_seeded`)."""
     import torch
 
     tag = getattr(getattr(torch, "Tag", None), "nondeterministic_seeded", None)
@@ -170,19 +172,19 @@ def is_random(op: Any) -> bool:
 
 
 def version_of(tensor: Any) -> int:
-    """How often a tensor was written in place; always 0 when that cannot be known."""
+    """Return how often a tensor was written in place; always 0 when that cannot be known."""
     return int(getattr(tensor, "_version", 0))
 
 
 def compiled_graphs() -> int:
-    """How many graphs `torch.compile` made in this process; 0 when that cannot be known."""
+    """Return how many graphs `torch.compile` made in this process; 0 when that cannot be known."""
     utils = sys.modules.get("torch._dynamo.utils")
     counters = getattr(utils, "counters", {})
     return int(counters["stats"]["unique_graphs"]) if "stats" in counters else 0
 
 
 def numpy_state_address() -> tuple[int, int] | None:
-    """Address and size in bytes of the state of NumPy's global generator; None when it is not MT19937.
+    """Return address and size in bytes of the state of NumPy's global generator; None when it is not MT19937.
 
     `BitGenerator.ctypes.state_address` is documented; the way to the global generator is not.
     """
@@ -206,12 +208,12 @@ def hide_from_compiler(trace_rules: Any) -> None:
 
 
 def in_bad_fork(devices: Any) -> bool:
-    """Whether this process was forked from one that used those devices (`torch.cuda`), and must not.
+    """Tell whether this process was forked from one that used those devices (`torch.cuda`), and so must not.
 
-    Without the name nothing is known against using them.
+    Without the name the answer is no.
     """
-    found = getattr(devices, "_is_in_bad_fork", None)
-    return bool(found()) if found is not None else False
+    is_bad = getattr(devices, "_is_in_bad_fork", None)
+    return bool(is_bad()) if is_bad is not None else False
 
 
 def _seed_tracker(devices: Any) -> Any:
@@ -219,7 +221,7 @@ def _seed_tracker(devices: Any) -> Any:
 
 
 def pending_seeds(devices: Any) -> list[list[Any]]:
-    """The seeds that `torch.cuda` or `torch.xpu` will set when its devices are first used, in order.
+    """Return the seeds that `torch.cuda` or `torch.xpu` will set when its devices are first used, in order.
 
     Torch keeps the last call of `manual_seed_all` and the last of `manual_seed` as closures over `seed`
     (`_LazySeedTracker`, torch/_utils.py). Without that tracker no seed is known to wait.
@@ -229,18 +231,18 @@ def pending_seeds(devices: Any) -> list[list[Any]]:
     """
     tracker = _seed_tracker(devices)
     seed_all = getattr(tracker, "manual_seed_all_cb", None)
-    found: list[list[Any]] = []
+    seeds: list[list[Any]] = []
     for call in getattr(tracker, "call_order", ()):
         if call is not None:
             callback = call[0]
             cells = dict(zip(callback.__code__.co_freevars, callback.__closure__ or (), strict=True))
             if "seed" in cells:
-                found.append(["all" if call is seed_all else "current", cells["seed"].cell_contents])
-    return found
+                seeds.append(["all" if call is seed_all else "current", cells["seed"].cell_contents])
+    return seeds
 
 
 def clear_pending_seeds(devices: Any) -> None:
-    """Have no seed wait for the first use of those devices; without torch's tracker none can be known."""
+    """Drop the seeds that wait for the first use of those devices; without torch's tracker none are known."""
     tracker = _seed_tracker(devices)
     if tracker is not None:
         tracker.manual_seed_all_cb = tracker.manual_seed_cb = None
@@ -248,17 +250,17 @@ def clear_pending_seeds(devices: Any) -> None:
 
 
 def dtensor_states() -> dict[str, Any]:
-    """The states that DTensor's RNG tracker keeps for itself, by name; empty when it keeps none.
+    """Return the states that DTensor's RNG tracker keeps for itself, by name; empty when it keeps none.
 
     Imports nothing. It has them in torch 2.6; in 2.13 the tracker draws from the device's default generator.
     """
     tracker = getattr(sys.modules.get(DTENSOR_RANDOM), "_rng_tracker", None)
-    found = getattr(tracker, "rng_states", None)
-    return found if isinstance(found, dict) else {}
+    states = getattr(tracker, "rng_states", None)
+    return states if isinstance(states, dict) else {}
 
 
 def private_backend() -> str:
-    """The name of the backend in torch's place for those of other packages; it is `privateuseone` for none.
+    """Return the name of the backend that another package has registered; `privateuseone` when none has.
 
     `torch.manual_seed` asks the same way (torch/random.py, `_seed_custom_device`, 2.13.0).
     """
@@ -267,7 +269,7 @@ def private_backend() -> str:
 
 
 def drop_dtensor_tracker() -> None:
-    """Take away DTensor's RNG tracker; its next random op makes another (tensor/_dispatch.py, 2.6.0)."""
+    """Remove DTensor's RNG tracker; its next random op makes another (tensor/_dispatch.py, 2.6.0)."""
     module = sys.modules.get(DTENSOR_RANDOM)
     if module is not None and hasattr(module, "_rng_tracker"):
         vars(module)["_rng_tracker"] = None
@@ -333,14 +335,14 @@ _DETERMINISM_PUBLIC = {"_set_deterministic_algorithms": ("use_deterministic_algo
 
 
 def core_function(name: str) -> Callable[..., Any] | None:
-    """A function of `torch._C`; None when this build does not have it, or torch is not imported."""
+    """Return a function of `torch._C`; None when this build does not have it, or torch is not imported."""
     torch = sys.modules.get("torch")
-    found: Callable[..., Any] | None = getattr(getattr(torch, "_C", None), name, None)
-    return found
+    function: Callable[..., Any] | None = getattr(getattr(torch, "_C", None), name, None)
+    return function
 
 
 def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Callable[[str], None]] | None:
-    """Reads and sets `fp32_precision` of one kind of op (torch 2.9 and later); None when it is missing."""
+    """Find getter and setter of `fp32_precision` of one kind of op (torch 2.9 on); None without it."""
     get, put = core_function("_get_fp32_precision_getter"), core_function(PRECISION_SETTER)
     if get is None or put is None:
         return None
@@ -348,17 +350,17 @@ def precision_functions(backend: str, op: str) -> tuple[Callable[[], str], Calla
 
 
 def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
-    """Every attribute that holds one of those setters of `torch._C`: who writes a switch goes through one.
+    """List every attribute that holds one of those setters of `torch._C`: writing a switch goes through one.
 
     `torch.backends.cudnn.benchmark = True` calls what its `ContextProp` took from `torch._C` when torch was
-    imported. Without a place, a change is still noticed at the next boundary, but not its site.
+    imported. Without the attribute, a change is still noticed at the next boundary, but not its site.
 
     Returns:
-        Name of the setter, who holds it, under which name.
+        Name of the setter, the object that holds it, and the attribute's name.
     """
     torch = sys.modules.get("torch")
-    found = [(name, core_function(name)) for name in names]
-    setters = {id(setter): name for name, setter in found if setter is not None}
+    functions = [(name, core_function(name)) for name in names]
+    setters = {id(setter): name for name, setter in functions if setter is not None}
     if torch is None:
         return []
     places: list[tuple[str, Any, str]] = [(name, torch._C, name) for name in setters.values()]
@@ -376,7 +378,7 @@ def setter_places(names: Collection[str]) -> list[tuple[str, Any, str]]:
 
 
 def config_probe(config: Any, name: str) -> Callable[[], Any]:
-    """A cheap function whose result changes when that entry of a configuration module is written.
+    """Return a cheap function whose result changes when that entry of a configuration module is written.
 
     Reading an attribute of such a module takes 2.5 microseconds (2.13.0), its entry a tenth. Without the
     names asked for here it is the attribute that is read.
@@ -384,24 +386,24 @@ def config_probe(config: Any, name: str) -> Callable[[], Any]:
     entry = getattr(config, "_config", {}).get(name)
     override: Any = getattr(entry, "user_override", None)
     if hasattr(override, "get") and type(override).__name__ == "ContextVar":
-        found: Callable[[], Any] = override.get
-        return found
+        probe: Callable[[], Any] = override.get
+        return probe
     return lambda: getattr(config, name, None)
 
 
 def native_filter() -> Any:
-    """What `torch.backends.python_native` disabled: an object with sets of names; None when it is missing."""
+    """Return what `torch.backends.python_native` disabled, as sets of names in an object; None without it."""
     registry = sys.modules.get("torch._native.registry")
     return getattr(registry, "_filter_state", None)
 
 
 def default_generator() -> Any:
-    """The CPU generator of torch, None before torch is imported."""
+    """Return the CPU generator of torch, None before torch is imported."""
     return getattr(sys.modules.get("torch"), "default_generator", None)
 
 
 def twister_head(state: bytes) -> tuple[int, int] | None:
-    """Which 624 numbers a CPU generator is in, and how many of them it has given out.
+    """Return which 624 numbers a CPU generator is in, and how many of them it has given out.
 
     Args:
         state: the first 56 bytes of `torch.Generator.get_state()`: `CPUGeneratorImplStateLegacy` of
@@ -420,16 +422,16 @@ _VERSIONS = "_metadata"
 
 
 def state_versions(state: Any) -> dict[str, Any] | None:
-    """The versions of its modules that a state dict of `nn.Module` carries; None for any other mapping.
+    """Give the versions of its modules that a state dict of `nn.Module` carries; None for any other mapping.
 
     `Module.state_dict` puts them on the `OrderedDict` as an attribute, by the module's path, and
     `load_state_dict` lets modules convert the entries of older versions by them (torch/nn/modules/module.py,
     2.6.0 and 2.13.0). Without the attribute such entries are taken as of a version before the first.
     """
-    found = getattr(state, _VERSIONS, None)
-    return found if isinstance(found, dict) else None
+    versions = getattr(state, _VERSIONS, None)
+    return versions if isinstance(versions, dict) else None
 
 
 def set_state_versions(state: Any, versions: dict[str, Any]) -> None:
-    """Have a state dict carry those versions."""
+    """Make a state dict carry those versions."""
     setattr(state, _VERSIONS, versions)

@@ -20,48 +20,48 @@ if TYPE_CHECKING:
 
 
 def schema_name(op: Any) -> str:
-    """`aten::add_` of an `OpOverload`."""
+    """Return the name of an `OpOverload` such as `aten::add_`."""
     name: str = op._schema.name
     return name
 
 
 def overload_name(op: Any) -> str:
-    """`Tensor` of `aten::add_.Tensor`; `default` for the one without a name."""
+    """Return `Tensor` for `aten::add_.Tensor`, and `default` for an overload without a name."""
     name: str = op._overloadname
     return name
 
 
 def arguments_of(op: Any) -> Sequence[Any]:
-    """The parameters of its schema, with `name`, `type` and `is_out` each."""
+    """Return the parameters of an op's schema, each with `name`, `type` and `is_out`."""
     arguments: Sequence[Any] = op._schema.arguments
     return arguments
 
 
 def returns_nothing(op: Any) -> bool:
-    """Whether its schema has no results."""
+    """Tell whether an op's schema has no results."""
     return not op._schema.returns
 
 
 def is_mutable(op: Any) -> bool:
-    """Whether it writes to an argument."""
+    """Tell whether an op writes to an argument."""
     return bool(op._schema.is_mutable)
 
 
 def can_decompose(op: Any) -> bool:
-    """Whether torch makes it of other ops by `op.decompose`; not, where torch does not say (then refused)."""
+    """Tell if torch makes an op of others by `op.decompose`; no where torch does not say (then refused)."""
     return bool(getattr(op, "_can_decompose", bool)())
 
 
 def function_of(op: Any) -> Callable[..., Any]:
-    """What an `OpOverload` calls, without the Python function before it; the op itself without that name."""
+    """Return what an `OpOverload` calls below its Python function; the op itself without that name."""
     function: Callable[..., Any] = getattr(op, "_op", op)
     return function
 
 
 def outside_modes() -> AbstractContextManager[object]:
-    """Inside it ops go to torch itself: past the dispatch modes, those of the script too.
+    """Return a context in which ops go to torch itself, past all dispatch modes, the script's too.
 
-    Without the name asked for here, a mode of the script sees them.
+    Without the name that it looks up, a mode of the script sees them.
     """
     guard: Any = getattr(torch._C, "_DisableTorchDispatch", contextlib.nullcontext)
     entered: AbstractContextManager[object] = guard()
@@ -69,31 +69,31 @@ def outside_modes() -> AbstractContextManager[object]:
 
 
 def tracer() -> Any | None:
-    """Torch's mode that records ops as a graph (`make_fx`), or gives them no contents; None if neither is on.
+    """Return torch's mode that records ops as a graph (`make_fx`) or makes fake tensors; None without either.
 
     They come below every other mode, whichever was entered first: a kernel has run before they see anything.
     """
     if not torch._C._len_torch_dispatch_stack():  # all modes of this thread but the one that is asked now
         return None
     keys, mode_of = torch._C._TorchDispatchModeKey, torch._C._get_dispatch_mode
-    found: Any = mode_of(keys.FAKE) or mode_of(keys.PROXY)
-    return found
+    mode: Any = mode_of(keys.FAKE) or mode_of(keys.PROXY)
+    return mode
 
 
 def gives_no_contents(mode: Any) -> bool:
-    """Whether what `tracer` gave makes fake tensors."""
+    """Tell whether the mode that `tracer` returned makes fake tensors."""
     return bool(mode._mode_key == torch._C._TorchDispatchModeKey.FAKE)
 
 
 def is_faking() -> bool:
-    """Whether torch traces or exports with fake tensors: nothing that is computed has contents."""
+    """Tell whether torch traces or exports with fake tensors: nothing that is computed has contents."""
     mode = tracer()
     return mode is not None and gives_no_contents(mode)
 
 
 @contextlib.contextmanager
 def without_tracer(mode: Any) -> Iterator[None]:
-    """Inside it what `tracer` gave is off, as torch has it while such a mode works."""
+    """Return a context in which that mode is off, as torch has it while such a mode works."""
     torch._C._unset_dispatch_mode(mode._mode_key)
     try:
         yield
@@ -102,12 +102,12 @@ def without_tracer(mode: Any) -> Iterator[None]:
 
 
 def to_copy(tensor: Tensor, **wanted: Any) -> Tensor:
-    """The op that `Tensor.to` is when it copies, with the keywords of its schema."""
+    """Return the op that `Tensor.to` calls when it copies, with the keywords of its schema."""
     copied: Tensor = torch.ops.aten._to_copy.default(tensor, **wanted)
     return copied
 
 
 def unique_ascending(tensor: Tensor, *, inverse: bool, counts: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The op of `torch.unique` without `dim`: ascending values, and what else is asked for."""
+    """Call the op of `torch.unique` without `dim`: ascending values, and the other results asked for."""
     values, places, numbers = torch.ops.aten._unique2(tensor, True, inverse, counts)
     return values, places, numbers

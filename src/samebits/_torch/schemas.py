@@ -1,7 +1,7 @@
-"""What the schema of an op says of it: the second module that uses undocumented names of torch.
+"""The traits of an op, read from its schema.
 
 `OpOverload._schema` and its `alias_info` are what torch's own tools read (torch/_library/utils.py, 2.6.0 and
-2.13.0). An op without them is said to have no schema.
+2.13.0). An op without them counts as one without a schema.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from samebits._torch.core import is_random, mutated_arguments
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class OpTraits:
-    """What is known of an op overload before it is called.
+    """The traits of an op overload that are known before it is called.
 
     Args:
         name: `aten::add_.Tensor`.
@@ -38,17 +38,17 @@ class OpTraits:
 
     @property
     def writes(self) -> bool:
-        """Whether it writes to any argument."""
+        """Tell whether it writes to any argument."""
         return bool(self.positions or self.keywords)
 
     @property
     def namespace(self) -> str:
-        """`aten` of `aten::add_.Tensor`."""
+        """Return the namespace: `aten` for `aten::add_.Tensor`."""
         return self.name.partition("::")[0]
 
     @property
     def base(self) -> str:
-        """`aten::add_` of `aten::add_.Tensor`."""
+        """Return the name without the overload: `aten::add_` for `aten::add_.Tensor`."""
         return self.name.partition(".")[0]
 
 

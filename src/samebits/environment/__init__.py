@@ -1,4 +1,4 @@
-"""Facts of the machine, the packages and the settings a run took place in. Nothing is changed by looking."""
+"""Facts of the machine, the packages and the settings of a run. Reading them changes nothing."""
 
 from __future__ import annotations
 

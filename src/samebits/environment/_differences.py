@@ -1,4 +1,4 @@
-"""Which facts of two runs' environments differ and can change bits."""
+"""The facts that differ between two runs' environments and can change bits."""
 
 from __future__ import annotations
 
@@ -30,7 +30,11 @@ _FACTS = (
     ("libraries",),
 )
 _TABLES = (("torch", "threads"), ("torch", "switches"), ("variables",), ("packages",))
-_COME_LATER = {("libraries",), ("packages",), ("variables",)}  # a run has more of these the longer it goes on
+_COME_LATER = {
+    ("libraries",),
+    ("packages",),
+    ("variables",),
+}  # the longer a run lasts, the more it has of these
 _LONGEST_VALUE = 80
 _MISSING = object()
 TAKEN = "taken"  # in the facts of a run that was killed: they are those of its start
@@ -59,11 +63,11 @@ class FactDifference:
 def bit_relevant_differences(
     a: dict[str, Any], b: dict[str, Any], *, one_was_stopped: bool = False
 ) -> list[FactDifference]:
-    """The facts that differ between two environments and can change bits.
+    """Return the facts that differ between two environments and can change bits.
 
     Args:
-        a: facts of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
-        b: of the other.
+        a: facts of one run, from `Environment.to_dict`; a record from elsewhere may hold anything.
+        b: those of the other.
         one_was_stopped: one run ended before its script did. What only the other imported, loaded or set came
             later there, or may have.
     """
@@ -86,13 +90,13 @@ def bit_relevant_differences(
 
 
 def threads_per_op(facts: dict[str, Any]) -> int | None:
-    """How many threads an op of torch could use on the CPU when facts were taken; None when unknown.
+    """Return how many threads an op of torch could use on the CPU when facts were taken; None when unknown.
 
     Args:
-        facts: of one run, as `Environment.to_dict` gave them; a record from elsewhere may hold anything.
+        facts: those of one run, from `Environment.to_dict`; a record from elsewhere may hold anything.
     """
-    found = _get(facts, ("torch", "threads", "intra-op"))
-    return found if isinstance(found, int) else None
+    threads = _get(facts, ("torch", "threads", "intra-op"))
+    return threads if isinstance(threads, int) else None
 
 
 def _get(facts: object, path: tuple[str, ...]) -> Any:

@@ -1,4 +1,4 @@
-"""Which of the processes of a distributed run this is, as its launcher says in environment variables.
+"""The rank of this process in a distributed run, from the environment variables that its launcher set.
 
 `torchrun` and what imitates it (accelerate, Lightning, DeepSpeed) give each process RANK, LOCAL_RANK and
 WORLD_SIZE; the elastic launcher also TORCHELASTIC_RUN_ID and TORCHELASTIC_RESTART_COUNT
@@ -25,13 +25,13 @@ _START_TIME = 19  # in /proc/PID/stat after the name: field 22, starttime (man 5
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class RankFacts:
-    """The place of one process among those that were launched together.
+    """The rank of one process among those that were launched together.
 
     Args:
         rank: from 0.
         world_size: how many processes there are; at least 2.
         local_rank: the same among the processes of this machine.
-        restart: how often the launcher had restarted the processes before.
+        restart: the number of times that the launcher had restarted the processes before.
         launch: names the launch: the same in all its processes, another in the next launch. On several
             machines it is made of what they have in common: the run id, the master's address and port.
     """
@@ -43,7 +43,7 @@ class RankFacts:
     launch: str
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON can hold it."""
+        """Return the facts as JSON can hold them."""
         return dataclasses.asdict(self)
 
     @classmethod
@@ -59,11 +59,11 @@ class RankFacts:
 
 
 def rank_facts(variables: Mapping[str, str] | None = None, parent: int | None = None) -> RankFacts | None:
-    """The place of this process; None when it is not one of several that a launcher started.
+    """Return the rank of this process; None when it is not one of several that a launcher started.
 
     Args:
         variables: environment variables, by default those of this process.
-        parent: id of the process that started it, by default that of this one.
+        parent: id of the process that started it, by default this one's parent.
     """
     variables = os.environ if variables is None else variables
     rank, world_size = (_number(variables.get(name)) for name in ("RANK", "WORLD_SIZE"))
@@ -83,7 +83,7 @@ def _number(text: str | None) -> int | None:
 
 
 def _identity(process: int) -> list[str]:
-    """What tells a process from one that had, or will have, the same number."""
+    """Return text that distinguishes a process from others that have the same number at another time."""
     try:
         text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()

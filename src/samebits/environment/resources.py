@@ -1,4 +1,4 @@
-"""Processors and memory: what there is, what this process may use, how much programs use. Read from Linux."""
+"""Processors and memory: how much exists, how much this process may use, and is in use. Read from Linux."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 def group_folders(
     controller: str, proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[tuple[int, Path]]:
-    """The folders of the control groups that this process is in, each with its version, and those above them.
+    """Return the folders of this process's control groups and of those above them, each with its version.
 
     Args:
-        controller: what is limited: `cpu`, `memory`.
-        proc: where the system describes processes.
-        groups: where the system shows control groups, of version 1 or 2.
+        controller: the limited resource: `cpu`, `memory`.
+        proc: folder in which the system describes processes.
+        groups: folder in which the system shows control groups, of version 1 or 2.
     """
     for line in read_text(proc / "self" / "cgroup").splitlines():
         _, _, rest = line.partition(":")
@@ -33,7 +33,7 @@ def group_folders(
 
 
 def read_text(path: Path) -> str:
-    """What is in a file of the system; empty where it cannot be read."""
+    """Read a file of the system; empty where it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
@@ -41,7 +41,7 @@ def read_text(path: Path) -> str:
 
 
 def _with_parents(root: Path, path: str) -> list[Path]:
-    """The folder of a control group and those above it; inside a container the path may lead nowhere."""
+    """Return the folder of a control group and those above it; inside a container the path may not exist."""
     folder = root / path.strip().lstrip("/")
     return [folder, *(parent for parent in folder.parents if parent == root or root in parent.parents)]
 
@@ -50,25 +50,25 @@ _HYBRID_INTEL = ("cpu_core", "cpu_atom")
 
 
 def read_quota(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> float | None:
-    """How many processors the control group of this process may use on average; None without a limit.
+    """Return how many processors the control group of this process may use on average; None without a limit.
 
-    Containers are limited so. Neither `os.sched_getaffinity` nor torch takes notice of it.
+    Containers are limited this way. Neither `os.sched_getaffinity` nor torch takes notice of it.
 
     Args:
-        proc: where the system describes processes.
-        groups: where the system shows control groups, of version 1 or 2.
+        proc: folder in which the system describes processes.
+        groups: folder in which the system shows control groups, of version 1 or 2.
     """
     kinds = {1: _quota_1, 2: _quota_2}
     limits = [kinds[version](folder) for version, folder in group_folders("cpu", proc, groups)]
-    found = [limit for limit in limits if limit is not None]
-    return min(found) if found else None
+    known = [limit for limit in limits if limit is not None]
+    return min(known) if known else None
 
 
 def read_kinds(devices: Path = Path("/sys/devices")) -> tuple[str, ...]:
-    """The kinds of cores, where there is more than one; empty where all are alike or nothing is known.
+    """Return the kinds of cores if there is more than one; empty where all are alike or nothing is known.
 
     Args:
-        devices: where the system describes devices.
+        devices: folder in which the system describes devices.
     """
     if all((devices / name / "cpus").exists() for name in _HYBRID_INTEL):
         return _HYBRID_INTEL
@@ -87,7 +87,7 @@ def _quota_1(folder: Path) -> float | None:
 
 
 def _ratio(quota: str, period: str) -> float | None:
-    """None for `max` (version 2), -1 (version 1) and for what cannot be read."""
+    """Return the ratio; None for `max` (version 2), -1 (version 1) and for text that cannot be read."""
     with suppress(ValueError, ZeroDivisionError):
         value = int(quota) / int(period)
         return value if value > 0 else None
@@ -116,10 +116,10 @@ class Usage:
 
 
 def read_usage(proc: Path = Path("/proc")) -> Usage | None:
-    """What has been used until now; None where the system does not tell.
+    """Return the processor time that was used until now; None where the system does not tell.
 
     Args:
-        proc: where the system describes itself.
+        proc: folder in which the system describes itself.
     """
     whole = _busy_seconds(proc / "stat")
     if whole is None:
@@ -131,7 +131,7 @@ def read_usage(proc: Path = Path("/proc")) -> Usage | None:
 
 
 def free_processors(others: float) -> float:
-    """How many processors this process could still keep busy.
+    """Return how many processors this process could still keep busy.
 
     Args:
         others: how many of those that it may use other programs keep busy.
@@ -143,30 +143,30 @@ def free_processors(others: float) -> float:
 
 
 def largest_child_bytes() -> int:
-    """The most memory that a child process of this one has held, of those that have ended; on Linux."""
+    """Return the most memory that any ended child process of this one has held; on Linux."""
     import resource
 
     return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 
 
 def available_bytes(proc: Path = Path("/proc"), groups: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """How much memory programs could still get here; None where the system does not tell.
+    """Return how much memory programs could still get here; None where the system does not tell.
 
     Args:
-        proc: where the system describes itself.
+        proc: folder in which the system describes itself.
         groups: where the system shows control groups.
     """
     lines = read_text(proc / "meminfo").splitlines()
-    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
-    if not found:
+    limits = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    if not limits:
         return None
     for version, folder in group_folders("memory", proc, groups):
-        found += _left_in_group(folder, *_MEMORY_FILES[version])
-    return min(found)
+        limits += _left_in_group(folder, *_MEMORY_FILES[version])
+    return min(limits)
 
 
 def _left_in_group(folder: Path, limit: str, used: str, cached: str) -> list[int]:
-    """What the limit of a control group leaves; files that are cached could be given back."""
+    """Return the memory that the limit of a control group leaves; cached files count as free."""
     with suppress(ValueError):  # "max" is no limit
         facts = dict(line.split() for line in read_text(folder / "memory.stat").splitlines())
         left = int(read_text(folder / limit)) - int(read_text(folder / used))

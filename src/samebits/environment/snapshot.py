@@ -47,8 +47,8 @@ class MachineFacts:
         system: such as `Linux 6.1.0`.
         libc: whose mathematical functions Python and the C++ library use.
         architecture: such as `x86_64`.
-        processor: as it names itself.
-        instructions: vector instruction sets that it offers and that numeric libraries choose code by.
+        processor: its own name for itself.
+        instructions: vector instruction sets that it has and by which numeric libraries choose their code.
         cpus: that this process may use.
         gpu_driver: of NVIDIA, empty if there is none.
     """
@@ -63,7 +63,7 @@ class MachineFacts:
 
 
 def collect_machine() -> MachineFacts:
-    """Read what the system says of itself."""
+    """Read how the system describes itself."""
     described = _describe_processor()
     flags = (described.get("flags") or described.get("Features") or "").split()
     affinity = getattr(os, "sched_getaffinity", None)
@@ -119,7 +119,7 @@ class SourceFacts:
 
 def collect_packages() -> dict[str, str]:
     """Return the version of each distribution of which a module is imported, standard library aside."""
-    found = {}
+    packages = {}
     for name, module in list(sys.modules.items()):
         if "." in name or name.startswith("_") or name in sys.stdlib_module_names or name == "samebits":
             continue
@@ -127,8 +127,8 @@ def collect_packages() -> dict[str, str]:
         if not isinstance(version, str):  # asking the module instead could run its code
             version = _installed_version(name) if getattr(module, "__spec__", None) else None
         if version:
-            found[name] = version
-    return dict(sorted(found.items()))
+            packages[name] = version
+    return dict(sorted(packages.items()))
 
 
 def collect_libraries() -> tuple[str, ...]:
@@ -201,7 +201,7 @@ class PythonFacts:
 
 @dataclass(frozen=True)
 class Environment:
-    """What can be known of where a run takes place, without changing it.
+    """The facts about the environment of a run that can be read without changing it.
 
     Args:
         torch: None when torch is not imported.
@@ -227,7 +227,7 @@ class Environment:
 
 @dataclass(frozen=True)
 class StartFacts:
-    """What is known when a run starts and holds until its end: what a run that is killed leaves.
+    """The facts that are known when a run starts and hold until its end: all that a killed run leaves.
 
     Args:
         variables: may still be changed by the script, unlike the rest.
@@ -240,18 +240,18 @@ class StartFacts:
     torch: TorchBuild | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the facts as JSON would give them back, in the places that `Environment` has for them."""
+        """Return the facts as JSON would give them back, under the keys that `Environment` has for them."""
         facts: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {TAKEN: "at the start of the run", **facts}
 
 
 def collect_at_start() -> StartFacts:
-    """Look around, without what takes long or will change: git, packages, libraries, the state of torch."""
+    """Read the facts, except those that take long or will change: git, packages, libraries, torch's state."""
     return StartFacts(collect_machine(), _collect_python(), numeric_variables(os.environ))
 
 
 def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
-    """The facts of a start, with torch's build.
+    """Return the facts of a start, with torch's build.
 
     Args:
         facts: of the start.
@@ -261,7 +261,7 @@ def with_torch(facts: StartFacts, torch: Any) -> StartFacts:
 
 
 def collect(directory: Path | None = None) -> Environment:
-    """Look around. Torch is looked at only when it is imported already, CUDA only when it is in use.
+    """Read the facts: torch's only when it is imported already, CUDA's only when it is in use.
 
     Args:
         directory: whose git commit is of interest; by default that of the running script.
@@ -284,11 +284,11 @@ def _collect_python() -> PythonFacts:
 
 
 def numeric_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that numeric libraries read; no others, and no secrets."""
-    found = {name: value for name, value in environ.items() if name.startswith(_PREFIXES)}
+    """Return the variables of an environment that numeric libraries read; no others, and no secrets."""
+    variables = {name: value for name, value in environ.items() if name.startswith(_PREFIXES)}
     return {
         name: "(hidden)" if any(word in name for word in _SECRETS) else value[:_LONGEST_VALUE]
-        for name, value in sorted(found.items())
+        for name, value in sorted(variables.items())
     }
 
 

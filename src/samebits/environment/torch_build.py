@@ -1,4 +1,4 @@
-"""What torch says of itself: its build, its threads, its switches, its GPUs."""
+"""Torch's own report of its build, its threads, its switches and its GPUs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class TorchBuild:
 
 @dataclass(frozen=True)
 class TorchFacts:
-    """torch, as built and as it stands.
+    """Torch, as built and as it is now.
 
     Args:
         version: such as `2.13.0+cpu`.
@@ -91,7 +91,7 @@ class TorchFacts:
 
 
 def collect_torch(torch: Any) -> TorchFacts | None:
-    """Return what torch says of itself.
+    """Read torch's report of itself.
 
     Args:
         torch: the module, None if it is not imported.
@@ -115,7 +115,7 @@ def collect_torch(torch: Any) -> TorchFacts | None:
 
 
 def collect_build(torch: Any) -> TorchBuild:
-    """Return what torch says of how it was built.
+    """Read how torch was built.
 
     Args:
         torch: the module.
@@ -140,15 +140,15 @@ def _collect_threads(torch: Any) -> dict[str, int]:
         "OpenMP": "omp_get_max_threads",
         "MKL": "mkl_get_max_threads",
     }
-    found = {name: _find(rf"{function}\(\) : (\d+)", answer) for name, function in names.items()}
-    return {name: int(count) for name, count in found.items() if count}
+    counts = {name: _find(rf"{function}\(\) : (\d+)", answer) for name, function in names.items()}
+    return {name: int(count) for name, count in counts.items() if count}
 
 
 def _collect_switches(torch: Any) -> dict[str, str]:
-    found = {path: _read(torch, path) for path in _SWITCHES}
-    if found["backends.cuda.matmul.fp32_precision"] is None:
-        found.update({path: _read(torch, path) for path in _OLDER_SWITCHES})
-    return {path: str(value) for path, value in found.items() if value is not None}
+    values = {path: _read(torch, path) for path in _SWITCHES}
+    if values["backends.cuda.matmul.fp32_precision"] is None:
+        values.update({path: _read(torch, path) for path in _OLDER_SWITCHES})
+    return {path: str(value) for path, value in values.items() if value is not None}
 
 
 def _collect_gpus(torch: Any) -> tuple[GpuFacts, ...]:
@@ -179,5 +179,5 @@ def _text(torch: Any, path: str) -> str:
 
 
 def _find(pattern: str, text: str) -> str:
-    found = re.search(pattern, text)
-    return found.group(1) if found else ""
+    match = re.search(pattern, text)
+    return match.group(1) if match else ""

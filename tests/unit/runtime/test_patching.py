@@ -119,7 +119,7 @@ def left_with(owner: Any, name: str, make_context: Any) -> tuple[Any, Any, list[
     after = getattr(owner, name)
     setattr(owner, name, before)
     texts = [str(warning.message) for warning in told if warning.category is SamebitsWarning]
-    return users, after, [text for text in texts if "replaced by other code" in text]
+    return users, after, [text for text in texts if "other code replaced this" in text]
 
 
 REPLACED = [(torch, "manual_seed"), (torch.random, "manual_seed"), (random, "seed")]
@@ -253,7 +253,7 @@ def test_a_users_layer_between_two_of_ours_stays():
 def test_what_a_user_takes_away_late_is_taken_away_with_the_layer_below():
     before = vars(Place)["name"]
     below, above = lay(Place, "name", "a"), lay(Place, "name", "b")
-    with patched_by_user(Place, "name"), pytest.warns(SamebitsWarning, match="replaced by other code"):
+    with patched_by_user(Place, "name"), pytest.warns(SamebitsWarning, match="other code replaced this"):
         above.restore()
     assert Place().name() == "a original"
     below.restore()
