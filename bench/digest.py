@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from samebits.digest import DigestPlan, _torch_backend, backend_name, digest_many, native
+from samebits.digest import DigestPlan, backend_name, digest_many, native
+from samebits.digest._torch_backend import TorchBackend
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ def bench_large(megabytes: int, rounds: int) -> None:
     tensor = torch.randn(megabytes << 18)
     jobs: dict[str, Callable[[], object]] = {"torch.sum": tensor.sum}
     jobs |= {f"digest {isa}": with_isa(isa, [tensor]) for isa in instruction_sets()}
-    jobs |= {"digest torch": lambda: _torch_backend.digest_many([tensor])} | other_hashes(tensor)
+    jobs |= {"digest torch": lambda: TorchBackend().digest_tensors([tensor])} | other_hashes(tensor)
     times = best_times(jobs, rounds)
     print(f"\none tensor of {megabytes} MB, float32\n{'':20}{'GB/s':>10}{'of torch.sum':>14}")
     for name, seconds in times.items():

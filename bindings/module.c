@@ -1,6 +1,6 @@
 /* samebits._reader: the hot paths of recording and of portable mode without calls of Python in between. Everything in it
- * has a twin in Python (digest/tensors.py, recording/probes/memory.py, recording/store/appending.py,
- * portable/backends/library.py, portable/scan.py), which is used where this module was not built. */
+ * has a twin in Python (digest/_native_backend.py, recording/probes/memory.py, records/appending.py,
+ * portable/backends/library.py, portable/_scan.py), which is used where this module was not built. */
 #include "reader.h"
 
 static PyMethodDef functions[] = {

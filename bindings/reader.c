@@ -17,8 +17,8 @@ typedef struct {
     PyObject *dtype, *int8, *uint8;
     PyObject *n_threads;
     int (*tensor_from_object)(void *, dl_tensor *);
-    int64_t (*digest_to)(const uint64_t *, size_t, uint64_t *);
-    int64_t (*digest_threaded)(const uint64_t *, size_t, uint64_t *, int);
+    int64_t (*digest_to)(const uint64_t *, size_t, size_t, uint64_t *);
+    int64_t (*digest_threaded)(const uint64_t *, size_t, size_t, uint64_t *, int);
 } reader;
 
 /* The lists that are written while tensors are read; `kinds` and `bases` may be NULL. */
@@ -28,7 +28,7 @@ typedef struct {
 
 /* ---- one tensor */
 
-/* Dtype code and log2 of the bytes of an element (digest/definition.py); 0 for dtypes that take the slow way. */
+/* Dtype code and log2 of the bytes of an element (digest/_definition.py); 0 for dtypes that take the slow way. */
 static uint64_t header_of(dl_dtype dtype) {
     static const uint8_t codes[7][5] = {
         [DL_INT] = {3, 4, 5, 6}, [DL_UINT] = {2, 7, 8, 9}, [DL_FLOAT] = {0, 10, 12, 13}, [DL_BFLOAT] = {0, 11},
@@ -113,19 +113,19 @@ static int append(const reader *self, PyObject *object, cursor *to) {
 /* ---- many tensors */
 
 /* The digests that descriptors ask for; NULL, perhaps with an exception. */
-static PyObject *digest(const reader *self, const uint64_t *words, size_t count) {
+static PyObject *digest(const reader *self, const uint64_t *words, size_t n_words, size_t count) {
     PyObject *result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(16 * count));
     if (!result)
         return NULL;
     uint64_t *out = (uint64_t *)PyBytes_AS_STRING(result);
-    int64_t status = self->digest_to(words, count, out);
+    int64_t status = self->digest_to(words, n_words, count, out);
     if (status > 0) {
         PyObject *threads = PyObject_CallNoArgs(self->n_threads);
         const long n = threads ? PyLong_AsLong(threads) : -1;
         Py_XDECREF(threads);
         if (n > 0) {
             Py_BEGIN_ALLOW_THREADS
-            status = self->digest_threaded(words, count, out, (int)n);
+            status = self->digest_threaded(words, n_words, count, out, (int)n);
             Py_END_ALLOW_THREADS
         }
     }
@@ -171,7 +171,7 @@ static PyObject *read_all(const reader *self, PyObject *tensors, int whole) {
            append(self, PySequence_Fast_GET_ITEM(tensors, i), &to))
         i++;
     if (i == count) {
-        result = digest(self, memory, count);
+        result = digest(self, memory, (size_t)(to.words - memory), count);
         if (result && whole)
             result = triple(result, bytes_of(kinds, to.kinds), bytes_of(bases, to.bases));
     }
@@ -245,8 +245,9 @@ static PyObject *new_reader(PyTypeObject *type, PyObject *args, PyObject *Py_UNU
     self->is_conj = PyObject_GetAttrString(tensor, "is_conj");
     self->storage_offset = PyObject_GetAttrString(tensor, "storage_offset");
     self->tensor_from_object = exchange->tensor_from_object;
-    self->digest_to = (int64_t(*)(const uint64_t *, size_t, uint64_t *))(uintptr_t)digest_to;
-    self->digest_threaded = (int64_t(*)(const uint64_t *, size_t, uint64_t *, int))(uintptr_t)digest_threaded;
+    self->digest_to = (int64_t(*)(const uint64_t *, size_t, size_t, uint64_t *))(uintptr_t)digest_to;
+    self->digest_threaded =
+        (int64_t(*)(const uint64_t *, size_t, size_t, uint64_t *, int))(uintptr_t)digest_threaded;
     if (!self->dtype || !self->is_neg || !self->is_conj || !self->storage_offset)
         Py_CLEAR(self);
     return (PyObject *)self;

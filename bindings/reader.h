@@ -9,7 +9,7 @@
 
 /* Changes when something that Python uses is changed or removed, so that a stale module is never used. Python asks
  * whether `append` is there. */
-#define SB_READER_ABI 4
+#define SB_READER_ABI 5
 
 extern PyTypeObject sb_reader_type;
 extern PyTypeObject sb_memory_type;

@@ -140,17 +140,26 @@ static descriptor step(walk *w) {
     return d;
 }
 
-/* The sum of their bytes to `total`; 0, or -1 - i for the first tensor that cannot be read. */
-static int64_t measure(const uint64_t *words, size_t count, uint64_t *total) {
+/* The words of the descriptor at `words`; more than `left` if those do not hold one. */
+static uint64_t length_of(const uint64_t *words, size_t left) {
+    return left < 2 ? 2 : 2 + (uint64_t)SB_N_DIMS(words[1]) * (SB_STRIDED(words[1]) ? 2 : 1);
+}
+
+/* The sum of their bytes to `total`; 0, or -1 - i for the first tensor that cannot be read, or SB_MALFORMED. */
+static int64_t measure(const uint64_t *words, size_t n_words, size_t count, uint64_t *total) {
+    const uint64_t *const end = words + n_words;
+    int64_t problem = 0;
     *total = 0;
     for (size_t i = 0; i < count; i++) {
+        if (length_of(words, (size_t)(end - words)) > (uint64_t)(end - words))
+            return SB_MALFORMED;
         const descriptor d = parse(words);
-        if (d.n_bytes > 0 && d.data == NULL)
-            return -1 - (int64_t)i;
+        if (d.n_bytes > 0 && d.data == NULL && !problem)
+            problem = -1 - (int64_t)i;
         *total += d.n_bytes;
         words = d.next;
     }
-    return 0;
+    return words == end ? problem : SB_MALFORMED;
 }
 
 /* `out` may be `words`: a descriptor has two words or more, so that those ahead stay whole. */
@@ -167,9 +176,9 @@ static void digest_each(const uint64_t *words, size_t count, uint64_t *out) {
     }
 }
 
-int64_t samebits_digest_to(const uint64_t *words, size_t count, uint64_t *out) {
+int64_t samebits_digest_to(const uint64_t *words, size_t n_words, size_t count, uint64_t *out) {
     uint64_t total;
-    const int64_t problem = measure(words, count, &total);
+    const int64_t problem = measure(words, n_words, count, &total);
     if (problem)
         return problem;
     if (total > SB_SHORT_BYTES)
@@ -178,7 +187,9 @@ int64_t samebits_digest_to(const uint64_t *words, size_t count, uint64_t *out) {
     return 0;
 }
 
-int64_t samebits_digest(uint64_t *words, size_t count) { return samebits_digest_to(words, count, words); }
+int64_t samebits_digest(uint64_t *words, size_t n_words, size_t count) {
+    return samebits_digest_to(words, n_words, count, words);
+}
 
 #ifdef SB_THREADS
 
@@ -306,9 +317,9 @@ static int digest_shared(const uint64_t *words, size_t count, uint64_t *out, int
 
 #endif
 
-int64_t samebits_digest_threaded(const uint64_t *words, size_t count, uint64_t *out, int threads) {
+int64_t samebits_digest_threaded(const uint64_t *words, size_t n_words, size_t count, uint64_t *out, int threads) {
     uint64_t total;
-    const int64_t problem = measure(words, count, &total);
+    const int64_t problem = measure(words, n_words, count, &total);
     if (!problem && !digest_shared(words, count, out, threads))
         digest_each(words, count, out);
     return problem;

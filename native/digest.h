@@ -16,7 +16,7 @@
 #endif
 
 /* Changes with any change to this file, so that a stale library is never used. */
-#define SB_DIGEST_ABI 2
+#define SB_DIGEST_ABI 3
 
 /* Header: bits 0-7 dtype code, 8-11 log2 of the bytes of an element, 12 strided, 20-27 number of dimensions.
  * Others are ignored. */
@@ -35,13 +35,16 @@ SB_API const char *samebits_digest_isa(void);
 /* More than this in one call is left to samebits_digest_threaded: until then a caller may hold a lock (the GIL). */
 #define SB_SHORT_BYTES (1 << 19)
 
+/* What is returned, with nothing done, when `n_words` words are not the descriptors of `count` tensors. */
+#define SB_MALFORMED INT64_MIN
+
 /* Digests `count` tensors on the calling thread: 16 bytes each, written over the start of the descriptors.
  * Returns 0; or 1, nothing done, when they have more than SB_SHORT_BYTES together; or -1 - i, nothing done,
- * when tensor i has contents but no address. */
-SB_API int64_t samebits_digest(uint64_t *descriptors, size_t count);
+ * when tensor i has contents but no address; or SB_MALFORMED. */
+SB_API int64_t samebits_digest(uint64_t *descriptors, size_t n_words, size_t count);
 
 /* The same with the digests in `out`, memory of its own. */
-SB_API int64_t samebits_digest_to(const uint64_t *descriptors, size_t count, uint64_t *out);
+SB_API int64_t samebits_digest_to(const uint64_t *descriptors, size_t n_words, size_t count, uint64_t *out);
 
 /* Threads to share, those of a running OpenMP library: its GOMP_parallel (libgomp's documented entry for compiled
  * code: runs a function on a team of threads), NULL for threads of our own. Forked children do not use it. */
@@ -49,6 +52,7 @@ typedef void (*sb_parallel)(void (*function)(void *), void *argument, unsigned t
 SB_API void samebits_digest_share_threads(sb_parallel parallel);
 
 /* The same without a limit, on up to `threads` threads: shared ones, or some that live for this call only. */
-SB_API int64_t samebits_digest_threaded(const uint64_t *descriptors, size_t count, uint64_t *out, int threads);
+SB_API int64_t samebits_digest_threaded(const uint64_t *descriptors, size_t n_words, size_t count, uint64_t *out,
+                                        int threads);
 
 #endif

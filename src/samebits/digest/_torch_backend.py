@@ -6,16 +6,18 @@ megabytes that many small tensors share; the sums of all tensors reach the host 
 
 from __future__ import annotations
 
+import ctypes
 import sys
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import torch
 
 from samebits.digest import _definition as d
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
 CHUNK_BLOCKS = 4096
 _WORDS = d.LANES * d.STRIPES
@@ -37,9 +39,55 @@ class _Piece:
     data: torch.Tensor
 
 
-def digest_many(tensors: Sequence[torch.Tensor]) -> bytes:
-    """16 bytes for each tensor: strided, with contents, all on one device."""
-    return b"".join(_close(sums, tensor) for sums, tensor in zip(block_sums(tensors), tensors, strict=True))
+class NoReader:
+    """Stands where the C module was not built: it reads nothing."""
+
+    def digests(self, _tensors: Sequence[torch.Tensor], /) -> None:
+        """See `PlainReader`."""
+
+    observe = bases = digests
+
+
+class TorchBackend:
+    """Digests tensors of any device; it has no faster way for plain ones."""
+
+    name = "torch"
+    reader = NoReader()
+
+    def digest_tensors(self, tensors: Sequence[torch.Tensor]) -> bytes:
+        """See `Backend`."""
+        pairs = zip(block_sums(tensors), tensors, strict=True)
+        return b"".join(_close(sums, tensor) for sums, tensor in pairs)
+
+    def digest_plain(self, _tensors: Sequence[torch.Tensor]) -> None:
+        """See `CpuBackend`."""
+
+    def observe_plain(self, _tensors: Sequence[torch.Tensor]) -> None:
+        """See `CpuBackend`."""
+
+    def prepare(self, tensors: tuple[torch.Tensor, ...]) -> Callable[[], None]:
+        """See `CpuBackend`."""
+        return partial(self.digest_plain, tensors)
+
+    def digest_memory(self, address: int, n_bytes: int, code: int, _threads: int | None) -> bytes:
+        """See `CpuBackend`."""
+        memory = (ctypes.c_ubyte * n_bytes).from_address(address) if n_bytes else b""
+        return d.close(_sums_of(memory, n_bytes, torch.uint8), n_bytes, code, (n_bytes,))
+
+    def digest_array(self, contents: Any, dtype: str) -> bytes:
+        """See `CpuBackend`."""
+        code, width = d.DTYPES[dtype]
+        flat = contents.copy().reshape(-1)
+        integers = (
+            torch.int64 if width == 16 else getattr(torch, f"int{8 * width}")
+        )  # complex128 is two words
+        return d.close(_sums_of(flat, flat.size, integers), contents.nbytes, code, contents.shape)
+
+
+def _sums_of(memory: Any, size: int, dtype: torch.dtype) -> list[int]:
+    """The 16 sums of memory that has a buffer; without elements it may have none."""
+    data = torch.frombuffer(memory, dtype=dtype) if size else torch.empty(0, dtype=torch.uint8, device="cpu")
+    return block_sums([data])[0]
 
 
 def block_sums(tensors: Sequence[torch.Tensor]) -> list[list[int]]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from samebits._reader import Reader, Scanner
 
-BINDINGS_ABI = 4
+BINDINGS_ABI = 5
 
 
 def load_module() -> Any:
@@ -76,7 +76,7 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-ABI = 2
+ABI = 3
 BACKEND_VARIABLE = "SAMEBITS_DIGEST_BACKEND"
 
 
@@ -87,7 +87,7 @@ class NativeLibrary:
     The first two are called with the GIL held: they do not take longer than a switch of threads would.
 
     Args:
-        digest: `samebits_digest` (address of the descriptors, count), in place.
+        digest: `samebits_digest` (address of the descriptors, how many words, count), in place.
         digest_to: `samebits_digest_to` (…, address of the result).
         digest_threaded: `samebits_digest_threaded` (…, number of threads), called without the GIL.
         share_threads: `samebits_digest_share_threads` (address of a `GOMP_parallel`).
@@ -95,9 +95,9 @@ class NativeLibrary:
         isa: `samebits_digest_isa`.
     """
 
-    digest: Callable[[int, int], int]
-    digest_to: Callable[[int, int, int], int]
-    digest_threaded: Callable[[int, int, int, int], int]
+    digest: Callable[[int, int, int], int]
+    digest_to: Callable[[int, int, int, int], int]
+    digest_threaded: Callable[[int, int, int, int, int], int]
     share_threads: Callable[[int], None]
     select: Callable[[bytes], int]
     isa: Callable[[], bytes]
@@ -121,7 +121,7 @@ def open_library(path: Path) -> NativeLibrary | None:
             return None
     except (OSError, AttributeError):
         return None
-    in_place: list[Any] = [ctypes.c_void_p, ctypes.c_size_t]
+    in_place: list[Any] = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t]
     digest, digest_to, threaded = (
         gil.samebits_digest,
         gil.samebits_digest_to,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 import sys
-from array import array
 from collections import deque
 from collections.abc import Callable, Mapping
 from collections.abc import Set as AbstractSet
@@ -15,8 +14,8 @@ import torch
 
 from samebits._text.wording import with_article
 from samebits.digest import _definition as d
-from samebits.digest import _torch_backend
-from samebits.digest.tensors import composite, digest_many, run_once
+from samebits.digest._backends import cpu_backend
+from samebits.digest.tensors import composite, digest_many
 from samebits.errors import SamebitsError
 
 
@@ -39,25 +38,13 @@ def digest_array(obj: Any, dtype: str) -> bytes:
         obj: the array.
         dtype: what `dtype_of` gave.
     """
-    code, width = d.DTYPES[dtype]
+    width = d.DTYPES[dtype][1]
     contents = sys.modules["numpy"].asarray(obj)
     if not contents.dtype.isnative:
         contents = contents.astype(contents.dtype.newbyteorder("="))
     if any(stride % width for stride in contents.strides):  # a field of a structured array
         contents = contents.copy()
-    words = array(
-        "Q", (contents.ctypes.data, d.header(dtype) | contents.ndim << d.N_DIMS | d.STRIDED, *contents.shape)
-    )
-    words.extend(stride // width & d.MASK for stride in contents.strides)
-    result = run_once(words, 1)
-    if result is not None:
-        return result
-    flat = contents.copy().reshape(-1)
-    kind = torch.int64 if width == 16 else getattr(torch, f"int{8 * width}")  # complex128 is two words
-    data = (
-        torch.frombuffer(flat, dtype=kind) if flat.size else torch.empty(0, dtype=torch.uint8, device="cpu")
-    )
-    return d.close(_torch_backend.block_sums([data])[0], contents.nbytes, code, contents.shape)
+    return cpu_backend().digest_array(contents, dtype)
 
 
 @dataclass(frozen=True, order=True)

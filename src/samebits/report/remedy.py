@@ -10,7 +10,7 @@ import io
 import itertools
 import os
 import tokenize
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from samebits._runtime.frames import Site
@@ -20,7 +20,7 @@ from samebits.diagnosis.attribution import words_of
 from samebits.report.style import LABEL, Style, number, row
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from samebits.comparison.results import LineChange, Remedy, RemedyTrial
     from samebits.verification.results import Fix
@@ -38,10 +38,12 @@ class Sources:
     Args:
         folder: the working folder; paths are shown relative to it.
         own: the sites are of runs that this command made, not of records that it was given.
+        replaced: by real path, the contents that the runs had of files that this command has changed since.
     """
 
     folder: str
     own: bool = False
+    replaced: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def source_line(site: Site, sources: Sources) -> str:
@@ -50,12 +52,18 @@ def source_line(site: Site, sources: Sources) -> str:
         path = _allowed(site.file, sources)
         if not path or not 0 < site.line <= _MOST_LINES:
             return ""
-        with files.open_to_read(path, follow=False) as file:
-            data = file.read(_MOST_BYTES)
-        text = _line(data, site.line)
+        text = _line(_contents(path, sources), site.line)
     except (OSError, ValueError, SyntaxError, LookupError):  # a name with a NUL, an unknown encoding
         return ""
     return printable(text.strip()[:_LONGEST_LINE])
+
+
+def _contents(path: str, sources: Sources) -> bytes:
+    """Return the start of a file as the runs had it."""
+    if path in sources.replaced:
+        return sources.replaced[path][:_MOST_BYTES]
+    with files.open_to_read(path, follow=False) as file:
+        return bytes(file.read(_MOST_BYTES))
 
 
 def _allowed(name: str, sources: Sources) -> str:

@@ -114,7 +114,8 @@ def blocks(
         likely: say of a cause that no run has shown it.
     """
     comparison = result.comparison
-    sources = Sources(folder, own=bool(result.seconds))
+    replaced = result.fix.replaced() if result.fix is not None else {}
+    sources = Sources(folder, own=bool(result.seconds), replaced=replaced)
     found = [_block([*verdict_lines(result, style), *reported_lines(comparison, style, sources)])]
     if comparison.findings and not _is_listed(comparison):
         first, other = comparison.findings[0], len(result.compared)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -98,6 +99,12 @@ class Fix:
     def diff(self) -> bytes:
         """The unified diff; empty without a patch."""
         return b"" if self.patch is None else self.patch.diff(self.root)
+
+    def replaced(self) -> dict[str, bytes]:
+        """Return the contents that files had before they were changed, by real path; empty if none was."""
+        if self.patch is None or not self.applied:
+            return {}
+        return {os.path.realpath(file.before.path): file.before.data for file in self.patch.files}
 
     def words(self) -> str:
         """Whether it was confirmed, in words."""

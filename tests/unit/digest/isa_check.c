@@ -23,10 +23,10 @@ static unsigned char *random_buffer(size_t n) {
     return p;
 }
 
-static void digest_one(const uint64_t *words, uint64_t *out, int threads) {
-    const int64_t status = samebits_digest_to(words, 1, out);
+static void digest_one(const uint64_t *words, size_t n_words, uint64_t *out, int threads) {
+    const int64_t status = samebits_digest_to(words, n_words, 1, out);
     if (status == 1)
-        samebits_digest_threaded(words, 1, out, threads);
+        samebits_digest_threaded(words, n_words, 1, out, threads);
     else if (status != 0)
         abort();
 }
@@ -39,7 +39,7 @@ static size_t run(uint64_t *out, int threads) {
         unsigned char *p = random_buffer(length + 3);
         for (size_t offset = 0; offset < 4; offset += 3) { /* dense, aligned and not */
             const uint64_t words[3] = {(uintptr_t)(p + offset), 2 | 0 << 8 | 1 << 20, length};
-            digest_one(words, out + 2 * count++, threads);
+            digest_one(words, sizeof words / 8, out + 2 * count++, threads);
         }
         free(p);
     }
@@ -49,25 +49,34 @@ static size_t run(uint64_t *out, int threads) {
             unsigned char *p = random_buffer((size_t)(rows * cols) << shift);
             const uint64_t words[6] = {(uintptr_t)p, 2 | shift << 8 | 1 << 12 | 2 << 20, cols, (rows + step - 1) / step,
                                        1, cols * step};
-            digest_one(words, out + 2 * count++, threads);
+            digest_one(words, sizeof words / 8, out + 2 * count++, threads);
             free(p);
         }
     for (int i = 0; i < 60; i++) { /* three dimensions in any order, stride 0 among them */
         const uint64_t a = 1 + next_random() % 12, b = 1 + next_random() % 12, c = 1 + next_random() % 40;
         unsigned char *p = random_buffer((size_t)(a * b * c) * 4);
         const uint64_t words[10] = {(uintptr_t)p, 12 | 2 << 8 | 1 << 12 | 4 << 20, b, 3, c, a, c, 0, 1, b * c};
-        digest_one(words, out + 2 * count++, threads);
+        digest_one(words, sizeof words / 8, out + 2 * count++, threads);
         free(p);
     }
     const uint64_t sizes[3] = {3000001, 5 << 20, 1 << 21}; /* threads share these */
     for (int i = 0; i < 3; i++) {
         unsigned char *p = random_buffer(sizes[i]);
         const uint64_t words[3] = {(uintptr_t)p, 2 | 1 << 20, sizes[i]};
-        digest_one(words, out + 2 * count++, threads);
+        digest_one(words, sizeof words / 8, out + 2 * count++, threads);
         free(p);
     }
     const uint64_t null[3] = {0, 2 | 1 << 20, 5};
-    if (samebits_digest_to(null, 1, out + 2 * count) != -1 || count > MAX_TENSORS)
+    if (samebits_digest_to(null, 3, 1, out + 2 * count) != -1 || count > MAX_TENSORS)
+        abort();
+    uint64_t *few = malloc(4 * sizeof *few); /* two sizes and two strides are wanted: only two of them are there */
+    memcpy(few, (uint64_t[4]){(uintptr_t)few, 2 | 1 << 12 | 2 << 20, 1, 1}, 4 * sizeof *few);
+    for (size_t n_words = 0; n_words <= 4; n_words++)
+        if (samebits_digest_to(few, n_words, 1, out + 2 * count) != SB_MALFORMED ||
+            samebits_digest_threaded(few, n_words, 1, out + 2 * count, threads) != SB_MALFORMED)
+            abort();
+    free(few);
+    if (samebits_digest_to(null, 3, 0, out + 2 * count) != SB_MALFORMED)
         abort();
     return count;
 }
@@ -88,7 +97,7 @@ int main(void) {
         printf("%s ", samebits_digest_isa());
     }
     const uint64_t words[3] = {(uintptr_t)expected, 2 | 1 << 20, 16 * count};
-    digest_one(words, found, 1);
+    digest_one(words, 3, found, 1);
     printf("%zu %016llx%016llx\n", count, (unsigned long long)found[0], (unsigned long long)found[1]);
     return 0;
 }

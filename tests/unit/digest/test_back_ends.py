@@ -2,13 +2,15 @@
 
 import random
 import threading
+from array import array
 
 import pytest
 import torch
 from digest_reference import CONSTANTS, digest_contents
 
-from samebits.digest import _definition, _torch_backend, native, tensors
-from samebits.digest.tensors import describe, digest_bytes, digest_many, digest_memory
+from samebits.digest import _backends, _definition, native, tensors
+from samebits.digest._torch_backend import TorchBackend
+from samebits.digest.tensors import digest_bytes, digest_many, digest_memory
 
 LIBRARY = native.load()
 NATIVE_SETS = [
@@ -27,7 +29,7 @@ LENGTHS = (0, 1, 7, 8, 63, 64, 127, 128, 129, 1023, 1024, 1025, 2048, 5000, 6553
 def digest_with(request):
     """`digest_many` of one back end."""
     if request.param == "torch":
-        yield _torch_backend.digest_many
+        yield TorchBackend().digest_tensors
         return
     assert LIBRARY.select(request.param.encode())
     assert tensors.backend_name() == request.param
@@ -150,7 +152,7 @@ def test_larger_than_a_chunk(digest_with):
     assert digest_with([big, big.t(), big[:, 3:1503]]) == digest_with(
         [big.clone(), big.t().contiguous(), big[:, 3:1503].contiguous()]
     )
-    assert digest_with([big.t()]) == _torch_backend.digest_many([big.t()])
+    assert digest_with([big.t()]) == TorchBackend().digest_tensors([big.t()])
 
 
 def test_position_in_the_list_does_not_matter(digest_with):
@@ -170,7 +172,7 @@ def test_any_number_of_threads(threads):
     try:
         torch.set_num_threads(threads)
         assert digest_many(data) == b"".join(digest_many([t.contiguous()]) for t in data)
-        assert digest_many(data) == _torch_backend.digest_many(data)
+        assert digest_many(data) == TorchBackend().digest_tensors(data)
     finally:
         torch.set_num_threads(before)
 
@@ -201,15 +203,52 @@ def test_memory_and_bytes():
     assert digest_bytes(b"") == digest_memory(0, 0) == digest_contents(b"", 2, (0,))
 
 
-def test_without_the_library(monkeypatch):
+def test_without_the_library(choose_backend):
     """The same public functions, when nothing could be compiled."""
     data = [random_bytes(n, n) for n in LENGTHS]
     expected = digest_many(data), digest_bytes(b"abc"), digest_bytes(b"")
-    monkeypatch.setattr(tensors, "_READER", None)
-    monkeypatch.setattr(tensors, "_LIBRARY", None)
+    backend = choose_backend("torch")
     assert tensors.backend_name() == "torch"
-    assert describe(data) is None
+    assert backend.digest_plain(data) is None
     assert (digest_many(data), digest_bytes(b"abc"), digest_bytes(b"")) == expected
+
+
+@pytest.mark.skipif(LIBRARY is None, reason="checked by the C library")
+@pytest.mark.parametrize("size", [300, 3_000_000])
+@pytest.mark.parametrize("missing", [-1, 1, 2, 3, 4])
+def test_a_wrong_number_of_words_is_refused(size, missing):
+    """Nothing is read beyond the descriptors, short ones and long ones, with and without threads."""
+    data = random_bytes(size, 8).view(-1, 3)[:, :2]
+    backend = _backends.cpu_backend()
+    words = [data.data_ptr(), _definition.header("uint8") | 1 << 12 | 2 << 20, *data.shape, *data.stride()]
+    assert backend.digest_described(array("Q", words), 1) == reference(data)
+    wrong = array("Q", (words * 2)[: len(words) - missing])
+    with pytest.raises(ValueError, match="are not the descriptors of 1 tensors"):
+        backend.digest_described(wrong, 1)
+    assert (
+        LIBRARY.digest_threaded(*wrong.buffer_info(), 1, array("Q", bytes(16)).buffer_info()[0], 2)
+        == -1 << 63
+    )
+
+
+def test_a_device_with_a_backend_of_its_own(monkeypatch):
+    """Its tensors go there, all of a call at once; without one, torch operations read them."""
+
+    class Fake:
+        name = "fake"
+
+        def digest_tensors(self, tensors):
+            seen.append(len(tensors))
+            return TorchBackend().digest_tensors(tensors)
+
+    seen, backends = [], {"cpu": Fake}
+    data = [torch._neg_view(torch.arange(n, dtype=torch.float32)) for n in (5, 9)]
+    expected = digest_many(data)
+    monkeypatch.setattr(_backends, "_DEVICES", backends)
+    assert (digest_many(data), seen) == (expected, [2])
+    backends["cpu"] = lambda: None
+    assert (digest_many(data), seen) == (expected, [2])
+    assert _backends.backend_of(torch.device("meta")).name == "torch"
 
 
 @pytest.mark.parametrize("length", [6, 24_000, 3_000_000])

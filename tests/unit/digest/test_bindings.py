@@ -5,11 +5,13 @@ from array import array
 import pytest
 import torch
 
-from samebits.digest import _definition, tensors
-from samebits.digest.native import open_reader
+from samebits.digest import _definition
+from samebits.digest._native_backend import NativeBackend
+from samebits.digest._torch_backend import NoReader
+from samebits.digest.native import load, open_reader
 from samebits.digest.tensors import observe, storage_addresses
 
-READER = tensors._READER
+READER = open_reader(load())
 pytestmark = pytest.mark.skipif(READER is None, reason="not built, or torch is older than 2.10")
 
 COMMON = (
@@ -35,18 +37,16 @@ def views(tensor):
     ]  # fmt: skip
 
 
-def in_python(monkeypatch, listed):
-    """What `observe` says without the module."""
-    with monkeypatch.context() as without:
-        without.setattr(tensors, "_READER", None)
-        return observe(listed)
+def in_python(listed):
+    """What the backend sees without the module."""
+    return NativeBackend(load(), NoReader()).observe_plain(listed)
 
 
 @pytest.mark.parametrize("dtype", COMMON)
-def test_common_dtypes_are_read_in_every_view(dtype, monkeypatch):
+def test_common_dtypes_are_read_in_every_view(dtype):
     listed = views(sample(dtype))
     digests, kinds, bases = READER.observe(listed)
-    expected = in_python(monkeypatch, listed)
+    expected = in_python(listed)
     assert digests == expected[0] == READER.digests(listed) == READER.digests(tuple(listed))
     assert bases == expected[2] == READER.bases(listed)
     assert set(array("Q", bases[:40])) == {listed[0].untyped_storage().data_ptr()}
@@ -54,10 +54,10 @@ def test_common_dtypes_are_read_in_every_view(dtype, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", [name for name in _definition.DTYPES if hasattr(torch, name)])
-def test_every_dtype_digests_alike(dtype, monkeypatch):
+def test_every_dtype_digests_alike(dtype):
     """Those that the module does not know too."""
     listed = [torch.empty(0, dtype=getattr(torch, dtype)), torch.ones(8, dtype=torch.uint8)]
-    assert observe(listed)[0] == in_python(monkeypatch, listed)[0]
+    assert observe(listed)[0] == in_python(listed)[0]
 
 
 def test_kinds_tell_shapes_apart_and_nothing_else():
@@ -69,11 +69,11 @@ def test_kinds_tell_shapes_apart_and_nothing_else():
     assert READER.observe([torch.ones(3, 2)])[1] == READER.observe([torch.zeros(2, 3).t()])[1]
 
 
-def test_many_tensors_and_large_ones(monkeypatch):
+def test_many_tensors_and_large_ones():
     listed = [torch.full((n % 7 + 1, 5), float(n)) for n in range(300)]
-    assert READER.observe(listed)[::2] == in_python(monkeypatch, listed)[::2]
+    assert READER.observe(listed)[::2] == in_python(listed)[::2]
     large = [torch.arange(400_000, dtype=torch.float32), torch.ones(3)]
-    assert READER.observe(large)[::2] == in_python(monkeypatch, large)[::2]
+    assert READER.observe(large)[::2] == in_python(large)[::2]
     assert READER.observe([]) == (b"", b"", b"")
 
 

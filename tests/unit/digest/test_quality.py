@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from samebits.digest import _definition, native
+from samebits.digest._backends import cpu_backend
 from samebits.digest._torch_backend import block_values
-from samebits.digest.tensors import run_again
 
 pytestmark = pytest.mark.skipif(native.load() is None, reason="takes the C library's speed")
 
@@ -24,7 +24,9 @@ def digest_rows(rows, *, dtype="uint8", sizes=None):
     words[:, 0] = rows.ctypes.data + np.arange(len(rows)) * rows.strides[0]
     words[:, 1] = _definition.header(dtype) | len(sizes) << _definition.N_DIMS
     words[:, 2:] = sizes
-    return np.frombuffer(run_again(array("Q", words.tobytes()), len(rows)), np.uint64).reshape(-1, 2)
+    return np.frombuffer(
+        cpu_backend().digest_described(array("Q", words.tobytes()), len(rows)), np.uint64
+    ).reshape(-1, 2)
 
 
 def changed(base, positions, values, dtype):
@@ -201,7 +203,12 @@ def run_words(words):
     """Digests of descriptors, one a row, in pieces that the quick call takes."""
     parts = [words[i : i + 512] for i in range(0, len(words), 512)]
     return np.concatenate(
-        [np.frombuffer(run_again(array("Q", p.tobytes()), len(p)), np.uint64).reshape(-1, 2) for p in parts]
+        [
+            np.frombuffer(cpu_backend().digest_described(array("Q", p.tobytes()), len(p)), np.uint64).reshape(
+                -1, 2
+            )
+            for p in parts
+        ]
     )
 
 

@@ -5,17 +5,14 @@ from dataclasses import dataclass
 import pytest
 import torch
 
-from samebits.digest import digest, digest_many, tensors
+from samebits.digest import digest, digest_many
 from samebits.errors import SamebitsError
 
 
 @pytest.fixture(params=["bindings", "native", "torch"], autouse=True)
-def back_end(request, monkeypatch):
+def back_end(request, choose_backend):
     """Each test with all C parts, with the C library alone and without any."""
-    if request.param != "bindings":
-        monkeypatch.setattr(tensors, "_READER", None)
-    if request.param == "torch":
-        monkeypatch.setattr(tensors, "_LIBRARY", None)
+    choose_backend(request.param)
 
 
 class Plain(torch.Tensor):

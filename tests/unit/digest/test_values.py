@@ -7,18 +7,15 @@ import pytest
 import torch
 
 import samebits.digest
-from samebits.digest import Digest, digest, digest_many, tensors
+from samebits.digest import Digest, digest, digest_many
 from samebits.digest.values import is_array
 from samebits.errors import SamebitsError
 
 
 @pytest.fixture(params=["bindings", "native", "torch"], autouse=True)
-def back_end(request, monkeypatch):
+def back_end(request, choose_backend):
     """Each test with all C parts, with the C library alone and without any."""
-    if request.param != "bindings":
-        monkeypatch.setattr(tensors, "_READER", None)
-    if request.param == "torch":
-        monkeypatch.setattr(tensors, "_LIBRARY", None)
+    choose_backend(request.param)
 
 
 def test_a_digest_is_sixteen_bytes():

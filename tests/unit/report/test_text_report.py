@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from finding_support import changed
@@ -308,6 +309,18 @@ def test_a_fix_is_shown_as_a_diff(script, tmp_path):
     shown = text.render(replace(different(finding(script)), fix=none), PLAIN, str(tmp_path))
     assert "fix: no patch could be made\n  left alone: a.py:0: why" in shown
     assert "and 2 more" in shown
+
+
+def test_an_applied_fix_leaves_the_source_lines_of_the_runs(script, tmp_path):
+    """The report quotes the lines that differed, though the files have others by now."""
+    source = Path(script)
+    before = source.read_bytes()
+    source.write_bytes(b"import torch\ntorch.manual_seed(0)\n    x = x + y  # mended\n")
+    after = SourceFile(script, source.read_bytes())
+    fix = Fix(Patch((PatchedFile(SourceFile(script, before), after),), ("why",)), str(tmp_path), applied=True)
+    shown = text.render(replace(different(finding(script)), fix=fix), PLAIN, str(tmp_path)).split("fix:")[0]
+    assert "# the culprit" in shown
+    assert "# mended" not in shown
 
 
 NOT_PLACED = "run 1's value could not be put in place"
