@@ -1,4 +1,4 @@
-"""Secrets in what samebits keeps: they are masked before they are written (docs/privacy.md).
+"""Secrets in what samebits keeps: they are masked before they are written (docs/reference/privacy.md).
 
 Three things give a secret away: the name that it is given under (`--token X`, `HF_TOKEN=X`),
 its place (the password of a URL, an `Authorization` header), and its own shape (`hf_…`, `ghp_…`). A value

@@ -110,7 +110,7 @@ class Loaded:
         """Put all RNG sources back to where they were when the checkpoint was saved.
 
         `load` has done that; do it again where something has drawn since: a loader whose iterator was made
-        and moved to where training stopped (docs/checkpoint.md).
+        and moved to where training stopped (docs/reference/checkpoint.md).
 
         Args:
             strict: a source that is not here is an error; else a warning.

@@ -37,7 +37,7 @@ def add_control_options(parser: ScriptParser) -> None:
     group.add_argument(
         "--portable",
         action="store_true",
-        help="the same bits on any thread count, instruction set and torch release (CPU; docs/portable.md)",
+        help="the same bits on any thread count, instruction set and torch release, on the CPU",
     )
     group.add_argument(
         "--set",

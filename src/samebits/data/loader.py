@@ -132,7 +132,8 @@ class DataLoader(torch_data.DataLoader[Any]):
 
     The number of workers, prefetching, persistent workers, the start method, the number of ranks and where a
     run was resumed change neither the order of samples nor what their loading draws from Python's `random`,
-    NumPy, torch and generators that the dataset holds. Making an iterator draws nothing. docs/data.md.
+    NumPy, torch and generators that the dataset holds. Making an iterator draws nothing. See
+    docs/reference/data.md.
 
     Each `iter()` begins the next epoch; a loop that is left early ends its epoch.
 

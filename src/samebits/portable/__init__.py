@@ -1,4 +1,4 @@
-"""Portable mode: the same bits on any thread count, instruction set and torch release (docs/portable.md).
+"""Portable mode: the same bits on any threads, CPU and release of torch (docs/reference/portable.md).
 
 The package can be called: `with samebits.portable():` is `with samebits.portable.portable():`.
 Importing it does not import torch; its names do, when they are first used.
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["NUMERICS_VERSION", "Coverage", "covered_ops", "is_covered", "portable"]
 
 NUMERICS_VERSION = 1
-"""Of docs/portable-numerics.md. It is in every record of a portable run, because changing it changes bits."""
+"""Of docs/reference/portable-numerics.md. Every record of a portable run has it: changing it changes bits."""
 
 _HOMES = {
     "Coverage": "coverage",

@@ -59,7 +59,7 @@ def render_text(here: Surroundings, threats: Sequence[Threat], request: Request,
 
 
 def render_json(here: Surroundings, threats: Sequence[Threat]) -> str:
-    """The same as one JSON object: the schema of docs/doctor.md."""
+    """The same as one JSON object: the schema of docs/reference/doctor.md."""
     differ = {view.name for view in differing(here)}
     switches = [
         {**asdict(view), "promises": list(view.promises), "differs": view.name in differ}

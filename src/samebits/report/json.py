@@ -1,4 +1,4 @@
-"""The verdict as one JSON object, for machines: the schema of docs/cli.md."""
+"""The verdict as one JSON object, for machines: the schema of docs/reference/cli.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each error message means and what to do: the entries of docs/messages.md, on a terminal."""
+"""What each error message means and what to do: the entries of docs/reference/messages.md, on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _PACKAGE = Path(__file__).parents[1]
 # An installed package carries the page (setup.py); a checkout has it where it is written.
-_PLACES = (_PACKAGE / "messages.md", _PACKAGE.parents[1] / "docs" / "messages.md")
+_PLACES = (_PACKAGE / "messages.md", _PACKAGE.parents[1] / "docs" / "reference" / "messages.md")
 _ENTRY = re.compile(r"^## ([a-z0-9-]+)$", re.MULTILINE)
 _LINK = re.compile(r"\[([^\]]+)\]\(([^)]+)\)")
 

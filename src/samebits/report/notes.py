@@ -230,7 +230,7 @@ def _replay_differed(unrepeated: bool, how: str | None) -> str:  # noqa: FBT001 
         if unrepeated
         else "although every operation repeated: one of them races and did not show it (`--replay 5` looks "
         "more often), a thread raced, something beside them depends on time, or torch chose other "
-        "operations because it was watched (docs/recording.md)"
+        "operations because it was watched (docs/reference/recording.md)"
     )
     return f"the run with operations executed again gave other bits than run 1, {why}: {how}"
 

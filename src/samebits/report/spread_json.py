@@ -1,4 +1,4 @@
-"""What several seeds show, as one JSON object: the schema of docs/spread.md."""
+"""What several seeds show, as one JSON object: the schema of docs/reference/spread.md."""
 
 from __future__ import annotations
 

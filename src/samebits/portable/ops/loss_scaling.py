@@ -1,4 +1,4 @@
-"""What `torch.amp.GradScaler` computes ("Loss scaling" in docs/portable-numerics.md)."""
+"""What `torch.amp.GradScaler` computes ("Loss scaling" in docs/reference/portable-numerics.md)."""
 
 from __future__ import annotations
 

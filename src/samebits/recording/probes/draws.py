@@ -52,8 +52,8 @@ _NO_DRAWS = ("seed", "getstate", "setstate", "get_state", "set_state")
 class DrawProbe:
     """Records `draw` events.
 
-    What counts is said in docs/recording.md. It is put in place before the script begins, and so before
-    `from time import time` can get past it; what was imported by then keeps the originals.
+    What counts is said in docs/reference/recording.md. It is put in place before the script begins, and so
+    before `from time import time` can get past it; what was imported by then keeps the originals.
 
     Args:
         recorder: where events go.

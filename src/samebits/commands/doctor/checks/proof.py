@@ -41,7 +41,7 @@ def free_space(here: Surroundings) -> Iterable[Threat]:
         "A record of steps takes kilobytes per step, one of every operation far more. A record that cannot "
         "be written to its end proves nothing about what follows.",
         "free some space, or give --record PATH, --keep DIR",
-        "docs/record-format.md",
+        "docs/reference/record-format.md",
         BREAKS if free < _NO_BYTES else MAY_BREAK,
     )
 
@@ -57,7 +57,7 @@ def digest(here: Surroundings) -> Iterable[Threat]:
             "Values with known digests were digested in a fresh process, with the back end that runs would "
             "use.",
             "unset SAMEBITS_DIGEST_BACKEND, or set it to torch; reinstall samebits",
-            "docs/digest.md",
+            "docs/reference/digest.md",
             BREAKS,
         )
     elif tried is not None and tried.backend == "torch":
@@ -68,7 +68,7 @@ def digest(here: Surroundings) -> Iterable[Threat]:
             f"{reason}: digests are right, but slow",
             "The back end in plain torch gives the same values and takes many times as long.",
             "reinstall samebits where a C compiler is; unset SAMEBITS_DIGEST_BACKEND",
-            "docs/digest.md",
+            "docs/reference/digest.md",
             NOTE,
         )
 
@@ -104,6 +104,6 @@ def repository(here: Surroundings) -> Iterable[Threat]:
             "A record holds the commit and whether tracked files differ from it; with that, a later run "
             "can be made from the same code.",
             remedy,
-            "docs/record-format.md",
+            "docs/reference/record-format.md",
             NOTE,
         )
