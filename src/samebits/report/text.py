@@ -126,7 +126,7 @@ def blocks(
         _replayed(comparison, style, sources, verbose=verbose),
         _notes(comparison, style, folder, verbose=verbose),
         _runs(result, style, folder),
-        _each_run(result, folder) if verbose else [],
+        _each_run(result, folder) if verbose and result.seconds else [],
     ]
     return [*found, *map(_block, more)]
 
